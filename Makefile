@@ -1,0 +1,95 @@
+# Everything happens in .venv, made from the lock file; nothing else on the machine is touched.
+# `make` alone lists the targets. Extra arguments go into ARGS: make test-fast ARGS="-k planner -x"
+
+VENV := .venv
+BIN  := $(VENV)/bin
+LOCK := constraints/python-3.11.txt
+UV   := uv==0.13.8
+ARGS ?=
+CODE  = $(wildcard airflow_backfill_provider spark_apps dags scripts demo bench tests)
+
+# One Spark (that of .venv), one Python, an Airflow home of our own, and UTF-8 file names for the JVM.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
+export SPARK_LOCAL_IP ?= 127.0.0.1
+export LC_ALL := C.UTF-8
+export AIRFLOW_HOME := $(CURDIR)/.airflow
+unexport PYTHONHOME PYTHONPATH $(filter AIRFLOW__% AIRFLOW_CONN_% AIRFLOW_VAR_%,$(.VARIABLES))
+unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
+
+.PHONY: help install demo test test-fast test-slow coverage check check-format check-lint check-types \
+        check-hooks format bench lock dist clean
+.NOTPARALLEL:
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; \
+	do printf '  make %-14s %s\n' "$$target" "$$text"; done
+
+install: $(VENV)/.project $(VENV)/.jars ## make .venv with everything, Spark's jars for Delta included
+
+$(VENV)/.python: | scripts/preflight.sh
+	python=$$(scripts/preflight.sh) && "$$python" -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.packages: $(LOCK) $(VENV)/.python
+	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes --requirement $(LOCK)
+	$(BIN)/python scripts/check_spark.py
+	@touch $@
+
+$(VENV)/.project: pyproject.toml $(VENV)/.packages
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/pip check
+	@touch $@
+
+$(VENV)/.jars: scripts/fetch_spark_jars.py $(VENV)/.packages
+	$(BIN)/python scripts/fetch_spark_jars.py
+	@touch $@
+
+demo: install ## show a backfill at work: Airflow, Spark and a writer that never stops
+	$(BIN)/python -m demo $(ARGS)
+
+test: test-fast test-slow ## run all tests, the fast ones first
+
+test-fast: install ## run only the tests not marked slow
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-slow: install ## run only the tests marked slow
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+coverage: install ## measure the core's branch coverage with the fast tests
+	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term-missing:skip-covered $(ARGS)
+
+check: check-format check-lint check-types check-hooks ## check format, lint and types, as the commit hooks do
+
+check-format: install ## check that the code is formatted
+	$(BIN)/ruff format --check $(CODE)
+
+check-lint: install ## run the linter
+	$(BIN)/ruff check $(CODE)
+
+check-types: install ## run the type checker
+	$(BIN)/mypy $(CODE)
+
+check-hooks: install ## check that the commit hooks run the three targets above
+	$(BIN)/pre-commit validate-config .pre-commit-config.yaml
+	@for target in check-format check-lint check-types; do grep -qx " *entry: make $$target" .pre-commit-config.yaml \
+	  || { echo ".pre-commit-config.yaml lacks \"entry: make $$target\"" >&2; exit 1; }; done
+
+format: install ## format the code and mend what the linter can
+	$(BIN)/ruff check --fix --exit-zero --quiet $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+bench: install ## run the benchmarks
+	$(BIN)/python -m bench $(ARGS)
+
+lock: ## write the lock file anew (ARGS=--upgrade for newer versions)
+	scripts/lock.sh $(UV) $(LOCK) $(ARGS)
+
+dist: install ## build the wheel and the source distribution into dist/
+	$(BIN)/python -m build --no-isolation
+
+clean: ## remove .venv and all that was made
+	rm -rf $(VENV) .airflow .demo .bench build dist htmlcov .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The command line: what the operators do, without Airflow."""

@@ -1,0 +1,83 @@
+"""From the job file on the command line to the job's tables, and who is asking."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from pathlib import Path
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError, JobNotCreatedError
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.spark_settings import STORAGE_OPTIONS_VARIABLE, storage_options_from_environment
+
+
+def open_job(file: Path) -> Backfill:
+    """
+    Open a job by its file; whether it was created is not looked at.
+
+    :raises InvalidJobError: if the file defines no valid job.
+    """
+    return Backfill(BackfillJob.from_yaml(file), _storage_options())
+
+
+def created_job(file: Path) -> tuple[Backfill, JobSettings]:
+    """
+    Open a job that was created, to look at it or to change its settings.
+
+    The file may have been edited since; the settings tell what is in force.
+
+    :raises JobNotCreatedError: if it was not created.
+    :raises InvalidJobError: if its control tables belong to another job.
+    """
+    backfill = open_job(file)
+    if not backfill.store.created():
+        raise JobNotCreatedError(
+            f"job {backfill.job.name} was not created yet; run: airflow-backfill create {file}"
+        )
+    settings = backfill.store.settings()
+    if settings.job["name"] != backfill.job.name:
+        raise InvalidJobError(
+            f"state: {backfill.job.state} holds the control tables of job {settings.job['name']}, not of "
+            f"{backfill.job.name}; give each job its own folder"
+        )
+    return backfill, settings
+
+
+def unchanged_job(file: Path) -> tuple[Backfill, JobSettings]:
+    """
+    Open a job that was created with the very definition in the file, to run it.
+
+    :raises BackfillError: as :func:`created_job`, and if the definition differs.
+    """
+    backfill, _ = created_job(file)
+    return backfill, protocol.require_job(backfill.job, backfill.store)
+
+
+def requester() -> Requester:
+    """Return who is at the terminal, as the barrier log records it."""
+    return Requester(user=user())
+
+
+def user() -> str:
+    """Return who is at the terminal as ``user@host``."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run under a number that has no name.
+        name = str(os.getuid())
+    return f"{name}@{socket.gethostname()}"
+
+
+def _storage_options() -> dict[str, str]:
+    try:
+        return storage_options_from_environment()
+    except (ValueError, AttributeError):
+        raise BackfillError(
+            f"{STORAGE_OPTIONS_VARIABLE} is no JSON object of strings; unset it, or write it as "
+            '{"NAME": "value"}'
+        ) from None

@@ -1,0 +1,66 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+LARGEST_RATE_LIMIT = 2**63 - 1
+
+
+def _job_file(value: Path) -> Path:
+    if not value.is_file():
+        raise typer.BadParameter(f"there is no file {value}")
+    return value
+
+
+def rate_limit(value: str) -> int | None:
+    """
+    Read a rate limit: a number of rows, or ``none``.
+
+    :raises typer.BadParameter: for anything else.
+    """
+    if value.lower() == "none":
+        return None
+    if not (value.isascii() and value.isdecimal()) or int(value) > LARGEST_RATE_LIMIT:
+        raise typer.BadParameter(
+            f"{value!r} is no rate limit; give snapshot rows per epoch (0 reads none), or none for unlimited"
+        )
+    return int(value)
+
+
+def spark_conf(values: list[str]) -> dict[str, str]:
+    """
+    Read Spark configuration written as ``KEY=VALUE``.
+
+    :raises typer.BadParameter: if a value has no ``=``.
+    """
+    conf = {}
+    for value in values:
+        name, separator, setting = value.partition("=")
+        if not separator or not name.strip():
+            raise typer.BadParameter(f"{value!r} is not KEY=VALUE", param_hint="--conf")
+        conf[name.strip()] = setting
+    return conf
+
+
+JobFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="JOB.yaml", help="The job's definition.", callback=_job_file, show_default=False
+    ),
+]
+Debug = Annotated[
+    bool, typer.Option("--debug", help="Show tracebacks, and what Spark and Java print.", show_default=False)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.", show_default=False)]
+Master = Annotated[
+    str | None,
+    typer.Option("--master", help="Spark's master; by default this machine.", show_default="local[*]"),
+]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="KEY=VALUE", help="Spark configuration; may be repeated.", show_default=False),
+]

@@ -1,0 +1,66 @@
+"""How a command ends: exit code 0, or one clear line on stderr and another code."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import ParamSpec
+
+import typer
+
+FAILED = 1
+INTERRUPTED = 130
+
+Command = ParamSpec("Command")
+
+
+def reporting(command: Callable[Command, None]) -> Callable[Command, None]:
+    """Make a command end as commands of this program do; its option ``debug`` adds tracebacks."""
+
+    @functools.wraps(command)
+    def reported(*args: Command.args, **kwargs: Command.kwargs) -> None:
+        debug = bool(kwargs.get("debug"))
+        if not debug:
+            warnings.simplefilter("ignore")
+        try:
+            command(*args, **kwargs)
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except KeyboardInterrupt:
+            raise interrupted() from None
+        except BrokenPipeError:
+            # Whoever read the output has seen enough; Python shall not complain when it flushes at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(FAILED) from None
+        except Exception as error:
+            if debug:
+                traceback.print_exc()
+            say_error(_describe(error))
+            raise typer.Exit(FAILED) from None
+
+    return reported
+
+
+def say_error(message: str) -> None:
+    """Print one line to stderr."""
+    typer.echo(f"airflow-backfill: error: {' '.join(message.split())}", err=True)
+
+
+def interrupted() -> typer.Exit:
+    """Say that the user interrupted, and return the exception that ends the program so."""
+    typer.echo("airflow-backfill: interrupted; what was committed stays, run the same command to go on", err=True)
+    return typer.Exit(INTERRUPTED)
+
+
+def _describe(error: Exception) -> str:
+    from airflow_backfill_provider.core.errors import BackfillError
+
+    if isinstance(error, BackfillError):
+        return str(error)
+    # Spark's and pydantic's texts go on for many lines; the first one says what happened.
+    first = next((line for line in str(error).splitlines() if line.strip()), "no message")
+    return f"{type(error).__name__}: {first} (--debug shows where)"

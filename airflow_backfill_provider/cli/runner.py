@@ -1,0 +1,132 @@
+"""Runs epochs one after another, as long as a command asks for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.cli import text
+from airflow_backfill_provider.cli.views import ProgressView, waits_because
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.core.status import JobStatus
+from airflow_backfill_provider.protocol import Engine
+
+RETRIES = 2
+RETRY_SECONDS = 2.0
+
+
+@dataclass(kw_only=True)
+class Runner:
+    """
+    One command's run.
+
+    :param backfill: the job, which must have been created.
+    :param engine: makes the engine when there is an epoch to run.
+    :param requester: who asks.
+    :param view: what the user sees.
+    :param sleep: how to wait before a retry.
+    """
+
+    backfill: Backfill
+    engine: Callable[[], Engine]
+    requester: Requester
+    view: ProgressView
+    sleep: Callable[[float], None] = time.sleep
+
+    def run(self, *, max_epochs: int | None, until_finished: bool) -> None:
+        """
+        Run epochs until there were enough, or nothing is left to do.
+
+        :param max_epochs: at most so many; ``None`` for any number.
+        :param until_finished: stop at the epoch that finishes the view, and where the job waits for its user.
+        :raises BackfillError: if an epoch cannot be done; what was committed before stays.
+        """
+        epochs = 0
+        while max_epochs is None or epochs < max_epochs:
+            if until_finished and self._finish():
+                self._say_finished(ran=epochs > 0)
+                return
+            commit = self._retrying(self._epoch)
+            if isinstance(commit, str):
+                self.view.say(f"nothing to do: {commit}")
+                return
+            epochs += 1
+            self._say_epoch(commit)
+            waiting = waits_because(self._show())
+            if until_finished and not commit.completed and waiting:
+                self.view.say(
+                    f"stopped, not finished ({waiting}): changes were applied, no snapshot is read until the job is "
+                    f"{'resumed' if waiting == 'paused' else 'given another rate limit'}"
+                )
+                return
+        if until_finished and self._finish():
+            self._say_finished(ran=True)
+        elif until_finished:
+            self.view.say(f"stopped after {epochs} epochs, not finished; run the same command to go on")
+
+    def _epoch(self) -> EpochCommit | str:
+        """Run one epoch; return its commit, or why there is nothing to do."""
+        store, upstream = self.backfill.store, self.backfill.upstream
+        injection = protocol.inject_barrier(store=store, upstream=upstream, requester=self.requester)
+        if injection.barrier is None:
+            return injection.reason
+        if injection.commit is None:
+            return self._execute(injection.barrier)
+        return injection.commit
+
+    def _execute(self, barrier: Barrier) -> EpochCommit:
+        engine = self._engine()
+        self._show(f"epoch {barrier.epoch} runs")
+        commit = protocol.run_barrier(barrier, store=self.backfill.store, engine=engine)
+        if commit.completed:
+            self._finish()
+        return commit
+
+    def _engine(self) -> Engine:
+        # Whatever Java prints while it starts goes elsewhere, and so would the bar.
+        self.view.pause()
+        return self.engine()
+
+    def _finish(self) -> bool:
+        """Mark the view finished once it is; tell whether it is."""
+        store = self.backfill.store
+        if store.settings().finished_epoch is not None:
+            return True
+        state = store.state()
+        if not state.completed or not any(commit.completed for commit in store.commits(since_epoch=state.epoch)):
+            return False
+        protocol.finish_job(store=store, requested_by=str(self.requester))
+        return True
+
+    def _retrying(self, step: Callable[[], EpochCommit | str]) -> EpochCommit | str:
+        """Repeat a step that failed for a reason that may pass; a pinned epoch is the same every time."""
+        for attempt in range(1, RETRIES + 1):
+            try:
+                return step()
+            except BackfillError as error:
+                if not error.retryable:
+                    raise
+                self.view.say(f"{' '.join(str(error).split())}; trying again ({attempt} of {RETRIES})")
+                self.sleep(RETRY_SECONDS * attempt)
+        return step()
+
+    def _show(self, activity: str = "") -> JobStatus:
+        status = self.backfill.status()
+        self.view.show(status, activity)
+        return status
+
+    def _say_epoch(self, commit: EpochCommit) -> None:
+        self.view.say(
+            f"epoch {commit.epoch}: {text.rows(commit.snapshot_read_row_count)} read, "
+            f"{commit.upstream_output_row_count:,} changes applied, {text.duration(sum(commit.seconds.values()))}"
+        )
+
+    def _say_finished(self, *, ran: bool) -> None:
+        settings = self.backfill.store.settings()
+        job = self.backfill.job
+        when = "" if ran else " already; to apply new changes, run without --until-finished"
+        self.view.say(f"finished as of epoch {settings.finished_epoch}: {job.materialized_view}{when}")

@@ -1,0 +1,119 @@
+"""Spark for one command: started when it is first needed, quiet, and stopped at the end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Self
+
+from airflow_backfill_provider.core.errors import SparkUnavailableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from airflow_backfill_provider.engine import SparkEngine
+
+
+class LazySpark:
+    """
+    The engine of a command, behind a call that starts Spark the first time.
+
+    :param app_name: the application's name.
+    :param master: Spark's master, by default this machine.
+    :param conf: configuration on top of the package's own.
+    :param storage_options: options of the object store.
+    :param debug: let Spark and Java print what they want.
+    """
+
+    def __init__(
+        self,
+        app_name: str,
+        *,
+        master: str | None,
+        conf: Mapping[str, str],
+        storage_options: Mapping[str, str] | None,
+        debug: bool,
+    ) -> None:
+        self._app_name = app_name
+        self._master = master
+        self._conf = conf
+        self._storage_options = storage_options
+        self._debug = debug
+        self._spark: SparkSession | None = None
+        self._engine: SparkEngine | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a session already."""
+        return self._engine is not None
+
+    def __call__(self) -> SparkEngine:
+        """
+        Return the engine.
+
+        :raises SparkUnavailableError: if Spark cannot be started.
+        """
+        if self._engine is None:
+            from airflow_backfill_provider.engine import SparkEngine
+
+            self._spark = self._start()
+            self._engine = SparkEngine(self._spark, self._storage_options)
+        return self._engine
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._spark is None:
+            return
+        try:
+            self._spark.stop()
+        except Exception:  # noqa: BLE001 - a JVM that died is stopped enough; what failed before matters
+            if self._debug:
+                raise
+
+    def _start(self) -> SparkSession:
+        from airflow_backfill_provider.engine.session import start_session
+
+        if self._debug:
+            return start_session(self._app_name, master=self._master, conf=self._conf)
+        with _output_to_file() as output:
+            try:
+                return start_session(self._app_name, master=self._master, conf=self._conf)
+            except SparkUnavailableError as error:
+                raise SparkUnavailableError(f"{error}{_reason(output)}") from error
+
+
+@contextmanager
+def _output_to_file() -> Iterator[IO[bytes]]:
+    """
+    Let a JVM that is started meanwhile inherit a file as its output, for as long as it lives.
+
+    Java prints its warnings before anything could tell it not to, and once more when it is stopped.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as file:
+        saved = [(number, os.dup(number)) for number in (1, 2)]
+        try:
+            for number, _ in saved:
+                os.dup2(file.fileno(), number)
+            yield file
+        finally:
+            for number, copy in saved:
+                os.dup2(copy, number)
+                os.close(copy)
+
+
+def _reason(output: IO[bytes]) -> str:
+    """Return what a JVM that did not come up said last of an error."""
+    output.seek(0)
+    lines = output.read().decode("utf-8", "replace").splitlines()
+    telling = [line.strip() for line in lines if "Exception" in line or "Error" in line]
+    return f" ({telling[0]})" if telling else ""

@@ -1,0 +1,215 @@
+"""
+How the progress of a job looks: a live bar on a terminal, plain lines anywhere else.
+
+The bar is drawn from :class:`~airflow_backfill_provider.core.status.JobStatus` alone, so everybody who can read the
+control tables can draw it.
+"""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from airflow_backfill_provider.cli import text
+from airflow_backfill_provider.core.status import JobStatus
+
+
+class ProgressView(Protocol):
+    """Shows how a job gets on; a context manager around the time in which it does."""
+
+    def show(self, status: JobStatus, activity: str = "") -> None:
+        """
+        Show the job as it is now.
+
+        :param activity: what is being done at the moment.
+        """
+        ...
+
+    def say(self, line: str) -> None:
+        """Print a line that stays."""
+        ...
+
+    def pause(self) -> None:
+        """Stop drawing until something is shown again."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def progress_view(console: Console) -> ProgressView:
+    """Return the view that suits where the output goes."""
+    return LiveView(console) if console.is_terminal else LineView(console)
+
+
+class LineView:
+    """
+    A line whenever something changed, for logs and pipes.
+
+    :param console: where to.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._last: object = None
+
+    def show(self, status: JobStatus, activity: str = "") -> None:  # noqa: ARG002 - lines tell what was done
+        """Print the status if the job got further, or its settings changed."""
+        news = (status.epoch, status.finished, status.cancelled, status.paused, status.rate_limit)
+        if news != self._last:
+            self._last = news
+            self.say(status_line(status))
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        self._console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+    def pause(self) -> None:
+        """Do nothing: lines are not redrawn."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+
+class LiveView:
+    """
+    A bar that is redrawn, with the lines that stay above it.
+
+    :param console: the terminal.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live: Live | None = None
+        self._status: JobStatus | None = None
+        self._activity = ""
+        self._since = 0.0
+        self._spinner = Spinner("dots")
+
+    def show(self, status: JobStatus, activity: str = "") -> None:
+        """Draw the status, and begin to draw if that was paused."""
+        if activity != self._activity:
+            self._activity, self._since = activity, time.monotonic()
+        self._status = status
+        if self._live is None:
+            self._live = Live(
+                console=self._console, get_renderable=self._render, refresh_per_second=8, transient=False
+            )
+            self._live.start()
+
+    def say(self, line: str) -> None:
+        """Print a line above the bar."""
+        self._console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+    def pause(self) -> None:
+        """Take the bar away."""
+        if self._live is not None:
+            self._live.transient = True
+            self._live.stop()
+            self._live = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._activity = ""
+            self._live.stop()
+            self._live = None
+
+    def _render(self) -> Group:
+        status = self._status
+        if status is None:
+            return Group()
+        bar = Table.grid(padding=(0, 1))
+        bar.add_column(no_wrap=True)
+        bar.add_column(ratio=1)
+        bar.add_column(no_wrap=True, justify="right")
+        bar.expand = True
+        done = "green" if status.finished else "cyan"
+        bar.add_row(
+            Text(status.name, style="bold"),
+            ProgressBar(total=1.0, completed=status.progress, complete_style=done, finished_style="green"),
+            Text(f"{text.percent(status.progress)}  {_rows(status)}"),
+        )
+        details = Table.grid(padding=(0, 1))
+        doing = f"{self._activity}, {time.monotonic() - self._since:.0f} s" if self._activity else ""
+        marker = self._spinner.render(time.monotonic()) if doing else Text(" ")
+        details.add_row(marker, Text(" · ".join([*_details(status), *([doing] if doing else [])]), style="dim"))
+        return Group(bar, details)
+
+
+def status_line(status: JobStatus) -> str:
+    """Return a job's progress in one line."""
+    return f"{status.name}: {text.percent(status.progress)}, {_rows(status)}, {', '.join(_details(status))}"
+
+
+def _rows(status: JobStatus) -> str:
+    return f"{status.rows_read:,} of {text.rows(status.rows_estimated)}"
+
+
+def _details(status: JobStatus) -> list[str]:
+    details = []
+    if status.finished:
+        details.append("finished")
+    elif status.cancelled:
+        details.append("cancelled")
+    elif waiting := waits_because(status):
+        details.append(waiting)
+    if status.rows_per_second is not None and not status.finished:
+        details.append(f"{text.rows(status.rows_per_second)}/s")
+    if status.eta_seconds is not None and not status.finished:
+        details.append(f"ETA {text.duration(status.eta_seconds)}")
+    return [*details, f"epoch {status.epoch}", f"lag {text.versions(status.lag_versions)}"]
+
+
+def waits_because(status: JobStatus) -> str:
+    """Return why an unfinished job reads no snapshot, or the empty string if it does."""
+    if status.paused:
+        return "paused"
+    return "rate limit 0" if status.rate_limit == 0 else ""
+
+
+def show_status(status: JobStatus, console: Console) -> None:
+    """Print a job's status for a person."""
+    limit = "unlimited" if status.rate_limit is None else f"{text.rows(status.rate_limit)} per epoch"
+    standing = "finished" if status.finished else "cancelled" if status.cancelled else waits_because(status)
+    vnodes = status.vnodes
+    version = "none yet" if status.upstream_version is None else f"version {status.upstream_version}"
+    running = "" if status.pinned_epoch is None else f", epoch {status.pinned_epoch} is pinned"
+    speed = "" if status.rows_per_second is None or status.finished else f", {text.rows(status.rows_per_second)}/s"
+    eta = "" if status.eta_seconds is None or status.finished else f", ETA {text.duration(status.eta_seconds)}"
+    lines = {
+        "job": f"{status.name} ({status.strategy}), {standing or 'in progress'}",
+        "progress": f"{text.percent(status.progress)}, {_rows(status)}{speed}{eta}",
+        "epoch": f"{status.epoch or 'none'} committed{running}",
+        "vnodes": f"{vnodes.total}: {vnodes.not_started} not started, {vnodes.in_progress} in progress, "
+        f"{vnodes.completed} completed",
+        "rate limit": limit + (", paused" if status.paused else ""),
+        "upstream": f"view at {version}, newest is version {status.upstream_latest_version} "
+        f"(lag {text.versions(status.lag_versions)})",
+    }
+    if status.watermark is not None:
+        lines["watermark"] = status.watermark.isoformat(sep=" ", timespec="milliseconds")
+    for name, value in lines.items():
+        console.print(f"{name:<12}{value}")
+    for warning in status.warnings:
+        console.print(f"{'warning':<12}{warning}")

@@ -1,0 +1,89 @@
+"""
+The errors of a backfill: one tree, and each class says whether trying again can help.
+
+A message tells what is wrong, where, and what to do. It carries names, versions and paths, never row contents
+or secrets.
+"""
+
+from __future__ import annotations
+
+
+class BackfillError(Exception):
+    """Root of everything this package raises on purpose."""
+
+    retryable: bool = False
+    """Whether the same call, made again later with nothing else changed, may succeed."""
+
+
+class InvalidJobError(BackfillError, ValueError):
+    """The job's definition is wrong: a field, the query, or a combination of them."""
+
+
+class UpstreamError(BackfillError):
+    """The upstream table cannot be backfilled as it is."""
+
+
+class UpstreamNotFoundError(UpstreamError):
+    """There is no readable Delta table at the upstream's path."""
+
+
+class ChangeDataFeedDisabledError(UpstreamError):
+    """The upstream does not record its changes."""
+
+
+class ChangeFeedGapError(UpstreamError):
+    """Changes that an epoch needs are gone: log cleaned, files vacuumed, or the feed was off meanwhile."""
+
+
+class UpstreamReplacedError(UpstreamError):
+    """Another table lies at the upstream's path than the one the job was created on."""
+
+
+class UpstreamSchemaChangedError(UpstreamError):
+    """A column that the job uses was dropped, renamed or changed its type."""
+
+
+class DuplicateKeyError(UpstreamError):
+    """The upstream holds several rows with one key, so the key does not identify a row."""
+
+
+class MaterializedViewError(BackfillError):
+    """The materialized view's path or table is not what the job may write to."""
+
+
+class StateError(BackfillError):
+    """The control tables cannot be used."""
+
+
+class JobNotCreatedError(StateError):
+    """The job has no control tables yet."""
+
+
+class StateLayoutError(StateError):
+    """The control tables were written by another version of this package, or are damaged."""
+
+
+class JobCancelledError(BackfillError):
+    """The job was cancelled; nothing is injected any more."""
+
+
+class NotFinishedError(BackfillError):
+    """Something that needs a completed backfill was asked of one that still goes on."""
+
+    retryable = True
+
+
+class ConcurrentUpdateError(BackfillError):
+    """Somebody else changed a control table at the same moment, again and again."""
+
+    retryable = True
+
+
+class SparkUnavailableError(BackfillError):
+    """Spark cannot be started here: no Java, no jars, or no spark-submit."""
+
+
+class EpochFailedError(BackfillError):
+    """The epoch's application ended without a commit; running the same barrier again is safe."""
+
+    retryable = True

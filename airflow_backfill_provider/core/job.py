@@ -1,0 +1,211 @@
+"""
+The definition of a backfill job: one object for DAG files, YAML and the command line.
+
+A definition is checked as far as it can be without looking at a table; the rest is checked when the job is
+created (:mod:`airflow_backfill_provider.engine.compiler`).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from airflow_backfill_provider.core import location
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.query import check_query
+
+MAX_VNODE_COUNT = 32_768
+
+JobName = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z0-9_]+$", max_length=100)]
+VnodeCount = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
+RateLimit = Annotated[StrictInt, Field(ge=0, le=2**63 - 1)]
+
+
+class Strategy(StrEnum):
+    """How history is read; see the design notes in ``docs/concepts.md``."""
+
+    AUTO = "auto"
+    NO_SHUFFLE = "no_shuffle"
+    ARRANGEMENT = "arrangement"
+
+
+class KeyColumn(BaseModel):
+    """A column of the upstream's primary key; in YAML its name alone, or ``{column, descending}``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    column: Annotated[StrictStr, Field(min_length=1)]
+    descending: StrictBool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"column": value} if isinstance(value, str) else value
+
+    @model_serializer
+    def _to_name(self) -> str | dict[str, Any]:
+        return {"column": self.column, "descending": True} if self.descending else self.column
+
+
+class Upstream(BaseModel):
+    """The changing table: where it lies, and which columns identify and distribute its rows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: StrictStr
+    key: Annotated[tuple[KeyColumn, ...], Field(min_length=1)]
+    distribution_key: tuple[StrictStr, ...] = ()
+
+    _canonical_path = field_validator("path")(location.canonical_location)
+
+    @model_validator(mode="after")
+    def _default_distribution_key(self) -> Self:
+        names = [column.column for column in self.key]
+        for field, columns in (("key", names), ("distribution_key", list(self.distribution_key))):
+            repeated = sorted({name for name in columns if columns.count(name) > 1})
+            if repeated:
+                raise InvalidJobError(f"{field} names {', '.join(repeated)} more than once; name each column once")
+        if not self.distribution_key:
+            object.__setattr__(self, "distribution_key", tuple(names))
+        return self
+
+
+class BackfillJob(BaseModel):
+    """
+    A materialized view to create over a changing Delta table, and how.
+
+    :param name: identifies the job, its DAG and its transactions; lower-case letters, digits and ``_``.
+    :param upstream: the table to read; see :class:`Upstream`.
+    :param materialized_view: where the materialized view's Delta table lies.
+    :param query: row-level Spark SQL over the relation ``upstream``.
+    :param strategy: ``auto`` lets the upstream's file statistics decide.
+    :param vnode_count: number of virtual nodes, frozen once the job is created.
+    :param rate_limit: snapshot rows per epoch the job starts with; ``None`` is unlimited, 0 paused. A running
+        job is throttled through its settings, which are authoritative from then on.
+    :param state: folder of the control tables; by default ``_backfill/<name>`` beside the materialized view.
+    :param table_properties: Delta table properties of the materialized view.
+    :raises InvalidJobError: naming each wrong field and what is allowed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: JobName
+    upstream: Upstream
+    materialized_view: StrictStr
+    query: StrictStr
+    strategy: Strategy = Strategy.AUTO
+    vnode_count: VnodeCount = 256
+    rate_limit: RateLimit | None = None
+    state: StrictStr = ""
+    table_properties: dict[StrictStr, StrictStr] = Field(default_factory=dict)
+
+    def __init__(self, /, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise InvalidJobError(_explain(error)) from None
+
+    _canonical_locations = field_validator("materialized_view")(location.canonical_location)
+
+    @field_validator("state")
+    @classmethod
+    def _canonical_state(cls, value: str) -> str:
+        return location.canonical_location(value) if value else ""
+
+    @field_validator("query")
+    @classmethod
+    def _row_level_query(cls, value: str) -> str:
+        check_query(value)
+        return value
+
+    @field_validator("table_properties")
+    @classmethod
+    def _no_property_of_ours(cls, value: dict[str, str]) -> dict[str, str]:
+        ours = sorted(name for name in value if name.lower().startswith("backfill."))
+        if ours:
+            raise InvalidJobError(f"{', '.join(ours)}: properties that begin with 'backfill.' are this package's")
+        return value
+
+    @model_validator(mode="after")
+    def _separate_places(self) -> Self:
+        if not self.state:
+            beside = f"{location.parent(self.materialized_view)}/_backfill/{self.name}"
+            object.__setattr__(self, "state", beside)
+        places = {
+            "upstream.path": self.upstream.path,
+            "materialized_view": self.materialized_view,
+            "state": self.state,
+        }
+        for outer, outer_place in places.items():
+            for inner, inner_place in places.items():
+                if outer != inner and location.contains(outer_place, inner_place):
+                    raise InvalidJobError(
+                        f"{inner} ({inner_place}) lies in {outer} ({outer_place}); give each its own folder"
+                    )
+        return self
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> Self:
+        """
+        Read a definition from a YAML file.
+
+        :raises InvalidJobError: if the file cannot be read, is no YAML mapping, or defines no valid job.
+        """
+        try:
+            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise InvalidJobError(f"{path}: cannot be read as YAML: {error}") from error
+        if not isinstance(content, dict):
+            raise InvalidJobError(f"{path}: holds no mapping of a job's fields ({', '.join(cls.model_fields)})")
+        try:
+            return cls(**{str(field): value for field, value in content.items()})
+        except InvalidJobError as error:
+            raise InvalidJobError(f"{path}: {error}") from None
+
+    def definition(self) -> dict[str, Any]:
+        """
+        Return what makes two definitions the same job, ready for JSON.
+
+        The rate limit is left out: it only says where the job's settings begin.
+        """
+        return self.model_dump(mode="json", exclude={"rate_limit"})
+
+
+def _explain(error: ValidationError) -> str:
+    """Say of every wrong field what is wrong and what is allowed, one line each."""
+    lines = []
+    for problem in error.errors(include_url=False):
+        field = ".".join(str(part) for part in problem["loc"]) or "job"
+        message = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "extra_forbidden":
+            message = f"unknown field; allowed are {', '.join(_fields_at(problem['loc'][:-1]))}"
+        elif problem["type"] == "missing":
+            message = "is required"
+        elif problem["type"] == "tuple_type":
+            message = "must be a list"
+        elif field == "name" and problem["type"].startswith("string_pattern"):
+            message = "may hold lower-case letters, digits and '_' only"
+        lines.append(f"{field}: {message}")
+    return "; ".join(lines)
+
+
+def _fields_at(path: tuple[int | str, ...]) -> list[str]:
+    if not path:
+        return list(BackfillJob.model_fields)
+    return list((KeyColumn if "key" in path else Upstream).model_fields)

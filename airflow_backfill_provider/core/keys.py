@@ -1,0 +1,200 @@
+"""
+Keys and their order.
+
+A *position* is a point in key order: one value for each key column, ``None`` where the column is null. Everything
+that compares keys (planner, change filter, snapshot bounds) uses the order defined here: column by column,
+nulls first, each column in its own direction, strings and binary by their bytes.
+Ports ``cmp_datum_iter`` with the storage key's order types; "no position yet" is Python's ``None``, which is
+something else than the position of a null key, ``(None,)``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+
+from airflow_backfill_provider.core.errors import InvalidJobError, StateLayoutError
+
+KeyValue = int | str | Decimal | dt.date | dt.datetime | bytes | bool
+Position = tuple[KeyValue | None, ...]
+EncodedPosition = tuple[str | None, ...]
+
+_DECIMAL = re.compile(r"^decimal\((\d+),(\d+)\)$")
+
+
+class KeyKind(Enum):
+    """How values of a key column are compared and written down."""
+
+    INTEGER = "integer"
+    STRING = "string"
+    DECIMAL = "decimal"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    TIMESTAMP_NTZ = "timestamp_ntz"
+    BINARY = "binary"
+    BOOLEAN = "boolean"
+
+
+_KINDS = {
+    "byte": KeyKind.INTEGER,
+    "short": KeyKind.INTEGER,
+    "integer": KeyKind.INTEGER,
+    "long": KeyKind.INTEGER,
+    "string": KeyKind.STRING,
+    "date": KeyKind.DATE,
+    "timestamp": KeyKind.TIMESTAMP,
+    "timestamp_ntz": KeyKind.TIMESTAMP_NTZ,
+    "binary": KeyKind.BINARY,
+    "boolean": KeyKind.BOOLEAN,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyField:
+    """
+    One column of the key.
+
+    :param name: the upstream's column.
+    :param type: Delta's name of its type, such as ``long`` or ``decimal(20,2)``.
+    :param descending: scan from the largest value to the smallest; nulls still come first.
+    """
+
+    name: str
+    type: str
+    descending: bool = False
+
+    @property
+    def kind(self) -> KeyKind:
+        """
+        The family of the column's type.
+
+        :raises InvalidJobError: for a type without a total order that Spark, Arrow and Python share.
+        """
+        if _DECIMAL.match(self.type):
+            return KeyKind.DECIMAL
+        try:
+            return _KINDS[self.type]
+        except KeyError:
+            raise InvalidJobError(
+                f"upstream.key: column {self.name!r} has type {self.type}, which cannot be a key; allowed are "
+                f"{', '.join(sorted(_KINDS))} and decimal(p,s)"
+            ) from None
+
+    def encode(self, value: KeyValue | None) -> str | None:
+        """Write a value down as text, exactly and without a time zone of this machine."""
+        return None if value is None else _ENCODERS[self.kind](value)
+
+    def decode(self, text: str | None) -> KeyValue | None:
+        """
+        Read back what :meth:`encode` wrote.
+
+        :raises StateLayoutError: if the text is not of the column's type.
+        """
+        if text is None:
+            return None
+        try:
+            return _DECODERS[self.kind](text)
+        except (ValueError, ArithmeticError) as error:
+            raise StateLayoutError(
+                f"the recorded position of key column {self.name!r} is no {self.type}: {error}"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOrder:
+    """The key's columns in order of significance, and the order they give to positions."""
+
+    fields: tuple[KeyField, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The key columns' names."""
+        return tuple(field.name for field in self.fields)
+
+    def compare(self, left: Sequence[KeyValue | None], right: Sequence[KeyValue | None]) -> int:
+        """
+        Compare two positions, or their common leading columns if one is shorter.
+
+        :returns: negative, zero or positive, as ``left`` comes before, with or after ``right``.
+        """
+        for field, mine, theirs in zip(self.fields, left, right, strict=False):
+            if mine is None or theirs is None:
+                if mine is theirs:
+                    continue
+                return -1 if mine is None else 1
+            a, b = _comparable(mine), _comparable(theirs)
+            if a != b:
+                before = a < b  # type: ignore[operator]  # both sides have the column's one type
+                return 1 if before == field.descending else -1
+        return 0
+
+    def encode(self, position: Position | None) -> EncodedPosition | None:
+        """Write a position down as text, one item a column; ``None`` stays ``None``."""
+        if position is None:
+            return None
+        return tuple(field.encode(value) for field, value in zip(self.fields, position, strict=True))
+
+    def decode(self, encoded: Sequence[str | None] | None) -> Position | None:
+        """
+        Read back what :meth:`encode` wrote.
+
+        :raises StateLayoutError: if the number of columns or a value's type is wrong.
+        """
+        if encoded is None:
+            return None
+        if len(encoded) != len(self.fields):
+            raise StateLayoutError(
+                f"a recorded position has {len(encoded)} columns, but the key has {len(self.fields)}: "
+                f"{', '.join(self.names)}"
+            )
+        return tuple(field.decode(text) for field, text in zip(self.fields, encoded, strict=True))
+
+
+def _comparable(value: KeyValue) -> KeyValue:
+    # UTF-8 bytes are what Spark compares; code points would agree, but only for well-formed strings.
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+
+
+def _encode_instant(value: dt.datetime) -> str:
+    return value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def _encode_local(value: dt.datetime) -> str:
+    return value.isoformat(timespec="microseconds")
+
+
+def _decode_instant(text: str) -> dt.datetime:
+    return dt.datetime.fromisoformat(text.removesuffix("Z")).replace(tzinfo=dt.UTC)
+
+
+def _decode_boolean(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise ValueError(f"{text!r} is neither 'true' nor 'false'")
+    return text == "true"
+
+
+_ENCODERS: dict[KeyKind, Callable[..., str]] = {
+    KeyKind.INTEGER: str,
+    KeyKind.STRING: str,
+    KeyKind.DECIMAL: lambda value: format(value, "f"),
+    KeyKind.DATE: lambda value: value.isoformat(),
+    KeyKind.TIMESTAMP: _encode_instant,
+    KeyKind.TIMESTAMP_NTZ: _encode_local,
+    KeyKind.BINARY: lambda value: value.hex(),
+    KeyKind.BOOLEAN: lambda value: "true" if value else "false",
+}
+
+_DECODERS: dict[KeyKind, Callable[[str], KeyValue]] = {
+    KeyKind.INTEGER: int,
+    KeyKind.STRING: str,
+    KeyKind.DECIMAL: Decimal,
+    KeyKind.DATE: dt.date.fromisoformat,
+    KeyKind.TIMESTAMP: _decode_instant,
+    KeyKind.TIMESTAMP_NTZ: dt.datetime.fromisoformat,
+    KeyKind.BINARY: bytes.fromhex,
+    KeyKind.BOOLEAN: _decode_boolean,
+}

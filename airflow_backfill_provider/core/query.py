@@ -1,0 +1,299 @@
+"""
+The materialized view's query: what it may be, and how it is read.
+
+A query is one row-level ``SELECT … FROM upstream [WHERE …]``: each upstream row gives at most one row of the view,
+by itself and always the same one. That is what lets an epoch apply a change by its key alone. The shape is checked
+on the syntax tree, here and without Spark; names and types are Spark's to check when the job is created.
+
+The text that the user wrote is never printed back from the tree: hidden key columns are spliced into it at
+token positions, so that Spark runs the very expressions that were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token, TokenType
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+
+RELATION = "upstream"
+HIDDEN_KEY_PREFIX = "__key_"
+
+_NON_DETERMINISTIC = frozenset(
+    """
+    rand random randn randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id
+    input_file_name input_file_block_start input_file_block_length current_timestamp now localtimestamp
+    current_date curdate current_time localtime getdate current_user user session_user current_catalog
+    current_database current_schema current_timezone reflect try_reflect java_method version
+    """.split()
+)
+
+_AGGREGATES = frozenset(
+    """
+    aggregate_by any any_value approx_count_distinct approx_percentile approx_top_k array_agg avg bit_and bit_or
+    bit_xor bitmap_construct_agg bitmap_or_agg bool_and bool_or collect_list collect_set corr count count_if
+    count_min_sketch covar_pop covar_samp every first first_value grouping grouping_id histogram_numeric
+    hll_sketch_agg hll_union_agg kurtosis last last_value listagg max max_by mean median min min_by mode
+    percentile percentile_approx percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept
+    regr_r2 regr_slope regr_sxx regr_sxy regr_syy schema_of_json_agg skewness some std stddev stddev_pop
+    stddev_samp string_agg sum try_avg try_sum var_pop var_samp variance
+    """.split()
+)
+
+_GENERATORS = frozenset(
+    """
+    explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode
+    variant_explode_outer unnest
+    """.split()
+)
+
+_CLAUSES = {
+    "with_": "WITH",
+    "with": "WITH",
+    "distinct": "DISTINCT",
+    "group": "GROUP BY",
+    "having": "HAVING",
+    "qualify": "QUALIFY",
+    "windows": "WINDOW",
+    "joins": "JOIN",
+    "laterals": "LATERAL VIEW",
+    "pivots": "PIVOT",
+    "match": "MATCH_RECOGNIZE",
+    "connect": "CONNECT BY",
+    "order": "ORDER BY",
+    "sort": "SORT BY",
+    "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY",
+    "limit": "LIMIT",
+    "offset": "OFFSET",
+    "fetch": "FETCH",
+    "sample": "TABLESAMPLE",
+    "kind": "SELECT AS",
+    "into": "INTO",
+    "locks": "FOR UPDATE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedQuery:
+    """
+    A query known to be row-level.
+
+    :param text: as the user wrote it, without a closing semicolon.
+    :param alias: the name by which the query calls the upstream relation.
+    :param words: every identifier in it, lower-cased; a superset of the columns that it uses.
+    :param has_star: it selects ``*``, so it uses every column there is.
+    """
+
+    text: str
+    alias: str
+    words: frozenset[str]
+    has_star: bool
+    _before_from: int
+    _relation_start: int
+    _relation_end: int
+    _named: bool
+    _columns: tuple[tuple[str, str], ...]
+    _star_without: frozenset[str]
+    _possible_functions: frozenset[str]
+
+    def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
+        """Return those of the upstream's columns that the query may use, in the upstream's order."""
+        if self.has_star:
+            return tuple(available)
+        return tuple(column for column in available if column.lower() in self.words)
+
+    def refuse_functions_without_parentheses(self, available: Sequence[str]) -> None:
+        """
+        Refuse a name such as ``user``, which Spark reads as a function where no column has that name.
+
+        :param available: the upstream's columns.
+        :raises InvalidJobError: if such a name would not give the same value every time.
+        """
+        for name in sorted(self._possible_functions - {column.lower() for column in available}):
+            raise _unsupported(f"{name}, which does not give the same value every time,")
+
+    def output_of_key(self, column: str) -> str | None:
+        """
+        Return the name under which the view carries a key column unchanged.
+
+        :returns: the output column's name, or ``None`` if the query drops or changes the key column.
+        """
+        for source, output in self._columns:
+            if source.lower() == column.lower():
+                return output
+        if self.has_star and column.lower() not in self._star_without:
+            return column
+        return None
+
+    def hidden_keys(self, key: Sequence[str]) -> dict[str, str]:
+        """Return, for the key columns that the view does not carry, the hidden column that keeps each."""
+        return {column: HIDDEN_KEY_PREFIX + column for column in key if self.output_of_key(column) is None}
+
+    def key_outputs(self, key: Sequence[str]) -> tuple[str, ...]:
+        """Return the view's column for each key column, hidden or not."""
+        return tuple(self.output_of_key(column) or HIDDEN_KEY_PREFIX + column for column in key)
+
+    def render(self, relation: str, key: Sequence[str]) -> str:
+        """
+        Return the query over another relation, with the hidden key columns added.
+
+        :param relation: name of the relation to read instead of ``upstream``; quoted here.
+        :param key: the upstream's key columns.
+        """
+        hidden = "".join(
+            f", {quote(self.alias)}.{quote(column)} AS {quote(output)}"
+            for column, output in self.hidden_keys(key).items()
+        )
+        alias = "" if self._named else f" AS {quote(self.alias)}"
+        head, tail = self.text[: self._before_from], self.text[self._relation_end :]
+        between = self.text[self._before_from : self._relation_start]
+        return f"{head.rstrip()}\n{hidden} {between}{quote(relation)}{alias}{tail}"
+
+
+def quote(identifier: str) -> str:
+    """Quote an identifier for Spark SQL."""
+    return "`" + identifier.replace("`", "``") + "`"
+
+
+@lru_cache(maxsize=256)
+def check_query(text: str) -> CheckedQuery:
+    """
+    Check that a query is row-level over ``upstream``.
+
+    :raises InvalidJobError: with the construct that is not allowed, or the place of a syntax error.
+    """
+    text = text.strip().removesuffix(";").rstrip()
+    try:
+        tokens = sqlglot.tokenize(text, read="spark")
+        statements = sqlglot.parse(text, read="spark")
+    except SqlglotError as error:
+        raise InvalidJobError(f"the query has a syntax error: {_one_line(error)}") from None
+    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
+        raise InvalidJobError(f"the query must be one SELECT … FROM {RELATION} [WHERE …]")
+    select = statements[0]
+    table = _only_relation(select)
+    _refuse_clauses(select)
+    _refuse_expressions(select)
+    from_token, relation_token = _from_tokens(tokens)
+    columns, star_without = _outputs(select, table.alias_or_name)
+    return CheckedQuery(
+        text=text,
+        alias=table.alias_or_name,
+        words=frozenset(token.text.lower() for token in tokens if token.token_type != TokenType.STRING),
+        has_star=any(True for _ in select.find_all(exp.Star)),
+        _before_from=from_token.start,
+        _relation_start=relation_token.start,
+        _relation_end=relation_token.end + 1,
+        _named=bool(table.alias),
+        _columns=columns,
+        _star_without=star_without,
+        _possible_functions=frozenset(
+            column.name.lower()
+            for column in select.find_all(exp.Column)
+            if not column.table and column.name.lower() in _NON_DETERMINISTIC
+        ),
+    )
+
+
+def _only_relation(select: exp.Select) -> exp.Table:
+    tables = list(select.find_all(exp.Table))
+    if len(tables) != 1 or select.args.get("joins"):
+        raise _unsupported("joins and subqueries" if len(tables) > 1 else f"a query without FROM {RELATION}")
+    table = tables[0]
+    if table.name.lower() != RELATION or table.args.get("db") or not isinstance(table.this, exp.Identifier):
+        raise InvalidJobError(f"the query reads {table.sql()!r}; it may read {RELATION} only")
+    extras = {name for name, value in table.args.items() if value and name not in {"this", "alias"}}
+    alias = table.args.get("alias")
+    if extras or (alias is not None and alias.args.get("columns")):
+        raise InvalidJobError(f"the query must read plain {RELATION}, without {', '.join(sorted(extras)) or 'columns'}")
+    return table
+
+
+def _refuse_clauses(select: exp.Select) -> None:
+    for argument, clause in _CLAUSES.items():
+        if select.args.get(argument):
+            raise _unsupported(clause)
+
+
+def _refuse_expressions(select: exp.Select) -> None:
+    for node in select.walk():
+        if node is not select and isinstance(node, (exp.Query, exp.Subquery, exp.Exists)):
+            if isinstance(node, exp.Exists) and not isinstance(node.this, exp.Query):
+                continue
+            raise _unsupported("subqueries")
+        if isinstance(node, (exp.Window, exp.WithinGroup)):
+            raise _unsupported("window functions")
+        if isinstance(node, (exp.Parameter, exp.Placeholder)):
+            raise _unsupported("parameters")
+        for name in _function_names(node):
+            if name in _NON_DETERMINISTIC or (name == "unix_timestamp" and not _arguments(node)):
+                raise _unsupported(f"{name}, which does not give the same value every time,")
+            if name in _GENERATORS:
+                raise _unsupported(f"{name}, which makes several rows of one,")
+            if name in _AGGREGATES or isinstance(node, exp.AggFunc):
+                raise _unsupported(f"the aggregate {name}")
+        if isinstance(node, exp.Column) and "_metadata" in {part.name.lower() for part in node.parts}:
+            raise _unsupported("_metadata, which names files instead of rows,")
+
+
+def _function_names(node: exp.Expression) -> set[str]:
+    if isinstance(node, exp.Anonymous):
+        return {node.name.lower()}
+    if isinstance(node, exp.Func):
+        written = node.meta.get("name")
+        return {name.lower() for name in (*node.sql_names(), *([written] if written else []))}
+    return set()
+
+
+def _arguments(node: exp.Expression) -> list[exp.Expression]:
+    return list(node.iter_expressions())
+
+
+def _from_tokens(tokens: Sequence[Token]) -> tuple[Token, Token]:
+    """Find the outermost FROM and the relation after it."""
+    depth = 0
+    for previous, token, following in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if token.token_type == TokenType.L_PAREN:
+            depth += 1
+        elif token.token_type == TokenType.R_PAREN:
+            depth -= 1
+        # IS DISTINCT FROM is a comparison.
+        elif token.token_type == TokenType.FROM and depth == 0 and previous.token_type != TokenType.DISTINCT:
+            return token, following
+    raise InvalidJobError(f"the query has no FROM {RELATION} that could be found; write it as a plain clause")
+
+
+def _outputs(select: exp.Select, alias: str) -> tuple[tuple[tuple[str, str], ...], frozenset[str]]:
+    """Return (source column, output name) of the plain columns, and what a star leaves out."""
+    columns: list[tuple[str, str]] = []
+    without: set[str] = set()
+    for projection in select.expressions:
+        source = projection.unalias()
+        star = source if isinstance(source, exp.Star) else source.this if isinstance(source, exp.Column) else None
+        if isinstance(star, exp.Star):
+            for excluded in star.args.get("except_") or star.args.get("except") or ():
+                without.add(excluded.name.lower())
+            for replaced in star.args.get("replace") or ():
+                without.add(replaced.alias.lower())
+        elif isinstance(source, exp.Column) and source.table.lower() in {"", alias.lower()} and not source.db:
+            columns.append((source.name, projection.alias_or_name))
+    return tuple(columns), frozenset(without)
+
+
+def _unsupported(what: str) -> InvalidJobError:
+    return InvalidJobError(
+        f"the query uses {what} but must be row-level: SELECT expressions FROM {RELATION} [WHERE condition], with "
+        "deterministic functions of one row"
+    )
+
+
+def _one_line(error: Exception) -> str:
+    first = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return first.replace("\x1b[4m", "").replace("\x1b[0m", "")

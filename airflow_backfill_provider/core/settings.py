@@ -1,0 +1,134 @@
+"""
+A job's settings: what its users want of it, the one authoritative place for pause and rate limit.
+
+Each change is a record; the newest one is in force and the older ones tell who asked for what. A setting takes
+effect with the next barrier that is pinned.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder
+
+
+class SettingsChange(StrEnum):
+    """Why a settings record was written."""
+
+    CREATE = "create"
+    PAUSE = "pause"
+    RESUME = "resume"
+    THROTTLE = "throttle"
+    CANCEL = "cancel"
+    FINISH = "finish"
+    REBUILD = "rebuild"
+
+
+_MUTATIONS = {
+    SettingsChange.PAUSE: Mutation.PAUSE,
+    SettingsChange.RESUME: Mutation.RESUME,
+    SettingsChange.THROTTLE: Mutation.THROTTLE,
+}
+
+
+class UpstreamColumn(BaseModel):
+    """A column of the upstream that the job uses; its type as Delta writes it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    type: str
+
+
+class ResolvedUpstream(BaseModel):
+    """
+    What the upstream was when the job was created; later epochs hold it to that.
+
+    :param table_id: the Delta table's id.
+    :param columns: the columns that key, distribution key and query use, with their types.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    table_id: str
+    columns: tuple[UpstreamColumn, ...]
+
+
+class JobSettings(BaseModel):
+    """
+    The settings in force after one change.
+
+    :param sequence: number of the change, from 1.
+    :param job: the job's definition as JSON.
+    :param strategy: the strategy decided on; never ``auto``.
+    :param incarnation: changes with every rebuild.
+    :param base_epoch: epochs up to this one belong to earlier incarnations.
+    :param paused: whether snapshot reading is paused by the user.
+    :param rate_limit: snapshot rows per epoch; ``None`` is unlimited, 0 reads none.
+    :param finished_epoch: the epoch as of which the view was marked finished.
+    :param value: the argument of the change, such as the new rate limit.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sequence: int
+    change: SettingsChange
+    job: dict[str, Any]
+    strategy: str
+    upstream: ResolvedUpstream
+    incarnation: str
+    base_epoch: int = 0
+    paused: bool = False
+    rate_limit: int | None = None
+    cancelled: bool = False
+    finished_epoch: int | None = None
+    value: int | None = None
+    requested_by: str
+    requested_at: dt.datetime
+
+    @property
+    def key_order(self) -> KeyOrder:
+        """The key's columns with their types as of creation, in order."""
+        types = {column.name: column.type for column in self.upstream.columns}
+        fields = []
+        for entry in self.job["upstream"]["key"]:
+            column = {"column": entry} if isinstance(entry, str) else entry
+            name = column["column"]
+            fields.append(KeyField(name=name, type=types[name], descending=column.get("descending", False)))
+        return KeyOrder(tuple(fields))
+
+    @property
+    def reads_snapshot(self) -> bool:
+        """Whether an unfinished job reads snapshot rows: user's pause and rate limit are independent."""
+        return not self.paused and self.rate_limit != 0
+
+    def changed(
+        self, change: SettingsChange, *, requested_by: str, requested_at: dt.datetime, **fields: Any
+    ) -> JobSettings:
+        """Return the next record: this one with one change applied."""
+        update = {
+            "value": None,
+            **fields,
+            "sequence": self.sequence + 1,
+            "change": change,
+            "requested_by": requested_by,
+            "requested_at": requested_at,
+        }
+        return self.model_copy(update=update)
+
+    def as_mutation(self) -> PinnedMutation | None:
+        """Return what this record means to a running backfill, if anything."""
+        mutation = _MUTATIONS.get(self.change)
+        if mutation is None:
+            return None
+        return PinnedMutation(
+            mutation=mutation,
+            value=self.value,
+            requested_by=self.requested_by,
+            requested_at=self.requested_at,
+        )

@@ -1,0 +1,155 @@
+"""What people want to know of a job: how far it is, how fast, when it will be done, and what it waits for."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.progress import BackfillState, Completed, NotStarted
+from airflow_backfill_provider.core.settings import JobSettings
+
+ALMOST_DONE = 0.999
+"""Progress shown at most while a vnode is not Completed: the estimate may be too low."""
+
+RECENT_EPOCHS = 10
+"""Epochs whose speed tells the time that is left."""
+
+
+class VnodeCounts(BaseModel):
+    """How many vnodes are where."""
+
+    model_config = ConfigDict(frozen=True)
+
+    total: int
+    not_started: int
+    in_progress: int
+    completed: int
+
+
+class JobStatus(BaseModel):
+    """
+    A job at one moment.
+
+    :param epoch: newest committed epoch, 0 before the first.
+    :param pinned_epoch: the epoch that is pinned but not committed, if any: it runs, or waits for a retry.
+    :param finished: every vnode is Completed and that is committed.
+    :param rows_read: snapshot rows read so far.
+    :param rows_estimated: rows of the upstream when the newest barrier was pinned.
+    :param progress: 0 to 1; below 1 until finished.
+    :param rows_per_second: snapshot rows read per second, over the newest epochs.
+    :param eta_seconds: seconds until finished at that speed; ``None`` if nothing is read at present.
+    :param watermark: commit time of the upstream's version that the view shows; only once it is finished.
+    :param upstream_version: the upstream's version that the view is at; ``None`` before the first epoch.
+    :param lag_versions: upstream versions that the view does not show yet.
+    :param warnings: what the planner said of the newest epoch.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    strategy: str
+    epoch: int
+    pinned_epoch: int | None
+    finished: bool
+    paused: bool
+    cancelled: bool
+    rate_limit: int | None
+    vnodes: VnodeCounts
+    rows_read: int
+    rows_estimated: int
+    progress: float
+    rows_per_second: float | None
+    eta_seconds: float | None
+    watermark: dt.datetime | None
+    upstream_version: int | None
+    upstream_latest_version: int
+    lag_versions: int
+    warnings: tuple[str, ...]
+
+
+def job_status(
+    *,
+    settings: JobSettings,
+    state: BackfillState,
+    barriers: Sequence[Barrier],
+    commits: Sequence[EpochCommit],
+    upstream_latest_version: int,
+) -> JobStatus:
+    """
+    Describe a job.
+
+    :param barriers: the newest barriers of the log, ascending; at least the last two epochs, more for the speed.
+    :param commits: the commits of those.
+    """
+    barriers = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
+    commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
+    committed = commits[-1] if commits else None
+    newest = barriers[-1] if barriers else None
+    shown = next((b for b in reversed(barriers) if committed and b.epoch == committed.epoch), None)
+    finished = state.completed and committed is not None and committed.completed
+    rows_read = state.shared.row_count
+    rows_estimated = max(newest.upstream.row_count if newest else 0, rows_read)
+    speed = _rows_per_second(barriers, commits)
+    return JobStatus(
+        name=settings.job["name"],
+        strategy=settings.strategy,
+        epoch=committed.epoch if committed else settings.base_epoch,
+        pinned_epoch=newest.epoch if newest and (not committed or newest.epoch > committed.epoch) else None,
+        finished=finished,
+        paused=settings.paused,
+        cancelled=settings.cancelled,
+        rate_limit=settings.rate_limit,
+        vnodes=_count(state),
+        rows_read=rows_read,
+        rows_estimated=rows_estimated,
+        progress=_progress(rows_read, rows_estimated, finished=finished),
+        rows_per_second=speed,
+        eta_seconds=_eta(settings, rows_estimated - rows_read, speed, finished=finished),
+        watermark=committed.watermark if committed and finished else None,
+        upstream_version=shown.upstream.to_version if shown else None,
+        upstream_latest_version=upstream_latest_version,
+        lag_versions=max(upstream_latest_version - (shown.upstream.to_version if shown else -1), 0),
+        warnings=newest.warnings if newest else (),
+    )
+
+
+def _count(state: BackfillState) -> VnodeCounts:
+    completed = sum(isinstance(progress, Completed) for progress in state.vnodes)
+    not_started = sum(isinstance(progress, NotStarted) for progress in state.vnodes)
+    total = len(state.vnodes)
+    return VnodeCounts(
+        total=total,
+        not_started=not_started,
+        in_progress=total - completed - not_started,
+        completed=completed,
+    )
+
+
+def _progress(rows_read: int, rows_estimated: int, *, finished: bool) -> float:
+    if finished:
+        return 1.0
+    return min(rows_read / rows_estimated, ALMOST_DONE) if rows_estimated else 0.0
+
+
+def _rows_per_second(barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> float | None:
+    """Return the speed from the first recent injection to the last recent commit that read anything."""
+    reading = [commit for commit in commits if commit.snapshot_read_row_count][-RECENT_EPOCHS:]
+    if not reading:
+        return None
+    injected = {barrier.epoch: barrier.injected_at for barrier in barriers}
+    begun = injected.get(reading[0].epoch)
+    if begun is None:
+        return None
+    seconds = (reading[-1].committed_at - begun).total_seconds()
+    return sum(commit.snapshot_read_row_count for commit in reading) / seconds if seconds > 0 else None
+
+
+def _eta(settings: JobSettings, rows_left: int, speed: float | None, *, finished: bool) -> float | None:
+    if finished:
+        return 0.0
+    if not settings.reads_snapshot or settings.cancelled or not speed:
+        return None
+    return rows_left / speed

@@ -1,0 +1,42 @@
+"""
+The named moments at which an epoch may die.
+
+Every gap between two commits of the epoch protocol has a name. The product only announces that it got there; a test
+installs a callback that kills, hangs or raises, and then shows that running again converges (I2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+
+class CrashPoint(StrEnum):
+    """The gaps between the commits of one epoch, in order."""
+
+    AFTER_PIN = "after_pin"
+    BEFORE_CHANGES_COMMIT = "before_changes_commit"
+    AFTER_CHANGES_COMMIT = "after_changes_commit"
+    BEFORE_SNAPSHOT_COMMIT = "before_snapshot_commit"
+    AFTER_SNAPSHOT_COMMIT = "after_snapshot_commit"
+    BEFORE_STATE_COMMIT = "before_state_commit"
+    AFTER_STATE_COMMIT = "after_state_commit"
+    BEFORE_LOG_COMMIT = "before_log_commit"
+
+
+def _carry_on(_: CrashPoint) -> None:
+    return
+
+
+_callback: Callable[[CrashPoint], None] = _carry_on
+
+
+def reached(point: CrashPoint) -> None:
+    """Announce that the protocol got to a point."""
+    _callback(point)
+
+
+def install(callback: Callable[[CrashPoint], None] | None) -> None:
+    """Call something at every point from now on, or, with ``None``, nothing."""
+    global _callback  # noqa: PLW0603 - the one seam for tests
+    _callback = callback or _carry_on

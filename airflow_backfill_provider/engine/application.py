@@ -1,0 +1,100 @@
+"""
+What the Spark applications of ``spark_apps/`` do once their arguments are read.
+
+The exit code tells a submitter what happened: 0 done, 1 failed and worth another try, 3 failed for good. The last line on
+standard error says why.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.errors import BackfillError, StateError
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.engine.session import prepare_session
+from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.spark_settings import storage_options_from_environment
+
+DONE = 0
+FAILED = 1
+FAILED_FOR_GOOD = 3
+
+logger = logging.getLogger("airflow_backfill_provider")
+
+
+def run_application(action: Callable[..., None], **arguments: Any) -> int:
+    """
+    Run an action in the session that ``spark-submit`` configured.
+
+    :returns: the process's exit code.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    spark = SparkSession.builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        action(prepare_session(spark), storage_options_from_environment(), **arguments)
+    except BackfillError as error:
+        print(f"airflow-backfill: error: {error}", file=sys.stderr, flush=True)  # noqa: T201 - read by the submitter
+        return FAILED if error.retryable else FAILED_FOR_GOOD
+    finally:
+        spark.stop()
+    return DONE
+
+
+def run_epoch(spark: SparkSession, storage_options: dict[str, str], *, state: str, epoch: int) -> None:
+    """
+    Run one pinned epoch to its commit.
+
+    :raises StateError: if no such epoch is pinned.
+    """
+    backfill = Backfill.at(state, storage_options)
+    barrier = next((pinned for pinned in backfill.store.barriers(since_epoch=epoch) if pinned.epoch == epoch), None)
+    if barrier is None:
+        raise StateError(f"epoch {epoch} is not pinned in {state}; inject its barrier first")
+    commit = protocol.run_barrier(
+        barrier, store=backfill.store, engine=SparkEngine(spark, storage_options)
+    )
+    logger.info(
+        "epoch %d committed: %d snapshot rows read, %d changes applied, %d rows read in all%s",
+        commit.epoch,
+        commit.snapshot_read_row_count,
+        commit.upstream_output_row_count,
+        commit.rows_read,
+        ", every vnode completed" if commit.completed else "",
+    )
+
+
+def create(
+    spark: SparkSession, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
+) -> None:
+    """Create a job, or find it created."""
+    backfill = Backfill(BackfillJob(**definition), storage_options)
+    protocol.create_job(
+        backfill.job,
+        store=backfill.store,
+        upstream=backfill.upstream,
+        engine=lambda: SparkEngine(spark, storage_options),
+        requested_by=requested_by,
+    )
+
+
+def rebuild(
+    spark: SparkSession, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
+) -> None:
+    """Start a job over."""
+    backfill = Backfill(BackfillJob(**definition), storage_options)
+    protocol.rebuild_job(
+        backfill.job,
+        store=backfill.store,
+        upstream=backfill.upstream,
+        engine=lambda: SparkEngine(spark, storage_options),
+        requested_by=requested_by,
+    )

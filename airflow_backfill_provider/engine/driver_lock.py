@@ -1,0 +1,76 @@
+"""
+One driver at a time on this machine's own tables.
+
+Spark's log store for local files is atomic inside one JVM only: two JVMs that commit to one table at the same
+instant can leave a log that nobody can read. The epoch protocol is safe with any number of drivers, the local file
+system is not, so drivers of one job take turns here. A lock ends with its process, however that dies. One that is held
+but not kept alive belongs to a process that is stopped or hangs, and is not waited for: should it wake up,
+the protocol makes it a no-op.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+KEPT_ALIVE_EVERY = 2.0
+"""Seconds between signs of life of a holder."""
+
+DEAD_AFTER = 20.0
+"""Seconds without a sign of life after which a holder is not waited for."""
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def driver_lock(folder: Path) -> Iterator[None]:
+    """
+    Hold the lock of a local job while the block runs.
+
+    :param folder: the job's control tables.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".driver.lock").open("a+") as file:
+        held = _acquire(file)
+        stop = threading.Event()
+        if held:
+            threading.Thread(target=_keep_alive, args=(file, stop), daemon=True).start()
+        try:
+            yield
+        finally:
+            stop.set()
+
+
+def _acquire(file: IO[str]) -> bool:
+    """Wait for the lock; return False if its holder is to be ignored."""
+    told = False
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            silent = time.time() - os.fstat(file.fileno()).st_mtime
+            if silent > DEAD_AFTER:
+                logger.warning("the driver that holds %s shows no life for %.0f s; going on without it", file.name, silent)
+                return False
+            if not told:
+                logger.info("another driver works on this job (%s); waiting for it", file.name)
+                told = True
+            time.sleep(KEPT_ALIVE_EVERY / 4)
+        else:
+            os.utime(file.fileno())
+            return True
+
+
+def _keep_alive(file: IO[str], stop: threading.Event) -> None:
+    while not stop.wait(KEPT_ALIVE_EVERY):
+        try:
+            os.utime(file.fileno())
+        except (OSError, ValueError):
+            return

@@ -1,0 +1,96 @@
+"""
+Key comparisons as Spark expressions.
+
+They mean the same as :meth:`airflow_backfill_provider.core.keys.KeyOrder.compare`: column by column, nulls first, each
+column in its own direction. A condition on the leading column is repeated on its own, so that Delta can skip files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyValue, Position
+
+Comparison = Callable[[KeyField, KeyValue | None], Column]
+
+
+def literal(field: KeyField, value: KeyValue) -> Column:
+    """Return a literal of exactly the key column's type, independent of any session's time zone."""
+    text = field.encode(value)
+    if field.kind is KeyKind.STRING:
+        return F.lit(text)
+    if field.kind is KeyKind.BINARY:
+        return F.unhex(F.lit(text))
+    return F.lit(text).cast(field.type)
+
+
+def behind(order: KeyOrder, position: Position) -> Column:
+    """Return the condition: key > position."""
+    field, value = order.fields[0], position[0]
+    leading = F.lit(True) if value is None else _at_or_beyond(field, value)
+    return leading & _any_prefix_equal(order, position, _greater, last=_greater)
+
+
+def at_or_before(order: KeyOrder, position: Position) -> Column:
+    """Return the condition: key <= position."""
+    field, value = order.fields[0], position[0]
+    column = _column(field)
+    leading = column.isNull() if value is None else column.isNull() | _at_or_within(field, value)
+    return leading & _any_prefix_equal(order, position, _less, last=_less_or_equal)
+
+
+def _any_prefix_equal(
+    order: KeyOrder, position: Position, compare: Comparison, *, last: Comparison
+) -> Column:
+    """Return: for some column, all columns before it are equal and it compares as wanted."""
+    alternatives = []
+    prefix: Column | None = None
+    final = len(order.fields) - 1
+    for index, (field, value) in enumerate(zip(order.fields, position, strict=True)):
+        condition = (last if index == final else compare)(field, value)
+        alternatives.append(condition if prefix is None else prefix & condition)
+        equal = _equal(field, value)
+        prefix = equal if prefix is None else prefix & equal
+    return reduce(lambda a, b: a | b, alternatives)
+
+
+def _column(field: KeyField) -> Column:
+    return F.col("`" + field.name.replace("`", "``") + "`")
+
+
+def _equal(field: KeyField, value: KeyValue | None) -> Column:
+    return _column(field).isNull() if value is None else _column(field).eqNullSafe(literal(field, value))
+
+
+def _greater(field: KeyField, value: KeyValue | None) -> Column:
+    column = _column(field)
+    if value is None:
+        return column.isNotNull()
+    point = literal(field, value)
+    return column < point if field.descending else column > point
+
+
+def _less(field: KeyField, value: KeyValue | None) -> Column:
+    column = _column(field)
+    if value is None:
+        return F.lit(False)
+    point = literal(field, value)
+    return column.isNull() | (column > point if field.descending else column < point)
+
+
+def _less_or_equal(field: KeyField, value: KeyValue | None) -> Column:
+    return _less(field, value) | _equal(field, value)
+
+
+def _at_or_beyond(field: KeyField, value: KeyValue) -> Column:
+    point = literal(field, value)
+    return _column(field) <= point if field.descending else _column(field) >= point
+
+
+def _at_or_within(field: KeyField, value: KeyValue) -> Column:
+    point = literal(field, value)
+    return _column(field) >= point if field.descending else _column(field) <= point

@@ -1,0 +1,64 @@
+"""The Spark session that an epoch runs in, and the settings without which it could be wrong."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider.core.errors import SparkUnavailableError
+from airflow_backfill_provider.spark_settings import delta_conf, local_conf, require_java
+
+_PINNED = {
+    # A file that is gone must be an error: skipping it would silently lose its rows (I6).
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    # Expressions must mean the same in every run, wherever it runs (I2).
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # The default is ten million.
+    "spark.databricks.delta.maxCommitAttempts": "20",
+}
+
+
+def start_session(
+    app_name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """
+    Start Spark in this process, on one machine unless told otherwise.
+
+    :param app_name: the application's name.
+    :param master: Spark's master, by default all cores of this machine.
+    :param conf: configuration on top of this package's own.
+    :raises SparkUnavailableError: if Java or Delta's jars are missing, or Spark does not start.
+    """
+    require_java()
+    master = master or "local[*]"
+    binaries = str(Path(sys.executable).parent)
+    # spark-submit looks for its Python on the PATH, and workers must be of the driver's version.
+    os.environ["PATH"] = os.pathsep.join([binaries, os.environ.get("PATH", "")])
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = {**delta_conf(), **(local_conf() if master.startswith("local") else {}), **(conf or {})}
+    builder = SparkSession.builder.appName(app_name).master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    try:
+        spark = builder.getOrCreate()
+    except (PySparkException, RuntimeError, OSError) as error:
+        raise SparkUnavailableError(f"Spark did not start: {error}; is its configuration right?") from error
+    spark.sparkContext.setLogLevel("ERROR")
+    return prepare_session(spark)
+
+
+def prepare_session(spark: SparkSession) -> SparkSession:
+    """Pin the settings that an epoch's result depends on, and return the session."""
+    # It prints every refused query with the JVM's stack; the error that is raised says it in one line.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    for name, value in _PINNED.items():
+        spark.conf.set(name, value)
+    return spark

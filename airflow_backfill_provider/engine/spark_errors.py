@@ -1,0 +1,92 @@
+"""What Spark's errors mean to a user of this package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+from airflow_backfill_provider.core.errors import (
+    BackfillError,
+    ChangeFeedGapError,
+    DuplicateKeyError,
+    EpochFailedError,
+    InvalidJobError,
+    MaterializedViewError,
+)
+
+DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
+"""What a merge raises when the upstream inserted a key that it had already."""
+
+_GONE = re.compile(
+    r"FileNotFound|FILE_NOT_EXIST|FAILED_READ_FILE|DELTA_MISSING_CHANGE_DATA|DELTA_CHANGE_DATA_FILE_NOT_FOUND|"
+    r"DELTA_CHANGE_TABLE_FEED_DISABLED|DELTA_VERSION_NOT_FOUND|DELTA_VERSION_INVALID|DELTA_LOG_FILE_NOT_FOUND|"
+    r"DELTA_TRUNCATED_TRANSACTION_LOG|DELTA_CHANGE_DATA_FEED_INCOMPATIBLE|DELTA_EXCEEDS_CDC_RETENTION|"
+    r"DELTA_TIME_TRAVEL|does not exist"
+)
+_DETAIL = re.compile(r"\s*(SQLSTATE: \w+)?\s*(;\s*line \d+ pos \d+)?;?\s*$")
+
+
+def first_line(error: BaseException) -> str:
+    """Return what went wrong in one line, without plan, stack or SQL state."""
+    for line in str(error).splitlines():
+        text = _DETAIL.sub("", line.strip())
+        if text and not text.startswith("An error occurred while calling"):
+            return text
+    return type(error).__name__
+
+
+@contextmanager
+def query_errors() -> Iterator[None]:
+    """Say that the job's query is wrong where Spark cannot analyse it."""
+    try:
+        yield
+    except ParseException as error:
+        raise InvalidJobError(f"query: syntax error: {_parse_problem(error)}") from error
+    except AnalysisException as error:
+        raise InvalidJobError(f"query: {first_line(error)}") from error
+
+
+@contextmanager
+def view_errors(path: str) -> Iterator[None]:
+    """Say that the view's table cannot be made where Delta refuses it."""
+    try:
+        yield
+    except PySparkException as error:
+        raise MaterializedViewError(
+            f"the materialized view's table at {path} cannot be written: {first_line(error)}"
+        ) from error
+
+
+@contextmanager
+def epoch_errors(what: str) -> Iterator[None]:
+    """
+    Translate what fails while an epoch reads and writes.
+
+    :param what: names the epoch, for the message.
+    """
+    try:
+        yield
+    except BackfillError:
+        raise
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        if DUPLICATE_KEY in text and "USER_RAISED_EXCEPTION" in text:
+            raise DuplicateKeyError(
+                f"{what}: the upstream inserted a key that it has already; remove the duplicates and rebuild the job"
+            ) from error
+        if _GONE.search(text):
+            raise ChangeFeedGapError(
+                f"{what} needs data or changes of the upstream that are gone ({first_line(error)}); they were "
+                "vacuumed, or the change data feed was off meanwhile. Rebuild the job, and run its epochs more often "
+                "than delta.deletedFileRetentionDuration"
+            ) from error
+        raise EpochFailedError(f"{what} failed: {first_line(error)}") from error
+
+
+def _parse_problem(error: ParseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return _DETAIL.sub("", lines[0]) if lines else "cannot be parsed"

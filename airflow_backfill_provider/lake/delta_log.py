@@ -1,0 +1,113 @@
+"""
+Single commits of a Delta log, read as they were written.
+
+The log is the truth about what happened to a table: which transaction ids were committed with which metadata,
+which versions still exist, when each was written. ``DeltaTable.history`` leaves out transactions and does not
+see tables under a path with escaped characters, so the commit files are read here.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow.fs as arrow_fs
+from deltalake.fs import DeltaStorageHandler
+
+_COMMIT_FILE = re.compile(r"(?:^|/)(\d{20})\.json$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """
+    One version of a Delta table.
+
+    :param timestamp: when it was written; the in-commit timestamp where the table has them.
+    :param operation: what the writer called it, such as ``MERGE``.
+    :param user_metadata: the writer's own text, if any.
+    :param transactions: application transaction id → version that the commit recorded.
+    :param changes_data: whether it added, removed or changed rows (compaction does not).
+    :param replaces_metadata: whether schema, properties or table id were written anew.
+    :param output_rows: rows written, where the writer said so.
+    """
+
+    version: int
+    timestamp: dt.datetime
+    operation: str
+    user_metadata: str | None
+    transactions: Mapping[str, int]
+    changes_data: bool
+    replaces_metadata: bool
+    output_rows: int | None
+
+
+class DeltaLog:
+    """
+    The commit files of one table.
+
+    :param location: the table's canonical location.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.location = location
+        self._options = dict(storage_options or {})
+
+    @cached_property
+    def _files(self) -> arrow_fs.FileSystem:
+        return arrow_fs.PyFileSystem(DeltaStorageHandler(self.location, self._options))
+
+    def versions(self) -> list[int]:
+        """Return the versions whose commit file still exists, ascending; older ones were cleaned up."""
+        selector = arrow_fs.FileSelector("_delta_log", allow_not_found=True)
+        names = (_COMMIT_FILE.search(info.path) for info in self._files.get_file_info(selector))
+        return sorted(int(name.group(1)) for name in names if name)
+
+    def commit(self, version: int) -> Commit | None:
+        """Return one commit, or ``None`` if its file does not exist (any more, or yet)."""
+        path = f"_delta_log/{version:020d}.json"
+        try:
+            with self._files.open_input_file(path) as file:
+                lines = file.read().decode("utf-8").splitlines()
+        except FileNotFoundError:
+            return None
+        return _parse(version, (json.loads(line) for line in lines if line.strip()), self._modified(path))
+
+    def _modified(self, path: str) -> dt.datetime:
+        modified = self._files.get_file_info(path).mtime
+        return (modified or dt.datetime.fromtimestamp(0, dt.UTC)).astimezone(dt.UTC)
+
+
+def _parse(version: int, actions: Iterable[dict[str, dict[str, object]]], modified: dt.datetime) -> Commit:
+    info: dict[str, object] = {}
+    transactions: dict[str, int] = {}
+    changes_data = replaces_metadata = False
+    for action in actions:
+        for kind, content in action.items():
+            if kind == "commitInfo":
+                info = content
+            elif kind == "txn":
+                transactions[str(content["appId"])] = int(str(content["version"]))
+            elif kind == "metaData":
+                replaces_metadata = True
+            elif kind == "cdc" or (kind in {"add", "remove"} and content.get("dataChange", True)):
+                changes_data = True
+    millis = info.get("inCommitTimestamp") or info.get("timestamp")
+    timestamp = dt.datetime.fromtimestamp(int(str(millis)) / 1000, dt.UTC) if millis else modified
+    metrics = info.get("operationMetrics")
+    rows = metrics.get("numOutputRows") if isinstance(metrics, dict) else None
+    metadata = info.get("userMetadata")
+    return Commit(
+        version=version,
+        timestamp=timestamp,
+        operation=str(info.get("operation", "")),
+        user_metadata=None if metadata is None else str(metadata),
+        transactions=transactions,
+        changes_data=changes_data,
+        replaces_metadata=replaces_metadata,
+        output_rows=None if rows is None else int(rows),
+    )

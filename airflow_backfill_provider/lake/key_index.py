@@ -1,0 +1,133 @@
+"""
+Exact keys of single data files, read with Arrow.
+
+Only the key columns are read, each file at most once, and of a file no more keys are kept than an answer needs.
+Rows that a deletion vector hides are counted, which can only make a chunk smaller than its rate limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as arrow_fs
+import pyarrow.parquet as pq
+
+from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, Position
+from airflow_backfill_provider.core.planner import FileStatistics
+
+
+class ArrowKeyIndex:
+    """
+    Answers a planner's questions from the upstream's Parquet files.
+
+    :param files: file system rooted at the table.
+    :param order: the key's columns.
+    :param physical_names: key column → its name in the data files.
+    :param partition_values: file path → values of the key columns that are partition columns.
+    """
+
+    def __init__(
+        self,
+        files: arrow_fs.FileSystem,
+        order: KeyOrder,
+        physical_names: Mapping[str, str],
+        partition_values: Mapping[str, Mapping[str, object]],
+    ) -> None:
+        self._files = files
+        self._order = order
+        self._physical_names = physical_names
+        self._partition_values = partition_values
+        self._loaded: dict[str, pa.Table] = {}
+
+    def count(self, file: FileStatistics, *, after: Position | None) -> int:
+        """Return the number of the file's keys behind a position."""
+        return int(self._behind(file, after).num_rows)
+
+    def nth(self, files: Sequence[FileStatistics], *, after: Position | None, n: int) -> Position | None:
+        """Return the n-th smallest (from 1) of the files' keys behind a position; None if there are fewer."""
+        smallest: pa.Table | None = None
+        for file in files:
+            keys = self._behind(file, after)
+            both = keys if smallest is None else pa.concat_tables([smallest, keys])
+            smallest = self._sorted(both).slice(0, n)
+        if smallest is None or smallest.num_rows < n:
+            return None
+        row = smallest.slice(n - 1, 1).to_pylist()[0]
+        return tuple(row[field.name] for field in self._order.fields)
+
+    def _behind(self, file: FileStatistics, after: Position | None) -> pa.Table:
+        keys = self._load(file)
+        return keys if after is None else keys.filter(_is_behind(keys, self._order, after))
+
+    def _load(self, file: FileStatistics) -> pa.Table:
+        if file.path not in self._loaded:
+            self._loaded[file.path] = self._read(file)
+        return self._loaded[file.path]
+
+    def _read(self, file: FileStatistics) -> pa.Table:
+        constants = self._partition_values.get(file.path, {})
+        stored = [field for field in self._order.fields if field.name not in constants]
+        with self._files.open_input_file(file.path) as source:
+            table = pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(
+                columns=[self._physical_names[field.name] for field in stored]
+            )
+        columns = {}
+        for field in self._order.fields:
+            kind = arrow_type(field)
+            if field.name in constants:
+                columns[field.name] = pa.array([constants[field.name]] * table.num_rows, kind)
+            else:
+                columns[field.name] = table.column(self._physical_names[field.name]).cast(kind)
+        return pa.table(columns)
+
+    def _sorted(self, keys: pa.Table) -> pa.Table:
+        sort_keys = [
+            (field.name, "descending" if field.descending else "ascending", "at_start")
+            for field in self._order.fields
+        ]
+        sortable = keys
+        for index, field in enumerate(self._order.fields):
+            if field.kind is KeyKind.BOOLEAN:
+                sortable = sortable.set_column(index, field.name, sortable.column(field.name).cast(pa.int8()))
+        return keys.take(pc.sort_indices(sortable, sort_keys=sort_keys))
+
+
+def arrow_type(field: KeyField) -> pa.DataType:
+    """Return the Arrow type that holds every value of a key column."""
+    if field.kind is KeyKind.DECIMAL:
+        precision, scale = (int(part) for part in field.type[len("decimal(") : -1].split(","))
+        return pa.decimal128(precision, scale)
+    return {
+        "byte": pa.int8(),
+        "short": pa.int16(),
+        "integer": pa.int32(),
+        "long": pa.int64(),
+        "string": pa.string(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "timestamp_ntz": pa.timestamp("us"),
+        "binary": pa.binary(),
+        "boolean": pa.bool_(),
+    }[field.type]
+
+
+def _is_behind(keys: pa.Table, order: KeyOrder, after: Position) -> pa.ChunkedArray:
+    """Return a mask: key > position, column by column, nulls first."""
+    behind: pa.ChunkedArray | None = None
+    equal: pa.ChunkedArray | None = None
+    for field, value in zip(order.fields, after, strict=True):
+        column = keys.column(field.name)
+        if value is None:
+            greater, same = pc.is_valid(column), pc.is_null(column)
+        else:
+            literal = pa.scalar(value, arrow_type(field))
+            compare = pc.less if field.descending else pc.greater
+            if field.kind is KeyKind.BOOLEAN:
+                column, literal = column.cast(pa.int8()), pa.scalar(int(bool(value)), pa.int8())
+            greater = pc.fill_null(compare(column, literal), False)  # noqa: FBT003
+            same = pc.fill_null(pc.equal(column, literal), False)  # noqa: FBT003
+        behind = greater if behind is None else pc.or_(behind, pc.and_(equal, greater))
+        equal = same if equal is None else pc.and_(equal, same)
+    return behind

@@ -1,0 +1,296 @@
+"""
+The upstream as its Delta log shows it: versions, schema, change data feed, file statistics.
+
+Everything that injecting a barrier needs to know about the upstream comes from here, in milliseconds and without a
+JVM.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.fs as arrow_fs
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+
+from airflow_backfill_provider.core.errors import (
+    ChangeDataFeedDisabledError,
+    ChangeFeedGapError,
+    UpstreamError,
+    UpstreamNotFoundError,
+    UpstreamReplacedError,
+    UpstreamSchemaChangedError,
+)
+from airflow_backfill_provider.core.keys import KeyKind, KeyOrder, KeyValue
+from airflow_backfill_provider.core.planner import FileStatistics
+from airflow_backfill_provider.core.settings import ResolvedUpstream
+from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
+
+CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
+
+_COMMITS_WORTH_READING = 50
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamVersion:
+    """
+    One version of the upstream.
+
+    :param version: its number.
+    :param table_id: the Delta table's id.
+    :param types: column → type, as Delta writes it; nested types as JSON.
+    :param physical_names: column → its name in files and statistics.
+    :param partition_columns: columns stored in folder names.
+    :param change_data_feed: whether the table records its changes as of this version.
+    """
+
+    version: int
+    table_id: str
+    types: Mapping[str, str]
+    physical_names: Mapping[str, str]
+    partition_columns: Sequence[str]
+    change_data_feed: bool
+
+    def require_as_created(self, upstream: ResolvedUpstream, path: str) -> None:
+        """
+        Refuse another table, and a used column that is gone or changed its type.
+
+        :raises UpstreamReplacedError: if the table's id differs.
+        :raises UpstreamSchemaChangedError: naming the columns.
+        :raises ChangeDataFeedDisabledError: if the feed is off as of this version.
+        """
+        if self.table_id != upstream.table_id:
+            raise UpstreamReplacedError(
+                f"{path} holds table {self.table_id}, but the job was created on table {upstream.table_id}; "
+                "rebuild the job to backfill from the new table"
+            )
+        problems = []
+        for column in upstream.columns:
+            found = self.types.get(column.name)
+            if found is None:
+                problems.append(f"column {column.name!r} is gone")
+            elif found != column.type:
+                problems.append(f"column {column.name!r} was {column.type} and is {found}")
+        if problems:
+            raise UpstreamSchemaChangedError(
+                f"the schema of {path} changed under the job as of version {self.version}: {'; '.join(problems)}; "
+                "adapt the job's query and rebuild it"
+            )
+        self.require_change_data_feed(path)
+
+    def require_change_data_feed(self, path: str) -> None:
+        """
+        Refuse a table that does not record its changes.
+
+        :raises ChangeDataFeedDisabledError: with the statement that switches the feed on.
+        """
+        if not self.change_data_feed:
+            table = path.replace("`", "``")
+            raise ChangeDataFeedDisabledError(
+                f"{path} has no change data feed as of version {self.version}; switch it on with: "
+                f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ({CHANGE_DATA_FEED} = true)"
+            )
+
+
+class UpstreamTable:
+    """
+    Reads the upstream's log.
+
+    :param path: canonical location of the table.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    def __init__(self, path: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.path = path
+        self._options = dict(storage_options or {})
+
+    @property
+    def log(self) -> DeltaLog:
+        """The table's commits."""
+        return DeltaLog(self.path, self._options)
+
+    def latest_version(self) -> int:
+        """
+        Return the newest version's number.
+
+        :raises UpstreamNotFoundError: if there is no readable Delta table.
+        """
+        return self._open(None).version()
+
+    def at(self, version: int | None = None) -> UpstreamVersion:
+        """
+        Describe one version, by default the newest.
+
+        :raises UpstreamNotFoundError: if there is no readable Delta table or no such version.
+        """
+        table = self._open(version)
+        metadata = table.metadata()
+        fields = json.loads(table.schema().to_json())["fields"]
+        return UpstreamVersion(
+            version=table.version(),
+            table_id=str(metadata.id),
+            types={field["name"]: _type_name(field["type"]) for field in fields},
+            physical_names={
+                field["name"]: field["metadata"].get("delta.columnMapping.physicalName", field["name"])
+                for field in fields
+            },
+            partition_columns=tuple(metadata.partition_columns),
+            change_data_feed=metadata.configuration.get(CHANGE_DATA_FEED, "false").lower() == "true",
+        )
+
+    def version_at(self, instant: dt.datetime) -> int | None:
+        """
+        Return the newest version committed at or before an instant.
+
+        :returns: ``None`` if the table's log begins later.
+        """
+        log = self.log
+        versions = log.versions()
+        low, high = 0, len(versions)
+        while low < high:
+            middle = (low + high) // 2
+            commit = log.commit(versions[middle])
+            if commit is not None and commit.timestamp <= instant:
+                low = middle + 1
+            else:
+                high = middle
+        return versions[low - 1] if low else None
+
+    def watermark(self, version: int) -> dt.datetime:
+        """
+        Return the commit timestamp of a version.
+
+        :raises ChangeFeedGapError: if the version's commit file was cleaned up.
+        """
+        commit = self.log.commit(version)
+        if commit is None:
+            raise ChangeFeedGapError(f"{self.path} has no commit file of version {version} any more; rebuild the job")
+        return commit.timestamp
+
+    def require_changes(self, from_version: int, to_version: int) -> None:
+        """
+        Refuse a window ``(from_version, to_version]`` with versions that the log no longer holds.
+
+        :raises ChangeFeedGapError: naming the versions that are gone.
+        """
+        if to_version <= from_version:
+            return
+        first = from_version + 1
+        versions = self.log.versions()
+        if not versions or versions[0] > first:
+            oldest = versions[0] if versions else "none"
+            raise ChangeFeedGapError(
+                f"the job needs the changes of {self.path} from version {first} on, but its log begins at version "
+                f"{oldest}; they were cleaned up before an epoch read them. Rebuild the job, and run its epochs more "
+                "often than delta.logRetentionDuration"
+            )
+
+    def changes_data(self, from_version: int, to_version: int) -> bool:
+        """Tell whether a version in ``(from_version, to_version]`` changed rows; compaction does not."""
+        if to_version - from_version > _COMMITS_WORTH_READING:
+            return True
+        commits = (self.log.commit(version) for version in range(from_version + 1, to_version + 1))
+        return any(commit is None or commit.changes_data for commit in commits)
+
+    def row_count(self, version: int) -> int:
+        """Return the number of rows at a version by the log's statistics; deleted ones may be counted."""
+        actions = pa.table(self._open(version).get_add_actions(flatten=True))
+        return sum(count or 0 for count in actions.column("num_records").to_pylist())
+
+    def files(self, version: int, order: KeyOrder) -> tuple[list[FileStatistics], ArrowKeyIndex]:
+        """
+        Return the data files of a version with bounds of their keys, and the means to read exact keys.
+
+        :param version: the version that the chunk will be read at.
+        :param order: the key's columns.
+        """
+        table = self._open(version)
+        described = self.at(version)
+        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        storage = arrow_fs.PyFileSystem(DeltaStorageHandler(self.path, self._options))
+        partitioned = [name for name in order.names if name in described.partition_columns]
+        files, partition_values = [], {}
+        for action in actions:
+            path = _file_path(action["path"], self.path)
+            rows = action.get("num_records")
+            files.append(
+                FileStatistics(
+                    path=path,
+                    row_count=_stored_rows(storage, path) if rows is None else rows,
+                    size=action["size_bytes"],
+                    lower=tuple(_bounds(action, order, described, lower=True)),
+                    upper=tuple(_bounds(action, order, described, lower=False)),
+                )
+            )
+            partition_values[path] = {name: action[f"partition.{name}"] for name in partitioned}
+        return files, ArrowKeyIndex(storage, order, described.physical_names, partition_values)
+
+    def _open(self, version: int | None) -> DeltaTable:
+        try:
+            return DeltaTable(self.path, version=version, storage_options=self._options or None)
+        except TableNotFoundError as error:
+            raise UpstreamNotFoundError(
+                f"there is no Delta table at {self.path}; check upstream.path, or create the table first"
+            ) from error
+        except (DeltaError, OSError, ValueError) as error:
+            at = "" if version is None else f" at version {version}"
+            raise UpstreamNotFoundError(f"the Delta table at {self.path} cannot be read{at}: {error}") from error
+
+
+def _type_name(delta_type: Any) -> str:
+    return delta_type if isinstance(delta_type, str) else json.dumps(delta_type, sort_keys=True)
+
+
+def _file_path(written: str, table: str) -> str:
+    path = unquote(written)
+    if path.startswith("/") or "://" in path:
+        raise UpstreamError(
+            f"{table} refers to data files outside of its folder (a shallow clone); materialize views over the "
+            "original, or make a deep copy"
+        )
+    return path
+
+
+def _stored_rows(storage: arrow_fs.FileSystem, path: str) -> int:
+    with storage.open_input_file(path) as source:
+        return int(pq.ParquetFile(source).metadata.num_rows)
+
+
+def _bounds(
+    action: Mapping[str, Any], order: KeyOrder, described: UpstreamVersion, *, lower: bool
+) -> Iterable[KeyValue | None]:
+    """
+    Yield bounds of the leading key columns, ending before the first one without statistics.
+
+    Column-wise bounds bound the key as a whole, because keys are compared column by column.
+    """
+    for field in order.fields:
+        if field.name in described.partition_columns:
+            yield action[f"partition.{field.name}"]
+            continue
+        name = described.physical_names[field.name]
+        nulls = action.get(f"null_count.{name}")
+        if nulls is None:
+            return
+        if lower and nulls:
+            yield None
+            continue
+        if nulls == action.get("num_records"):
+            yield None
+            continue
+        smallest, largest = action.get(f"min.{name}"), action.get(f"max.{name}")
+        if smallest is None or largest is None:
+            return
+        if field.kind in {KeyKind.TIMESTAMP, KeyKind.TIMESTAMP_NTZ}:
+            # Statistics keep milliseconds, so the real maximum may lie up to one behind.
+            largest += dt.timedelta(milliseconds=1)
+        yield smallest if lower != field.descending else largest

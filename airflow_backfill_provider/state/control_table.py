@@ -1,0 +1,159 @@
+"""
+One control table: a small Delta table whose every write is a compare-and-swap.
+
+A writer loads the table, decides on what it read, and commits against exactly that version: if anybody else
+committed meanwhile, deltalake's put-if-absent of the next log entry fails and the writer decides anew. That makes
+"the first in log order wins" hold without any lock, and a zombie cannot write what it decided long ago (I5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StateLayoutError
+
+LAYOUT_VERSION = 1
+ATTEMPTS = 32
+
+_LAYOUT_PROPERTY = "backfill.layoutVersion"
+_COMPACT_FILES_AT = 100
+
+
+class Write(NamedTuple):
+    """What a decision wants to be written."""
+
+    rows: pa.Table
+    mode: Literal["append", "overwrite"] = "append"
+
+
+class ControlTable:
+    """
+    A Delta table of this package's own, under one layout version.
+
+    :param location: the table's canonical location.
+    :param schema: the columns that it must have.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    def __init__(
+        self, location: str, schema: pa.Schema, storage_options: Mapping[str, str] | None = None
+    ) -> None:
+        self.location = location
+        self.schema = schema
+        self._options = dict(storage_options or {}) or None
+
+    def exists(self) -> bool:
+        """Tell whether the table was created."""
+        return DeltaTable.is_deltatable(self.location, storage_options=self._options)
+
+    def create(self) -> None:
+        """Create the empty table, unless it exists; of two creators one succeeds and the other finds it."""
+        if self.exists():
+            self._open()
+            return
+        try:
+            DeltaTable.create(
+                self.location,
+                schema=self.schema,
+                mode="error",
+                configuration={_LAYOUT_PROPERTY: str(LAYOUT_VERSION), "delta.checkpointInterval": "20"},
+                storage_options=self._options,
+                raise_if_key_not_exists=False,
+            )
+        except DeltaError:
+            if not self.exists():
+                raise
+            self._open()
+
+    def read(self, predicate: pa.compute.Expression | None = None) -> pa.Table:
+        """
+        Return the rows, all or those that match; files whose statistics exclude a match are not opened.
+
+        :raises StateLayoutError: if the table is missing, damaged, or of another layout version.
+        """
+        return self._read(self._open(), predicate)
+
+    def greatest(self, column: str) -> int:
+        """Return the greatest value of an integer column by the log's statistics; 0 if there are no rows."""
+        actions = pa.table(self._open().get_add_actions(flatten=True))
+        values = actions.column(f"max.{column}").to_pylist() if actions.num_rows else []
+        return max((value for value in values if value is not None), default=0)
+
+    def update(
+        self,
+        decide: Callable[[pa.Table], Write | None],
+        *,
+        reading: pa.compute.Expression | None = None,
+    ) -> None:
+        """
+        Read, decide, and write what was decided, as one atomic step.
+
+        :param decide: gets the rows that match ``reading`` and returns what to write, or ``None`` for nothing. It is
+            called again with what is there by then, if another writer was faster.
+        :param reading: which rows the decision needs.
+        :raises ConcurrentUpdateError: if others were faster too many times.
+        """
+        for _ in range(ATTEMPTS):
+            table = self._open()
+            write = decide(self._read(table, reading))
+            if write is None:
+                return
+            try:
+                write_deltalake(
+                    table,
+                    write.rows.cast(self.schema),
+                    mode=write.mode,
+                    commit_properties=CommitProperties(max_commit_retries=0),
+                )
+            except CommitFailedError:
+                continue
+            self._compact(table)
+            return
+        raise ConcurrentUpdateError(f"{self.location} was changed by others {ATTEMPTS} times in a row; try again")
+
+    def _compact(self, table: DeltaTable) -> None:
+        """Merge small files now and then; somebody else's commit in between only puts it off."""
+        table.update_incremental()
+        if len(table.file_uris()) < _COMPACT_FILES_AT:
+            return
+        try:
+            table.optimize.compact(commit_properties=CommitProperties(max_commit_retries=0))
+        except CommitFailedError:
+            return
+
+    def _open(self) -> DeltaTable:
+        try:
+            table = DeltaTable(self.location, storage_options=self._options)
+            layout = table.metadata().configuration.get(_LAYOUT_PROPERTY)
+            columns = pa.schema(table.schema().to_arrow())
+        except TableNotFoundError as error:
+            raise StateLayoutError(f"control table {self.location} is missing; rebuild or create the job") from error
+        except Exception as error:
+            raise self._damaged(error) from error
+        if layout is None or not layout.isdecimal() or int(layout) > LAYOUT_VERSION:
+            raise StateLayoutError(
+                f"control table {self.location} has layout version {layout}, but this package knows up to "
+                f"{LAYOUT_VERSION}; upgrade airflow-backfill-provider"
+            )
+        if columns.names != self.schema.names:
+            raise StateLayoutError(
+                f"control table {self.location} has columns {', '.join(columns.names)} instead of "
+                f"{', '.join(self.schema.names)}; something else wrote to it: restore the table, or rebuild the job"
+            )
+        return table
+
+    def _read(self, table: DeltaTable, predicate: pa.compute.Expression | None) -> pa.Table:
+        try:
+            return table.to_pyarrow_dataset().to_table(filter=predicate).cast(self.schema)
+        except Exception as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> StateLayoutError:
+        return StateLayoutError(
+            f"control table {self.location} cannot be read: {error}; restore it from a copy, or rebuild the job"
+        )

@@ -1,0 +1,220 @@
+"""
+How models become rows of the control tables and back.
+
+Each log row carries its model whole as JSON, which is what is read back, and beside it the columns that people
+query. Rows of the per-vnode state have a column for every key column, in the key's own types.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+from pydantic import BaseModel, ValidationError
+
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.errors import StateLayoutError
+from airflow_backfill_provider.core.keys import KeyOrder, Position
+from airflow_backfill_provider.core.progress import (
+    BackfillState,
+    Completed,
+    InProgress,
+    NotStarted,
+    VnodeProgress,
+    position_of,
+)
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.lake.key_index import arrow_type
+
+INJECTED = "injected"
+COMMITTED = "committed"
+
+SETTINGS_SCHEMA = pa.schema(
+    [
+        ("sequence", pa.int64()),
+        ("change", pa.string()),
+        ("paused", pa.bool_()),
+        ("rate_limit", pa.int64()),
+        ("cancelled", pa.bool_()),
+        ("finished_epoch", pa.int64()),
+        ("incarnation", pa.string()),
+        ("requested_by", pa.string()),
+        ("requested_at", pa.timestamp("us", "UTC")),
+        ("record", pa.string()),
+    ]
+)
+
+BARRIER_LOG_SCHEMA = pa.schema(
+    [
+        ("epoch", pa.int64()),
+        ("event", pa.string()),
+        ("incarnation", pa.string()),
+        ("from_version", pa.int64()),
+        ("to_version", pa.int64()),
+        ("mutations", pa.string()),
+        ("requested_by", pa.string()),
+        ("snapshot_read_row_count", pa.int64()),
+        ("upstream_output_row_count", pa.int64()),
+        ("watermark", pa.timestamp("us", "UTC")),
+        ("seconds", pa.float64()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("record", pa.string()),
+    ]
+)
+
+_STATE_COLUMNS_BEFORE_KEY = [("vnode", pa.int32())]
+_STATE_COLUMNS_AFTER_KEY = [
+    ("has_position", pa.bool_()),
+    ("backfill_finished", pa.bool_()),
+    ("row_count", pa.int64()),
+    ("epoch", pa.int64()),
+    ("incarnation", pa.string()),
+]
+_STATE_COLUMNS = {name for name, _ in (*_STATE_COLUMNS_BEFORE_KEY, *_STATE_COLUMNS_AFTER_KEY)}
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def settings_row(settings: JobSettings) -> pa.Table:
+    """Return the settings' row."""
+    row = {
+        "sequence": settings.sequence,
+        "change": settings.change.value,
+        "paused": settings.paused,
+        "rate_limit": settings.rate_limit,
+        "cancelled": settings.cancelled,
+        "finished_epoch": settings.finished_epoch,
+        "incarnation": settings.incarnation,
+        "requested_by": settings.requested_by,
+        "requested_at": settings.requested_at,
+        "record": settings.model_dump_json(),
+    }
+    return pa.Table.from_pylist([row], schema=SETTINGS_SCHEMA)
+
+
+def barrier_row(barrier: Barrier) -> pa.Table:
+    """Return the barrier's row: the epoch is pinned."""
+    row = {
+        "epoch": barrier.epoch,
+        "event": INJECTED,
+        "incarnation": barrier.incarnation,
+        "from_version": barrier.upstream.from_version,
+        "to_version": barrier.upstream.to_version,
+        "mutations": ", ".join(pinned.mutation.value for pinned in barrier.mutations),
+        "requested_by": str(barrier.injected_by),
+        "watermark": barrier.upstream.watermark,
+        "at": barrier.injected_at,
+        "record": barrier.model_dump_json(),
+    }
+    return pa.Table.from_pylist([row], schema=BARRIER_LOG_SCHEMA)
+
+
+def commit_row(barrier: Barrier, commit: EpochCommit) -> pa.Table:
+    """Return the commit's row: the epoch is done."""
+    row = {
+        "epoch": commit.epoch,
+        "event": COMMITTED,
+        "incarnation": commit.incarnation,
+        "from_version": barrier.upstream.from_version,
+        "to_version": barrier.upstream.to_version,
+        "requested_by": str(barrier.injected_by),
+        "snapshot_read_row_count": commit.snapshot_read_row_count,
+        "upstream_output_row_count": commit.upstream_output_row_count,
+        "watermark": commit.watermark,
+        "seconds": sum(commit.seconds.values()),
+        "at": commit.committed_at,
+        "record": commit.model_dump_json(),
+    }
+    return pa.Table.from_pylist([row], schema=BARRIER_LOG_SCHEMA)
+
+
+def parse(model: type[Model], record: str, table: str) -> Model:
+    """
+    Read a model back from its row.
+
+    :raises StateLayoutError: if the record is not what this package writes.
+    """
+    try:
+        return model.model_validate_json(record)
+    except ValidationError as error:
+        fields = ", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_url=False))
+        raise StateLayoutError(
+            f"a record of {table} is damaged or was written by another version of this package (wrong: {fields})"
+        ) from error
+
+
+def state_schema(order: KeyOrder) -> pa.Schema:
+    """Return the columns of the per-vnode state: ``vnode, key…, backfill_finished, row_count, epoch`` and more."""
+    key = [(_key_column(field.name), arrow_type(field)) for field in order.fields]
+    return pa.schema([*_STATE_COLUMNS_BEFORE_KEY, *key, *_STATE_COLUMNS_AFTER_KEY])
+
+
+def state_rows(state: BackfillState, incarnation: str, order: KeyOrder) -> pa.Table:
+    """Return one row per vnode."""
+    schema = state_schema(order)
+    positions = [position_of(progress) for progress in state.vnodes]
+    count = len(positions)
+    columns: dict[str, Sequence[object]] = {
+        "vnode": range(count),
+        "has_position": [position is not None for position in positions],
+        "backfill_finished": [isinstance(progress, Completed) for progress in state.vnodes],
+        "row_count": [progress.row_count for progress in state.vnodes],
+        "epoch": [state.epoch] * count,
+        "incarnation": [incarnation] * count,
+    }
+    for index, field in enumerate(order.fields):
+        columns[_key_column(field.name)] = [
+            None if position is None else position[index] for position in positions
+        ]
+    return pa.table([pa.array(columns[name], schema.field(name).type) for name in schema.names], schema=schema)
+
+
+def parse_state(
+    rows: pa.Table, *, vnode_count: int, incarnation: str, order: KeyOrder, table: str
+) -> BackfillState:
+    """
+    Read the per-vnode state back and check it.
+
+    :raises StateLayoutError: if vnodes are missing, repeated, or of different epochs or incarnations.
+    """
+    if rows.num_rows != vnode_count or sorted(rows.column("vnode").to_pylist()) != list(range(vnode_count)):
+        raise StateLayoutError(
+            f"{table} has {rows.num_rows} rows, but the job has the vnodes 0 to {vnode_count - 1}; something else "
+            "wrote to it: restore the table, or rebuild the job"
+        )
+    epochs = set(rows.column("epoch").to_pylist())
+    incarnations = set(rows.column("incarnation").to_pylist())
+    if len(epochs) != 1 or incarnations != {incarnation}:
+        raise StateLayoutError(
+            f"{table} mixes epochs {sorted(epochs)} or belongs to another incarnation of the job; restore the table, "
+            "or rebuild the job"
+        )
+    rows = rows.sort_by("vnode")
+    columns = {name: rows.column(name).to_pylist() for name in rows.column_names}
+    keys = [columns[_key_column(field.name)] for field in order.fields]
+    shared: dict[object, VnodeProgress] = {}
+    vnodes = []
+    for index in range(vnode_count):
+        position = tuple(values[index] for values in keys) if columns["has_position"][index] else None
+        finished, count = columns["backfill_finished"][index], columns["row_count"][index]
+        identity = (position, finished, count)
+        vnodes.append(shared.setdefault(identity, _progress(position, finished=finished, row_count=count)))
+    return BackfillState(epoch=epochs.pop(), vnodes=tuple(vnodes))
+
+
+def _progress(position: Position | None, *, finished: bool, row_count: int) -> VnodeProgress:
+    if finished:
+        return Completed(position, row_count)
+    return NotStarted() if position is None else InProgress(position, row_count)
+
+
+def _key_column(name: str) -> str:
+    """Return the state's column for a key column: its own name, unless the state has that name already."""
+    return f"key_{name}" if name.lower() in _STATE_COLUMNS else name
+
+
+def now() -> dt.datetime:
+    """Return the current instant; the one place where the control tables read the clock."""
+    return dt.datetime.now(dt.UTC)

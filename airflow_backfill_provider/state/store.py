@@ -1,0 +1,245 @@
+"""
+A job's control tables together: what was asked for, what was pinned, what is done.
+
+:class:`BackfillReader` only reads and is what sensors and status use; :class:`BackfillStore` adds the writes of
+the epoch protocol. Every write decides on the rows that it replaces (see
+:mod:`~airflow_backfill_provider.state.control_table`), so none needs a lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError
+from airflow_backfill_provider.core.progress import BackfillState
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.state import records
+from airflow_backfill_provider.state.control_table import ControlTable, Write
+
+
+class BackfillReader:
+    """
+    Reads a job's control tables, in milliseconds.
+
+    :param location: folder of the control tables, ``BackfillJob.state``.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.location = location
+        self.storage_options = dict(storage_options or {})
+        self._settings = self._table("settings", records.SETTINGS_SCHEMA)
+        self._barrier_log = self._table("barrier_log", records.BARRIER_LOG_SCHEMA)
+
+    def created(self) -> bool:
+        """Tell whether the job has settings."""
+        return self._settings.exists() and self._settings.read().num_rows > 0
+
+    def settings(self) -> JobSettings:
+        """
+        Return the settings in force.
+
+        :raises JobNotCreatedError: if there are none.
+        """
+        return self.settings_history()[-1]
+
+    def settings_history(self) -> list[JobSettings]:
+        """
+        Return every settings record, oldest first.
+
+        :raises JobNotCreatedError: if there are none.
+        """
+        rows = self._settings.read() if self._settings.exists() else records.SETTINGS_SCHEMA.empty_table()
+        if not rows.num_rows:
+            raise JobNotCreatedError(f"no job was created at {self.location}; create it first")
+        return self._parse_settings(rows)
+
+    def state(self) -> BackfillState:
+        """Return the committed progress of every vnode, checked against the job's settings."""
+        settings = self.settings()
+        return self._parse_state(self._state_table(settings).read(), settings)
+
+    def barriers(self, *, since_epoch: int = 0) -> list[Barrier]:
+        """Return the barriers pinned from an epoch on, ascending."""
+        return self._barriers(self._log_rows(since_epoch))
+
+    def commits(self, *, since_epoch: int = 0) -> list[EpochCommit]:
+        """Return the commits of epochs from one on, ascending."""
+        return self._commits(self._log_rows(since_epoch))
+
+    def log(self, *, since_epoch: int = 0) -> tuple[list[Barrier], list[EpochCommit]]:
+        """Return barriers and commits from an epoch on, from one read."""
+        rows = self._log_rows(since_epoch)
+        return self._barriers(rows), self._commits(rows)
+
+    def last_epoch(self) -> int:
+        """Return the newest epoch that was ever pinned, 0 before the first."""
+        return self._barrier_log.greatest("epoch")
+
+    def barrier_of(self, requester: Requester) -> Barrier | None:
+        """Return the newest barrier that was pinned on behalf of a requester."""
+        rows = self._barrier_log.read(pc.field("requested_by") == str(requester))
+        mine = [barrier for barrier in self._barriers(rows) if barrier.injected_by == requester]
+        return mine[-1] if mine else None
+
+    def _table(self, name: str, schema: pa.Schema) -> ControlTable:
+        return ControlTable(f"{self.location}/{name}", schema, self.storage_options)
+
+    def _state_table(self, settings: JobSettings) -> ControlTable:
+        return self._table("vnode_state", records.state_schema(settings.key_order))
+
+    def _parse_settings(self, rows: pa.Table) -> list[JobSettings]:
+        parsed = [
+            records.parse(JobSettings, record, self._settings.location)
+            for record in rows.column("record").to_pylist()
+        ]
+        return sorted(parsed, key=lambda settings: settings.sequence)
+
+    def _parse_state(self, rows: pa.Table, settings: JobSettings) -> BackfillState:
+        return records.parse_state(
+            rows,
+            vnode_count=settings.job["vnode_count"],
+            incarnation=settings.incarnation,
+            order=settings.key_order,
+            table=f"{self.location}/vnode_state",
+        )
+
+    def _log_rows(self, since_epoch: int) -> pa.Table:
+        return self._barrier_log.read(pc.field("epoch") >= since_epoch if since_epoch else None)
+
+    def _barriers(self, rows: pa.Table) -> list[Barrier]:
+        return sorted(self._parse_log(rows, records.INJECTED, Barrier), key=lambda barrier: barrier.epoch)
+
+    def _commits(self, rows: pa.Table) -> list[EpochCommit]:
+        return sorted(self._parse_log(rows, records.COMMITTED, EpochCommit), key=lambda commit: commit.epoch)
+
+    def _parse_log(self, rows: pa.Table, event: str, model: type[records.Model]) -> list[records.Model]:
+        matching = rows.filter(pc.equal(rows.column("event"), event))
+        return [
+            records.parse(model, record, self._barrier_log.location)
+            for record in matching.column("record").to_pylist()
+        ]
+
+
+class BackfillStore(BackfillReader):
+    """Reads and writes a job's control tables."""
+
+    def create(self, settings: JobSettings) -> JobSettings:
+        """
+        Create the control tables and write the first settings, unless they are there.
+
+        :returns: the settings in force: the given ones, or those of a creator that was faster.
+        """
+        for table in (self._settings, self._barrier_log):
+            table.create()
+
+        def decide(rows: pa.Table) -> Write | None:
+            return None if rows.num_rows else Write(records.settings_row(settings))
+
+        self._settings.update(decide)
+        self.repair_state()
+        return self.settings()
+
+    def repair_state(self) -> None:
+        """
+        Make the per-vnode state exist for the settings' incarnation; a crash of its creation is repaired so.
+
+        What an epoch of this incarnation wrote is left alone.
+        """
+        settings = self.settings()
+        table = self._state_table(settings)
+        table.create()
+        initial = BackfillState(
+            epoch=settings.base_epoch, vnodes=BackfillState.initial(settings.job["vnode_count"]).vnodes
+        )
+
+        def decide(rows: pa.Table) -> Write | None:
+            if settings.incarnation in set(rows.column("incarnation").to_pylist()):
+                return None
+            return Write(records.state_rows(initial, settings.incarnation, settings.key_order), "overwrite")
+
+        table.update(decide)
+
+    def change_settings(self, change: Callable[[JobSettings], JobSettings | None]) -> JobSettings:
+        """
+        Write the next settings record.
+
+        :param change: returns the next record for the one in force, or ``None`` if nothing is to change; may be
+            called several times.
+        :returns: the settings in force afterwards.
+        """
+        self.settings()
+
+        def decide(rows: pa.Table) -> Write | None:
+            changed = change(self._parse_settings(rows)[-1])
+            return None if changed is None else Write(records.settings_row(changed))
+
+        self._settings.update(decide)
+        return self.settings()
+
+    def pin(self, barrier: Barrier) -> Barrier:
+        """
+        Pin a barrier, unless its epoch is pinned already.
+
+        :returns: the barrier that the log holds for the epoch: of two injectors, the first in log order wins and the
+            other adopts its barrier.
+        :raises StateError: if the epoch before was not pinned; somebody cut the log.
+        """
+        pinned = barrier
+
+        def decide(rows: pa.Table) -> Write | None:
+            nonlocal pinned
+            known = {found.epoch: found for found in self._barriers(rows)}
+            if barrier.epoch in known:
+                pinned = known[barrier.epoch]
+                return None
+            if known and max(known) != barrier.prev_epoch:
+                raise StateError(
+                    f"epoch {barrier.epoch} cannot follow epoch {max(known)} in {self.location}/barrier_log; the log "
+                    "and the state disagree: rebuild the job"
+                )
+            pinned = barrier
+            return Write(records.barrier_row(barrier))
+
+        self._barrier_log.update(decide, reading=pc.field("epoch") >= barrier.prev_epoch)
+        return pinned
+
+    def write_state(self, state: BackfillState, settings: JobSettings) -> None:
+        """
+        Commit the progress of an epoch; a no-op if it, or a later one, is there already.
+
+        :param settings: the settings that the epoch belongs to; the state of another incarnation is left alone.
+        :raises StateError: if the state would go back (I3).
+        """
+
+        def decide(rows: pa.Table) -> Write | None:
+            if set(rows.column("incarnation").to_pylist()) != {settings.incarnation}:
+                return None
+            committed = self._parse_state(rows, settings)
+            if committed.epoch >= state.epoch:
+                return None
+            committed.require_successor(state, settings.key_order)
+            return Write(records.state_rows(state, settings.incarnation, settings.key_order), "overwrite")
+
+        self._state_table(settings).update(decide)
+
+    def record_commit(self, barrier: Barrier, commit: EpochCommit) -> EpochCommit:
+        """
+        Write into the barrier log that an epoch is done.
+
+        :returns: the commit that the log holds: the first one wins.
+        """
+        recorded = commit
+
+        def decide(rows: pa.Table) -> Write | None:
+            nonlocal recorded
+            earlier = self._commits(rows)
+            recorded = earlier[0] if earlier else commit
+            return None if earlier else Write(records.commit_row(barrier, commit))
+
+        self._barrier_log.update(decide, reading=pc.field("epoch") == barrier.epoch)
+        return recorded

@@ -1,0 +1,9 @@
+"""
+The backfill as plain Python: the classical streaming algorithm as the oracle, and this project's order of
+operations.
+
+Nothing here imports the package under test. :mod:`tests.model.upstream` is the world outside,
+:mod:`tests.model.classical` and :mod:`tests.model.orchestrated` are the two algorithms,
+:mod:`tests.model.truth` says what both must give, :mod:`tests.model.runs` drives them and
+:mod:`tests.model.explore` searches all interleavings.
+"""
