@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,6 +24,13 @@ JARS_VARIABLE = "AIRFLOW_BACKFILL_JARS"
 STORAGE_OPTIONS_VARIABLE = "AIRFLOW_BACKFILL_STORAGE_OPTIONS"
 OLDEST_JAVA = 17
 
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+}
+
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
@@ -31,38 +39,59 @@ def jars_folder() -> Path:
     return Path(os.environ.get(JARS_VARIABLE) or Path(sys.prefix) / "share" / "airflow-backfill" / "jars")
 
 
-def delta_conf() -> dict[str, str]:
-    """
-    Return the Spark configuration of every application of this package.
+def is_local(master: str) -> bool:
+    """Tell whether a Spark master is this very machine's process."""
+    return master.startswith("local")
 
+
+def spark_conf(master: str) -> dict[str, str]:
+    """
+    Return the Spark configuration of an application of this package.
+
+    :param master: Spark's master; one machine gets settings that make Spark quick there, a cluster has its own.
     :raises SparkUnavailableError: if ``AIRFLOW_BACKFILL_JARS`` names a folder without jars.
     """
-    conf = {
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
+    return {**_DELTA, **_jars_conf(master), **(_local_conf() if is_local(master) else {})}
+
+
+def spark_environment() -> dict[str, str]:
+    """Return the environment variables that a process which starts Spark needs on top of its own."""
+    binaries = str(Path(sys.executable).parent)
+    environment = {
+        # spark-submit looks for its Python on the PATH, and workers must be of the driver's version.
+        "PATH": os.pathsep.join([binaries, os.environ.get("PATH", "")]),
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
-    jars = sorted(str(jar) for jar in jars_folder().glob("*.jar"))
+    if "utf" not in (os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "").lower():
+        # Java cannot open files with names outside of ASCII under the POSIX locale.
+        environment["LC_ALL"] = "C.UTF-8"
+    return environment
+
+
+def _jars_conf(master: str) -> dict[str, str]:
+    folder = jars_folder()
+    jars = sorted(str(jar) for jar in folder.glob("*.jar"))
+    if jars and is_local(master):
+        # Nothing has to be copied to executors, and the class path is there a second or two sooner.
+        return {"spark.driver.extraClassPath": str(folder / "*")}
     if jars:
-        conf["spark.jars"] = ",".join(jars)
-    elif os.environ.get(JARS_VARIABLE):
+        return {"spark.jars": ",".join(jars)}
+    if os.environ.get(JARS_VARIABLE):
         raise SparkUnavailableError(
-            f"{JARS_VARIABLE} names {jars_folder()}, which holds no jars; put {DELTA_PACKAGE} and its dependencies "
-            "there, or unset the variable"
+            f"{JARS_VARIABLE} names {folder}, which holds no jars; put {DELTA_PACKAGE} and its dependencies there, or "
+            "unset the variable"
         )
-    else:
-        conf["spark.jars.packages"] = DELTA_PACKAGE
-    return conf
+    return {"spark.jars.packages": DELTA_PACKAGE}
 
 
-def local_conf() -> dict[str, str]:
-    """Return what makes Spark quick on one machine; a cluster has its own settings."""
+def _local_conf() -> dict[str, str]:
     return {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": str(max(os.cpu_count() or 1, 2)),
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.driver.memory": "2g",
+        # Nothing is stored there, but Spark makes the folder, by default in the working directory.
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "airflow-backfill-warehouse"),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
     }

@@ -321,9 +321,9 @@ def schedules(
     return st.lists(run, max_size=max_size).map(tuple)
 
 
-def turns(runners: int = 3, *, max_size: int = 60) -> SearchStrategy[list[int]]:
+def turns(runners: int = 3, *, min_size: int = 0, max_size: int = 60) -> SearchStrategy[list[int]]:
     """Draw an interleaving: whose turn it is to take one step, among so many runners."""
-    return st.lists(st.integers(0, runners - 1), max_size=max_size)
+    return st.lists(st.integers(0, runners - 1), min_size=min_size, max_size=max_size)
 
 
 @st.composite

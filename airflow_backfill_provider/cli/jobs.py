@@ -36,9 +36,7 @@ def created_job(file: Path) -> tuple[Backfill, JobSettings]:
     """
     backfill = open_job(file)
     if not backfill.store.created():
-        raise JobNotCreatedError(
-            f"job {backfill.job.name} was not created yet; run: airflow-backfill create {file}"
-        )
+        raise JobNotCreatedError(f"job {backfill.job.name} was not created yet; run: airflow-backfill create {file}")
     settings = backfill.store.settings()
     if settings.job["name"] != backfill.job.name:
         raise InvalidJobError(
@@ -78,6 +76,5 @@ def _storage_options() -> dict[str, str]:
         return storage_options_from_environment()
     except (ValueError, AttributeError):
         raise BackfillError(
-            f"{STORAGE_OPTIONS_VARIABLE} is no JSON object of strings; unset it, or write it as "
-            '{"NAME": "value"}'
+            f'{STORAGE_OPTIONS_VARIABLE} is no JSON object of strings; unset it, or write it as {{"NAME": "value"}}'
         ) from None

@@ -16,7 +16,7 @@ def _job_file(value: Path) -> Path:
     return value
 
 
-def rate_limit(value: str) -> int | None:
+def rate_limit_of(value: str) -> int | None:
     """
     Read a rate limit: a number of rows, or ``none``.
 
@@ -31,14 +31,14 @@ def rate_limit(value: str) -> int | None:
     return int(value)
 
 
-def spark_conf(values: list[str]) -> dict[str, str]:
+def spark_conf(values: list[str] | None) -> dict[str, str]:
     """
     Read Spark configuration written as ``KEY=VALUE``.
 
     :raises typer.BadParameter: if a value has no ``=``.
     """
     conf = {}
-    for value in values:
+    for value in values or ():
         name, separator, setting = value.partition("=")
         if not separator or not name.strip():
             raise typer.BadParameter(f"{value!r} is not KEY=VALUE", param_hint="--conf")
@@ -48,14 +48,13 @@ def spark_conf(values: list[str]) -> dict[str, str]:
 
 JobFile = Annotated[
     Path,
-    typer.Argument(
-        metavar="JOB.yaml", help="The job's definition.", callback=_job_file, show_default=False
-    ),
+    typer.Argument(metavar="JOB.yaml", help="The job's definition.", callback=_job_file, show_default=False),
 ]
 Debug = Annotated[
-    bool, typer.Option("--debug", help="Show tracebacks, and what Spark and Java print.", show_default=False)
+    bool,
+    typer.Option("--debug", metavar="", help="Show tracebacks, and what Spark and Java print.", show_default=False),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object.", show_default=False)]
 Master = Annotated[
     str | None,
     typer.Option("--master", help="Spark's master; by default this machine.", show_default="local[*]"),

@@ -72,9 +72,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     rows_left = 0 if state.completed else max(rows - state.shared.row_count, 0)
     chunk = None
     if reads and not state.completed:
-        chunk = plan_chunk(
-            files, after=position_of(state.shared), rate_limit=rate_limit, order=order, keys=keys
-        )
+        chunk = plan_chunk(files, after=position_of(state.shared), rate_limit=rate_limit, order=order, keys=keys)
     return BackfillPlan(
         name=job.name,
         created=created,

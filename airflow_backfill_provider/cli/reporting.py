@@ -36,7 +36,7 @@ def reporting(command: Callable[Command, None]) -> Callable[Command, None]:
             # Whoever read the output has seen enough; Python shall not complain when it flushes at the end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(FAILED) from None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - this is where errors end
             if debug:
                 traceback.print_exc()
             say_error(_describe(error))

@@ -15,6 +15,7 @@ from airflow_backfill_provider.core.errors import SparkUnavailableError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from airflow_backfill_provider.backfill import Backfill
     from airflow_backfill_provider.engine import SparkEngine
 
 
@@ -22,34 +23,27 @@ class LazySpark:
     """
     The engine of a command, behind a call that starts Spark the first time.
 
-    :param app_name: the application's name.
+    :param backfill: the job, which names the application and knows the object store's options.
     :param master: Spark's master, by default this machine.
     :param conf: configuration on top of the package's own.
-    :param storage_options: options of the object store.
     :param debug: let Spark and Java print what they want.
     """
 
     def __init__(
         self,
-        app_name: str,
+        backfill: Backfill,
         *,
         master: str | None,
         conf: Mapping[str, str],
-        storage_options: Mapping[str, str] | None,
         debug: bool,
     ) -> None:
-        self._app_name = app_name
+        self._app_name = f"airflow-backfill {backfill.job.name}"
         self._master = master
         self._conf = conf
-        self._storage_options = storage_options
+        self._storage_options = backfill.storage_options
         self._debug = debug
         self._spark: SparkSession | None = None
         self._engine: SparkEngine | None = None
-
-    @property
-    def started(self) -> bool:
-        """Whether there is a session already."""
-        return self._engine is not None
 
     def __call__(self) -> SparkEngine:
         """
@@ -74,7 +68,8 @@ class LazySpark:
             return
         try:
             self._spark.stop()
-        except Exception:  # noqa: BLE001 - a JVM that died is stopped enough; what failed before matters
+        except Exception:
+            # A JVM that died is stopped enough; what failed before is what matters.
             if self._debug:
                 raise
 

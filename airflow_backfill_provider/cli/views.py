@@ -108,9 +108,7 @@ class LiveView:
             self._activity, self._since = activity, time.monotonic()
         self._status = status
         if self._live is None:
-            self._live = Live(
-                console=self._console, get_renderable=self._render, refresh_per_second=8, transient=False
-            )
+            self._live = Live(console=self._console, get_renderable=self._render, refresh_per_second=8, transient=False)
             self._live.start()
 
     def say(self, line: str) -> None:

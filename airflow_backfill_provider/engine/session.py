@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import SparkUnavailableError
-from airflow_backfill_provider.spark_settings import delta_conf, local_conf, require_java
+from airflow_backfill_provider.spark_settings import require_java, spark_conf, spark_environment
 
 _PINNED = {
     # A file that is gone must be an error: skipping it would silently lose its rows (I6).
@@ -39,11 +37,8 @@ def start_session(
     """
     require_java()
     master = master or "local[*]"
-    binaries = str(Path(sys.executable).parent)
-    # spark-submit looks for its Python on the PATH, and workers must be of the driver's version.
-    os.environ["PATH"] = os.pathsep.join([binaries, os.environ.get("PATH", "")])
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {**delta_conf(), **(local_conf() if master.startswith("local") else {}), **(conf or {})}
+    os.environ.update(spark_environment())
+    settings = {**spark_conf(master), **(conf or {})}
     builder = SparkSession.builder.appName(app_name).master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)

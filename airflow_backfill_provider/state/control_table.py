@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StateLayoutError
@@ -22,6 +22,11 @@ ATTEMPTS = 32
 
 _LAYOUT_PROPERTY = "backfill.layoutVersion"
 _COMPACT_FILES_AT = 100
+
+
+def text_literal(value: str) -> str:
+    """Return a string literal for a condition."""
+    return "'" + value.replace("'", "''") + "'"
 
 
 class Write(NamedTuple):
@@ -70,13 +75,14 @@ class ControlTable:
                 raise
             self._open()
 
-    def read(self, predicate: pa.compute.Expression | None = None) -> pa.Table:
+    def read(self, where: str | None = None) -> pa.Table:
         """
         Return the rows, all or those that match; files whose statistics exclude a match are not opened.
 
+        :param where: a condition in SQL; see :func:`text_literal` for values that are not numbers.
         :raises StateLayoutError: if the table is missing, damaged, or of another layout version.
         """
-        return self._read(self._open(), predicate)
+        return self._read(self._open(), where)
 
     def greatest(self, column: str) -> int:
         """Return the greatest value of an integer column by the log's statistics; 0 if there are no rows."""
@@ -88,7 +94,7 @@ class ControlTable:
         self,
         decide: Callable[[pa.Table], Write | None],
         *,
-        reading: pa.compute.Expression | None = None,
+        reading: str | None = None,
     ) -> None:
         """
         Read, decide, and write what was decided, as one atomic step.
@@ -147,9 +153,12 @@ class ControlTable:
             )
         return table
 
-    def _read(self, table: DeltaTable, predicate: pa.compute.Expression | None) -> pa.Table:
+    def _read(self, table: DeltaTable, where: str | None) -> pa.Table:
+        # An Arrow dataset over deltalake's file system leaves threads behind that can abort the process at its exit.
+        condition = f" WHERE {where}" if where else ""
         try:
-            return table.to_pyarrow_dataset().to_table(filter=predicate).cast(self.schema)
+            rows = QueryBuilder().register("control", table).execute(f"SELECT * FROM control{condition}")
+            return pa.table(rows.read_all()).cast(self.schema)
         except Exception as error:
             raise self._damaged(error) from error
 

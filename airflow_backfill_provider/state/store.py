@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.state import records
-from airflow_backfill_provider.state.control_table import ControlTable, Write
+from airflow_backfill_provider.state.control_table import ControlTable, Write, text_literal
 
 
 class BackfillReader:
@@ -82,7 +82,7 @@ class BackfillReader:
 
     def barrier_of(self, requester: Requester) -> Barrier | None:
         """Return the newest barrier that was pinned on behalf of a requester."""
-        rows = self._barrier_log.read(pc.field("requested_by") == str(requester))
+        rows = self._barrier_log.read(f"requested_by = {text_literal(str(requester))}")
         mine = [barrier for barrier in self._barriers(rows) if barrier.injected_by == requester]
         return mine[-1] if mine else None
 
@@ -109,7 +109,7 @@ class BackfillReader:
         )
 
     def _log_rows(self, since_epoch: int) -> pa.Table:
-        return self._barrier_log.read(pc.field("epoch") >= since_epoch if since_epoch else None)
+        return self._barrier_log.read(f"epoch >= {since_epoch}" if since_epoch else None)
 
     def _barriers(self, rows: pa.Table) -> list[Barrier]:
         return sorted(self._parse_log(rows, records.INJECTED, Barrier), key=lambda barrier: barrier.epoch)
@@ -205,7 +205,7 @@ class BackfillStore(BackfillReader):
             pinned = barrier
             return Write(records.barrier_row(barrier))
 
-        self._barrier_log.update(decide, reading=pc.field("epoch") >= barrier.prev_epoch)
+        self._barrier_log.update(decide, reading=f"epoch >= {barrier.prev_epoch}")
         return pinned
 
     def write_state(self, state: BackfillState, settings: JobSettings) -> None:
@@ -241,5 +241,5 @@ class BackfillStore(BackfillReader):
             recorded = earlier[0] if earlier else commit
             return None if earlier else Write(records.commit_row(barrier, commit))
 
-        self._barrier_log.update(decide, reading=pc.field("epoch") == barrier.epoch)
+        self._barrier_log.update(decide, reading=f"epoch = {barrier.epoch}")
         return recorded

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 OVERLAPPING = 3
+SCHEDULES = turns(OVERLAPPING, min_size=20, max_size=80)
 
 
 def play_overlapping(scenario: Scenario, schedule: list[int], protocol: Protocol) -> OrchestratedRun:
@@ -47,7 +48,7 @@ def play_overlapping(scenario: Scenario, schedule: list[int], protocol: Protocol
 
 
 @settings(DETERMINISTIC, max_examples=200)
-@given(scenarios(max_events=12), turns(OVERLAPPING, max_size=100))
+@given(scenarios(max_events=12), SCHEDULES)
 def test_overlapping_attempts_lose_and_duplicate_nothing(scenario: Scenario, schedule: list[int]) -> None:
     """
     I1, I2, I3, I5: attempts of the same and of earlier epochs, interleaved step by step, with crashes and
@@ -182,7 +183,7 @@ def test_a_random_search_finds_weakened_retries(rule: str) -> None:
     def play(example: tuple[Scenario, list[int]]) -> None:
         play_overlapping(*example, protocol)
 
-    assert find_violation(st.tuples(events, turns(OVERLAPPING, max_size=100)), play)[:2] in {"I1", "I2", "I3"}
+    assert find_violation(st.tuples(events, SCHEDULES), play)[:2] in {"I1", "I2", "I3"}
 
 
 def test_a_crash_and_a_retry_duplicate_a_plain_append() -> None:

@@ -1,0 +1,1 @@
+"""The commands, by what they are for: look, work, steer."""

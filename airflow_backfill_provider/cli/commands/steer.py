@@ -1,0 +1,93 @@
+"""Commands that change a job's settings: pause, resume, throttle, rescale, cancel. They start no Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from airflow_backfill_provider.cli.options import Debug, JobFile, rate_limit_of
+from airflow_backfill_provider.cli.reporting import reporting
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.core.settings import JobSettings
+
+
+@reporting
+def pause(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
+    """Read no snapshot from the next epoch on. Changes are still applied."""
+    from airflow_backfill_provider import protocol
+    from airflow_backfill_provider.cli.jobs import created_job, user
+
+    backfill, before = created_job(job)
+    settings = protocol.pause_job(store=backfill.store, requested_by=user())
+    say_changed(before, settings, "paused from the next epoch on")
+
+
+@reporting
+def resume(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
+    """Read the snapshot again from the next epoch on."""
+    from airflow_backfill_provider import protocol
+    from airflow_backfill_provider.cli.jobs import created_job, user
+
+    backfill, before = created_job(job)
+    settings = protocol.resume_job(store=backfill.store, requested_by=user())
+    still = "; its rate limit is 0, so it still reads nothing" if settings.rate_limit == 0 else ""
+    say_changed(before, settings, f"resumed from the next epoch on{still}")
+
+
+@reporting
+def throttle(
+    job: JobFile,
+    rate_limit: Annotated[
+        str, typer.Argument(metavar="N|none", help="Snapshot rows per epoch; 0 reads none, none is unlimited.")
+    ],
+    *,
+    debug: Debug = False,  # noqa: ARG001
+) -> None:
+    """Set the rate limit from the next epoch on."""
+    limit = rate_limit_of(rate_limit)
+    from airflow_backfill_provider import protocol
+    from airflow_backfill_provider.cli import text
+    from airflow_backfill_provider.cli.jobs import created_job, user
+
+    backfill, before = created_job(job)
+    settings = protocol.throttle_job(limit, store=backfill.store, requested_by=user())
+    new = "unlimited" if limit is None else f"{text.rows(limit)} per epoch"
+    say_changed(before, settings, f"rate limit is {new} from the next epoch on")
+
+
+@reporting
+def rescale(
+    job: JobFile,
+    parallelism: Annotated[int, typer.Argument(metavar="N", min=1, help="Parallel task runs.")],
+    *,
+    debug: Debug = False,  # noqa: ARG001
+) -> None:
+    """Change how many task runs share the vnodes. Needs the arrangement strategy."""
+    from airflow_backfill_provider.cli.jobs import created_job
+    from airflow_backfill_provider.core.errors import InvalidJobError
+
+    _, settings = created_job(job)
+    raise InvalidJobError(
+        f"job {settings.job['name']} cannot be rescaled to {parallelism}: under {settings.strategy} all vnodes share "
+        "one position, so one task run reads them all; only the arrangement strategy, which is not built yet, can "
+        "split them"
+    )
+
+
+@reporting
+def cancel(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
+    """Stop a job for good. Its view stays as the last epoch left it."""
+    from airflow_backfill_provider import protocol
+    from airflow_backfill_provider.cli.jobs import created_job, user
+
+    backfill, before = created_job(job)
+    settings = protocol.cancel_job(store=backfill.store, requested_by=user())
+    say_changed(before, settings, "cancelled; rebuild starts it over")
+
+
+def say_changed(before: JobSettings, after: JobSettings, what: str) -> None:
+    """Say what is in force now."""
+    same = " (as before)" if after.sequence == before.sequence else ""
+    typer.echo(f"{after.job['name']}: {what}{same}")

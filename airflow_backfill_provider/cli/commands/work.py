@@ -1,0 +1,98 @@
+"""Commands that write the view: create, run, rebuild. They start Spark."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from airflow_backfill_provider.cli.options import Conf, Debug, JobFile, Master, spark_conf
+from airflow_backfill_provider.cli.output import console
+from airflow_backfill_provider.cli.reporting import reporting
+
+
+@reporting
+def create(job: JobFile, *, master: Master = None, conf: Conf = None, debug: Debug = False) -> None:
+    """
+    Create a job and the empty table of its view. Starts Spark.
+
+    Does nothing for a job that was created with the same definition.
+    """
+    from airflow_backfill_provider import protocol
+    from airflow_backfill_provider.cli.jobs import open_job, user
+    from airflow_backfill_provider.cli.spark import LazySpark
+
+    backfill = open_job(job)
+    existed = backfill.store.created()
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug) as spark:
+        settings = protocol.create_job(
+            backfill.job,
+            store=backfill.store,
+            upstream=backfill.upstream,
+            engine=spark,
+            requested_by=user(),
+        )
+    done = "was created already" if existed else "created"
+    typer.echo(f"{backfill.job.name}: {done}, strategy {settings.strategy}, state at {backfill.job.state}")
+
+
+@reporting
+def run(
+    job: JobFile,
+    *,
+    max_epochs: Annotated[
+        int | None,
+        typer.Option("--max-epochs", metavar="N", min=1, help="Run at most so many epochs.", show_default="1"),
+    ] = None,
+    until_finished: Annotated[
+        bool,
+        typer.Option("--until-finished", metavar="", help="Run epochs until the view is finished.", show_default=False),
+    ] = False,
+    master: Master = None,
+    conf: Conf = None,
+    debug: Debug = False,
+) -> None:
+    """
+    Run the next epoch, or several. Starts Spark, but only if there is something to do.
+
+    With --until-finished it stops with exit code 0 also where the job waits for its user (paused, or
+    rate limit 0): pending changes are applied, and it says so.
+
+    Running it twice at once, or again after a crash, is safe.
+    """
+    from airflow_backfill_provider.cli.jobs import requester, unchanged_job
+    from airflow_backfill_provider.cli.runner import Runner
+    from airflow_backfill_provider.cli.spark import LazySpark
+    from airflow_backfill_provider.cli.views import progress_view
+
+    backfill, _ = unchanged_job(job)
+    epochs = 1 if max_epochs is None and not until_finished else max_epochs
+    with (
+        LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug) as spark,
+        progress_view(console()) as view,
+    ):
+        runner = Runner(backfill=backfill, engine=spark, requester=requester(), view=view)
+        runner.run(max_epochs=epochs, until_finished=until_finished)
+
+
+@reporting
+def rebuild(job: JobFile, *, master: Master = None, conf: Conf = None, debug: Debug = False) -> None:
+    """
+    Start over, possibly with a changed definition: empties the view. Starts Spark.
+
+    Also the way back from cancel, a replaced upstream, and a gap in its changes.
+    """
+    from airflow_backfill_provider import protocol
+    from airflow_backfill_provider.cli.jobs import created_job, user
+    from airflow_backfill_provider.cli.spark import LazySpark
+
+    backfill, _ = created_job(job)
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug) as spark:
+        protocol.rebuild_job(
+            backfill.job,
+            store=backfill.store,
+            upstream=backfill.upstream,
+            engine=spark,
+            requested_by=user(),
+        )
+    typer.echo(f"{backfill.job.name}: rebuilt; its view is empty until the next epoch")

@@ -1,0 +1,149 @@
+"""A small upstream, its job file, and an engine that counts instead of writing."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+import yaml
+from deltalake import DeltaTable, write_deltalake
+from typer.testing import CliRunner, Result
+
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.cli import spark
+from airflow_backfill_provider.cli.main import app
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.protocol import EpochWrites, pinned_range
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from airflow_backfill_provider.core.barrier import Barrier
+    from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+
+ROWS = 1000
+FILES = 4
+
+
+@dataclass
+class CountingEngine:
+    """Stands in for Spark: knows how many rows a chunk has, and writes nothing."""
+
+    starts: int = 0
+    executed: list[int] = field(default_factory=list)
+    before_execute: Callable[[Barrier], None] = lambda barrier: None
+    failures: list[Exception] = field(default_factory=list)
+
+    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
+
+    def ensure_view(self, settings: JobSettings, earlier_incarnations: frozenset[str]) -> None:
+        pass
+
+    def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
+        self.before_execute(barrier)
+        if self.failures:
+            raise self.failures.pop(0)
+        self.executed.append(barrier.epoch)
+        chunk = pinned_range(barrier, settings.key_order)
+        rows = 0
+        if chunk is not None:
+            table = DeltaTable(settings.job["upstream"]["path"], version=barrier.upstream.to_version)
+            ids = table.to_pyarrow_table(columns=["order_id"]).column("order_id")
+            lower = 0 if chunk.after is None else pc.sum(pc.less_equal(ids, chunk.after[0])).as_py()
+            upper = len(ids) if chunk.up_to is None else pc.sum(pc.less_equal(ids, chunk.up_to[0])).as_py()
+            rows = upper - lower
+        return EpochWrites(snapshot_rows=rows, change_rows=0, view_version=barrier.epoch, seconds={"x": 0.1})
+
+    def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+        pass
+
+    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> CountingEngine:
+    """The engine that every command of a test gets instead of Spark."""
+    counting = CountingEngine()
+
+    def start(_: spark.LazySpark) -> Any:
+        counting.starts += 1
+        return counting
+
+    monkeypatch.setattr(spark.LazySpark, "__call__", start)
+    return counting
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    """Orders 0 to 999 in four files in key order, with a change data feed."""
+    path = tmp_path / "lake" / "orders"
+    for number in range(FILES):
+        ids = list(range(number * ROWS // FILES, (number + 1) * ROWS // FILES))
+        append(path, ids)
+    return path
+
+
+def append(path: Path, ids: list[int]) -> None:
+    """Add orders as one version."""
+    rows = pa.table({"order_id": pa.array(ids, pa.int64()), "amount": pa.array([1] * len(ids), pa.int32())})
+    write_deltalake(str(path), rows, mode="append", configuration={"delta.enableChangeDataFeed": "true"})
+
+
+@dataclass
+class Job:
+    """A job file, and what to do with it."""
+
+    file: Path
+    definition: dict[str, Any]
+
+    def write(self, **changes: Any) -> None:
+        """Write the file, with some fields changed."""
+        self.definition |= changes
+        self.file.write_text(yaml.safe_dump(self.definition), encoding="utf-8")
+
+    @property
+    def backfill(self) -> Backfill:
+        """The job's tables."""
+        return Backfill(BackfillJob.from_yaml(self.file))
+
+    def __call__(self, command: str, *arguments: str) -> Result:
+        """Run a command on the job."""
+        return CliRunner().invoke(app, [command, str(self.file), *arguments])
+
+
+@pytest.fixture
+def job(tmp_path: Path, upstream: Path) -> Iterator[Job]:
+    """A job over the upstream, 300 rows per epoch."""
+    job = Job(
+        tmp_path / "job.yaml",
+        {
+            "name": "small_orders",
+            "upstream": {"path": str(upstream), "key": ["order_id"]},
+            "materialized_view": str(tmp_path / "lake" / "small_orders"),
+            "query": "SELECT order_id, amount FROM upstream",
+            "vnode_count": 4,
+            "rate_limit": 300,
+        },
+    )
+    job.write()
+    environment = dict(os.environ)
+    yield job
+    os.environ.clear()
+    os.environ.update(environment)
+
+
+@pytest.fixture
+def created(job: Job, engine: CountingEngine) -> Job:
+    """The job, created."""
+    assert job("create").exit_code == 0
+    engine.starts = 0
+    return job

@@ -1,0 +1,165 @@
+"""How commands fail: exit code 1 and one line, or exit code 2 for wrong usage."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+from deltalake import write_deltalake
+from typer.testing import CliRunner
+
+from airflow_backfill_provider.cli.main import app
+from airflow_backfill_provider.core.errors import MaterializedViewError
+from airflow_backfill_provider.spark_settings import STORAGE_OPTIONS_VARIABLE
+
+
+def fails(result, *texts: str) -> None:
+    assert result.exit_code == 1
+    assert result.stderr.startswith("airflow-backfill: error: ")
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.output
+    for text in texts:
+        assert text in result.stderr
+
+
+@pytest.mark.parametrize("command", ["plan", "create"])
+class TestBadInput:
+    def test_missing_table(self, job, command, upstream):
+        shutil.rmtree(upstream)
+        fails(job(command), "there is no Delta table at", str(upstream))
+
+    def test_no_change_data_feed(self, job, command, tmp_path):
+        import pyarrow as pa
+
+        path = str(tmp_path / "plain")
+        write_deltalake(path, pa.table({"order_id": [1]}))
+        job.write(upstream={"path": path, "key": ["order_id"]})
+        fails(job(command), "ALTER TABLE", "delta.enableChangeDataFeed")
+
+    def test_missing_key_column(self, job, command, upstream):
+        job.write(upstream={"path": str(upstream), "key": ["customer"]})
+        fails(job(command), "upstream.key", "'customer'", "order_id, amount")
+
+    def test_syntax_error(self, job, command):
+        job.write(query="SELECT FROM WHERE")
+        fails(job(command), "query")
+
+    def test_aggregate(self, job, command):
+        job.write(query="SELECT count(*) FROM upstream")
+        fails(job(command), "query", "aggregate")
+
+    def test_unknown_field(self, job, command):
+        job.write(rate_limt=5)
+        fails(job(command), "rate_limt", "allowed are")
+
+    def test_several_wrong_fields_are_one_line(self, job, command):
+        job.write(vnode_count=0, rate_limit="fast")
+        fails(job(command), "vnode_count", "rate_limit")
+
+    def test_no_yaml(self, job, command):
+        job.file.write_text("name: [\n  oops", encoding="utf-8")
+        fails(job(command), str(job.file))
+
+    def test_arrangement_is_not_built_yet(self, job, command):
+        job.write(strategy="arrangement")
+        fails(job(command), "strategy", "not built yet")
+
+    def test_nothing_is_written(self, job, command, tmp_path):
+        job.write(query="SELECT count(*) FROM upstream")
+        before = sorted(tmp_path.rglob("*"))
+        fails(job(command))
+        assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_the_engine_refuses(job, engine):
+    engine.failures = [MaterializedViewError("there is another table\nat the path")]
+    fails(job("create"), "another table at the path")
+
+
+def test_an_unexpected_error_is_one_line_too(job, engine):
+    engine.failures = [RuntimeError("\nsomething\nlong")]
+    fails(job("create"), "RuntimeError: something (--debug shows where)")
+
+
+def test_debug_shows_the_traceback(job, engine):
+    engine.failures = [RuntimeError("boom")]
+    result = job("create", "--debug")
+    assert result.exit_code == 1
+    assert "Traceback" in result.output
+
+
+def test_create_twice(job, engine):
+    assert "created, strategy no_shuffle" in job("create").stdout
+    engine.starts = 0
+    assert job("run").exit_code == 0
+    engine.starts = 0
+    result = job("create")
+    assert result.exit_code == 0
+    assert "was created already" in result.stdout
+    assert engine.starts == 0
+
+
+def test_create_with_another_definition(created):
+    created.write(vnode_count=8)
+    fails(created("create"), "another vnode_count", "rebuild")
+
+
+def test_rebuild(created):
+    assert created("run").exit_code == 0
+    created.write(query="SELECT order_id FROM upstream")
+    result = created("rebuild")
+    assert result.exit_code == 0
+    assert created.backfill.status().rows_read == 0
+    assert created("run").exit_code == 0
+
+
+def test_verify_before_the_first_epoch_starts_no_spark(created, engine):
+    fails(created("verify"), "nothing to verify")
+    assert engine.starts == 0
+
+
+def test_bad_storage_options(job, monkeypatch):
+    monkeypatch.setenv(STORAGE_OPTIONS_VARIABLE, "[secret")
+    result = job("plan")
+    fails(result, STORAGE_OPTIONS_VARIABLE)
+    assert "[secret" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["run"],
+        ["status", "/does/not/exist.yaml"],
+        ["run", "{job}", "--max-epochs", "0"],
+        ["run", "{job}", "--conf", "novalue"],
+        ["throttle", "{job}"],
+        ["plan", "{job}", "--nope"],
+    ],
+)
+def test_wrong_usage(created, arguments):
+    result = CliRunner().invoke(app, [argument.format(job=created.file) for argument in arguments])
+    assert result.exit_code == 2
+
+
+def test_version_and_help():
+    assert CliRunner().invoke(app, ["--version"]).stdout.startswith("airflow-backfill 0.")
+    help_text = CliRunner().invoke(app, ["--help"]).stdout
+    for command in "plan create run status watch pause resume throttle rescale verify cancel rebuild".split():
+        assert command in help_text
+        assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
+
+
+def test_commands_without_spark_import_neither_spark_nor_airflow(created):
+    program = (
+        "import sys; sys.argv[0] = 'airflow-backfill'\n"
+        "from airflow_backfill_provider.cli.main import main\n"
+        "try: main()\n"
+        "finally: print(*sorted({'pyspark', 'airflow'} & set(sys.modules)), 'imported', file=sys.stderr)\n"
+    )
+    for arguments in (["status"], ["plan"], ["throttle", "7"]):
+        command = [sys.executable, "-c", program, arguments[0], str(created.file), *arguments[1:]]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stderr.strip() == "imported"

@@ -1,0 +1,172 @@
+"""Epochs one after another: how many, when to stop, and what is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.cli import runner
+from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
+from tests.unit.cli.conftest import append
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch):
+    monkeypatch.setattr(runner, "RETRY_SECONDS", 0)
+
+
+def test_run_runs_one_epoch(created, engine):
+    result = created("run")
+    assert result.exit_code == 0
+    assert engine.executed == [1]
+    assert "epoch 1: 300 rows read" in result.stdout
+    assert "30.0 %, 300 of 1,000 rows" in result.stdout
+
+
+def test_max_epochs(created, engine):
+    assert created("run", "--max-epochs", "2").exit_code == 0
+    assert engine.executed == [1, 2]
+
+
+def test_until_finished_marks_the_view_finished(created, engine):
+    result = created("run", "--until-finished")
+    assert result.exit_code == 0
+    assert engine.executed == [1, 2, 3, 4]
+    assert "finished as of epoch 4" in result.stdout
+    assert created.backfill.store.settings().finished_epoch == 4
+
+
+def test_the_epoch_that_completes_finishes_without_being_asked(created):
+    assert created("run", "--max-epochs", "4").exit_code == 0
+    assert created.backfill.store.settings().finished_epoch == 4
+
+
+def test_both_limits_end_at_whichever_comes_first(created, engine):
+    result = created("run", "--until-finished", "--max-epochs", "2")
+    assert result.exit_code == 0
+    assert engine.executed == [1, 2]
+    assert "not finished" in result.stdout
+
+
+def test_nothing_to_do_starts_no_spark(created, engine):
+    assert created("run", "--until-finished").exit_code == 0
+    engine.starts = 0
+    result = created("run")
+    assert result.exit_code == 0
+    assert "nothing to do: the upstream has no changes" in result.stdout
+    assert engine.starts == 0
+
+
+def test_until_finished_on_a_finished_job_says_so_and_starts_no_spark(created, engine, upstream):
+    assert created("run", "--until-finished").exit_code == 0
+    engine.starts = 0
+    append(upstream, [5000])
+    result = created("run", "--until-finished")
+    assert result.exit_code == 0
+    assert "already" in result.stdout
+    assert engine.starts == 0
+
+
+def test_a_finished_job_is_kept_fresh(created, engine, upstream):
+    assert created("run", "--until-finished").exit_code == 0
+    append(upstream, [5000])
+    assert created("run").exit_code == 0
+    assert engine.executed == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("steer", [("pause",), ("throttle", "0")])
+def test_until_finished_stops_at_a_job_that_waits(created, engine, upstream, steer):
+    assert created("run").exit_code == 0
+    assert created(*steer).exit_code == 0
+    result = created("run", "--until-finished")
+    assert result.exit_code == 0
+    assert "nothing to do: " in result.stdout
+    append(upstream, [5000])
+    result = created("run", "--until-finished")
+    assert result.exit_code == 0
+    assert "stopped, not finished" in result.stdout
+    assert engine.executed == [1, 2]
+
+
+def test_a_pause_from_elsewhere_stops_a_running_command(created, engine):
+    def pause(barrier):
+        if barrier.epoch == 2:
+            protocol.pause_job(store=created.backfill.store, requested_by="somebody")
+
+    engine.before_execute = pause
+    result = created("run", "--until-finished")
+    assert result.exit_code == 0
+    assert engine.executed == [1, 2]
+    assert "paused" in result.stdout
+
+
+def test_run_of_a_job_that_was_not_created(job, engine):
+    result = job("run")
+    assert result.exit_code == 1
+    assert f"airflow-backfill create {job.file}" in result.stderr
+    assert engine.starts == 0
+
+
+def test_run_with_a_changed_definition_is_refused(created):
+    created.write(query="SELECT order_id FROM upstream")
+    result = created("run")
+    assert result.exit_code == 1
+    assert "another query" in result.stderr
+
+
+def test_a_pinned_epoch_is_run_first(created, engine):
+    backfill = created.backfill
+    protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=Requester(user="who@died"))
+    assert created("run").exit_code == 0
+    assert engine.executed == [1]
+    assert backfill.store.last_epoch() == 1
+
+
+def test_a_run_that_died_before_marking_finished_is_repaired_without_spark(created, engine, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(protocol, "finish_job", lambda **_: None)
+        assert created("run", "--max-epochs", "4").exit_code == 0
+    assert created.backfill.store.settings().finished_epoch is None
+    engine.starts = 0
+    assert created("run", "--until-finished").exit_code == 0
+    assert created.backfill.store.settings().finished_epoch == 4
+    assert engine.starts == 0
+
+
+def test_what_may_pass_is_tried_again(created, engine):
+    engine.failures = [EpochFailedError("epoch 1 failed: the network"), EpochFailedError("again")]
+    result = created("run")
+    assert result.exit_code == 0
+    assert "the network; trying again (1 of 2)" in result.stdout
+    assert engine.executed == [1]
+
+
+def test_what_fails_again_and_again_fails(created, engine):
+    engine.failures = [EpochFailedError(f"epoch 1 failed {attempt}") for attempt in range(3)]
+    result = created("run")
+    assert result.exit_code == 1
+    assert result.stderr == "airflow-backfill: error: epoch 1 failed 2\n"
+
+
+def test_what_cannot_pass_is_not_tried_again(created, engine):
+    engine.failures = [InvalidJobError("query: no"), InvalidJobError("not reached")]
+    result = created("run")
+    assert result.exit_code == 1
+    assert result.stderr == "airflow-backfill: error: query: no\n"
+
+
+def test_interrupting_is_one_line(created, engine):
+    def interrupt(barrier):
+        raise KeyboardInterrupt
+
+    engine.before_execute = interrupt
+    result = created("run")
+    assert result.exit_code == 130
+    assert result.stderr.count("\n") == 1
+    assert "interrupted" in result.stderr
+
+
+def test_the_barrier_log_knows_who_ran_it(created):
+    assert created("run").exit_code == 0
+    assert "@" in str(created.backfill.store.barriers()[0].injected_by)

@@ -1,0 +1,97 @@
+"""Status and watch."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from airflow_backfill_provider import protocol
+
+
+def status_of(job):
+    result = job("status", "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_status_before_the_first_epoch(created, engine):
+    status = status_of(created)
+    assert engine.starts == 0
+    assert status["name"] == "small_orders"
+    assert status["strategy"] == "no_shuffle"
+    assert (status["epoch"], status["finished"], status["paused"]) == (0, False, False)
+    assert status["rate_limit"] == 300
+    assert status["vnodes"] == {"total": 4, "not_started": 4, "in_progress": 0, "completed": 0}
+    assert (status["rows_read"], status["progress"], status["eta_seconds"]) == (0, 0.0, None)
+    assert (status["upstream_version"], status["upstream_latest_version"], status["lag_versions"]) == (None, 3, 4)
+
+
+def test_status_underway(created):
+    assert created("run").exit_code == 0
+    status = status_of(created)
+    assert status["vnodes"]["in_progress"] == 4
+    assert (status["rows_read"], status["rows_estimated"], status["progress"]) == (300, 1000, 0.3)
+    assert status["eta_seconds"] > 0
+    assert status["lag_versions"] == 0
+
+
+def test_status_when_finished(created):
+    assert created("run", "--until-finished").exit_code == 0
+    status = status_of(created)
+    assert status["finished"]
+    assert (status["progress"], status["eta_seconds"]) == (1.0, 0.0)
+    assert status["watermark"] is not None
+    assert "finished" in created("status").stdout
+
+
+@pytest.mark.parametrize(
+    ("steer", "shown"),
+    [
+        ([], "in progress"),
+        (["pause"], "paused"),
+        (["throttle", "0"], "rate limit 0"),
+        (["cancel"], "cancelled"),
+    ],
+)
+def test_status_for_a_person(created, steer, shown):
+    assert created("run").exit_code == 0
+    if steer:
+        assert created(*steer).exit_code == 0
+    output = created("status").stdout
+    assert f"small_orders (no_shuffle), {shown}" in output
+    assert "30.0 %, 300 of 1,000 rows" in output
+    assert "lag 0 versions" in output
+
+
+def test_watch_ends_when_the_view_is_finished(created, monkeypatch):
+    def run_elsewhere(_):
+        assert created("run", "--max-epochs", "2").exit_code == 0
+
+    monkeypatch.setattr(time, "sleep", run_elsewhere)
+    result = created("watch", "--interval", "0.1")
+    assert result.exit_code == 0
+    progress = [line.split(", ")[0] for line in result.stdout.splitlines()]
+    assert progress == ["small_orders: 0.0 %", "small_orders: 60.0 %", "small_orders: 100.0 %"]
+
+
+def test_watch_of_a_cancelled_job_ends(created):
+    protocol.cancel_job(store=created.backfill.store, requested_by="somebody")
+    result = created("watch")
+    assert result.exit_code == 1
+    assert "cancelled" in result.output
+
+
+def test_watch_is_left_with_one_line(created, monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", interrupt)
+    result = created("watch")
+    assert result.exit_code == 130
+    assert result.stderr.count("\n") == 1
+
+
+def test_interval_must_be_positive(created):
+    assert created("watch", "--interval", "0").exit_code == 2

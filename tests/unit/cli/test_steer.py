@@ -1,0 +1,89 @@
+"""Pause, resume, throttle, rescale, cancel: settings change, Spark sleeps."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider.core.settings import SettingsChange
+
+
+@pytest.fixture(autouse=True)
+def _no_spark(created, engine):
+    yield
+    assert engine.starts == 0
+
+
+def test_pause_and_resume(created):
+    result = created("pause")
+    assert result.exit_code == 0
+    assert result.stdout == "small_orders: paused from the next epoch on\n"
+    assert created.backfill.store.settings().paused
+    assert created("resume").exit_code == 0
+    assert not created.backfill.store.settings().paused
+
+
+def test_pausing_twice_changes_nothing(created):
+    created("pause")
+    sequence = created.backfill.store.settings().sequence
+    result = created("pause")
+    assert result.exit_code == 0
+    assert "(as before)" in result.stdout
+    assert created.backfill.store.settings().sequence == sequence
+
+
+@pytest.mark.parametrize(("value", "limit"), [("0", 0), ("1", 1), ("9223372036854775807", 2**63 - 1), ("none", None)])
+def test_throttle(created, value, limit):
+    assert created("throttle", value).exit_code == 0
+    assert created.backfill.store.settings().rate_limit == limit
+
+
+@pytest.mark.parametrize("value", ["-1", "1.5", "many", "9223372036854775808", "", "１"])
+def test_throttle_with_nonsense_is_wrong_usage(created, value):
+    result = created("throttle", value)
+    assert result.exit_code == 2
+    assert created.backfill.store.settings().rate_limit == 300
+
+
+def test_resume_says_that_the_rate_limit_still_holds(created):
+    created("throttle", "0")
+    created("pause")
+    assert "still reads nothing" in created("resume").stdout
+
+
+def test_settings_can_be_changed_while_the_definition_is_being_edited(created):
+    created.write(query="SELECT order_id FROM upstream")
+    assert created("pause").exit_code == 0
+
+
+def test_settings_of_another_job_are_left_alone(created):
+    created.write(name="another", state=created.backfill.job.state)
+    result = created("pause")
+    assert result.exit_code == 1
+    assert "small_orders" in result.stderr
+    assert not created.backfill.store.settings().paused
+
+
+def test_rescale_needs_the_arrangement(created):
+    result = created("rescale", "4")
+    assert result.exit_code == 1
+    assert "arrangement" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert created("rescale", "0").exit_code == 2
+
+
+def test_cancel(created):
+    assert created("cancel").exit_code == 0
+    assert created.backfill.store.settings().change is SettingsChange.CANCEL
+    for command in (("run",), ("pause",), ("throttle", "1")):
+        result = created(*command)
+        assert result.exit_code == 1
+        assert "cancelled" in result.stderr
+    assert created("cancel").exit_code == 0
+
+
+@pytest.mark.parametrize("command", [("pause",), ("throttle", "1"), ("cancel",), ("status",), ("watch",)])
+def test_a_job_must_have_been_created(created, command):
+    created.write(name="new_orders", state=created.backfill.job.state + "_new")
+    result = created(*command)
+    assert result.exit_code == 1
+    assert "not created yet" in result.stderr
