@@ -44,6 +44,7 @@ from airflow_backfill_provider.core.barrier import (
     digest,
 )
 from airflow_backfill_provider.core.errors import (
+    BackfillError,
     InvalidJobError,
     JobCancelledError,
     NotFinishedError,
@@ -98,7 +99,9 @@ class EpochWrites:
 class Engine(Protocol):
     """What the protocol needs of Spark; implemented by :class:`~airflow_backfill_provider.engine.SparkEngine`."""
 
-    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int) -> None:
+    def check(
+        self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]
+    ) -> None:
         """Refuse a job whose query, key or view's path is wrong, before anything is written."""
         ...
 
@@ -148,7 +151,7 @@ def create_job(
         strategy = decide_strategy(job)
         described = upstream.at()
         resolved = resolve_upstream(job, described)
-        engine().check(job, resolved, described.version)
+        engine().check(job, resolved, described.version, frozenset())
         settings = JobSettings(
             sequence=1,
             change=SettingsChange.CREATE,
@@ -195,7 +198,7 @@ def rebuild_job(
     described = upstream.at()
     resolved = resolve_upstream(job, described)
     made = engine()
-    made.check(job, resolved, described.version)
+    made.check(job, resolved, described.version, _incarnations(store))
     incarnation = _new_incarnation()
 
     def change(settings: JobSettings) -> JobSettings:
@@ -290,8 +293,7 @@ def inject_barrier(
 
 
 def _injected(store: BackfillStore, barrier: Barrier) -> Injection:
-    commits = [commit for commit in store.commits(since_epoch=barrier.epoch) if commit.epoch == barrier.epoch]
-    return Injection(barrier, commits[0] if commits else None)
+    return Injection(barrier, _commit_of(store, barrier.epoch))
 
 
 def _next_barrier(
@@ -422,23 +424,30 @@ def run_barrier(
     """
     settings = store.settings()
     with engine.exclusive(settings):
-        commits = store.commits(since_epoch=barrier.prev_epoch)
-        for commit in commits:
-            if commit.epoch == barrier.epoch:
-                return commit
+        committed = _commit_of(store, barrier.epoch)
+        if committed is not None:
+            return committed
         settings = store.settings()
         _require_current(barrier, settings, store)
-        previous = [
-            commit
-            for commit in commits
-            if commit.epoch == barrier.prev_epoch and commit.incarnation == settings.incarnation
-        ]
-        if not previous:
+        previous = _commit_of(store, barrier.prev_epoch)
+        continues = previous is not None and previous.incarnation == settings.incarnation
+        if not continues:
             _ensure_view(store, settings, engine)
-        writes = engine.execute(
-            settings, barrier, view_version=previous[0].view_version if previous else None
-        )
-        return _commit(barrier, settings, writes, store=store, engine=engine, clock=clock)
+        try:
+            writes = engine.execute(
+                settings, barrier, view_version=previous.view_version if previous and continues else None
+            )
+            return _commit(barrier, settings, writes, store=store, engine=engine, clock=clock)
+        except BackfillError:
+            # Another attempt may have committed this epoch and later ones, which is what this one ran into.
+            committed = _commit_of(store, barrier.epoch)
+            if committed is None:
+                raise
+            return committed
+
+
+def _commit_of(store: BackfillStore, epoch: int) -> EpochCommit | None:
+    return next((commit for commit in store.commits(since_epoch=epoch) if commit.epoch == epoch), None)
 
 
 def _commit(
@@ -453,6 +462,7 @@ def _commit(
     """Commit state and log, both derived from the pinned barrier and the view's commits alone."""
     started = time.monotonic()
     reached(CrashPoint.BEFORE_STATE_COMMIT)
+    _require_current(barrier, store.settings(), store)
     state = store.state()
     if state.epoch < barrier.epoch:
         state = state.advanced(
@@ -674,8 +684,11 @@ def key_order_of(job: BackfillJob, described: UpstreamVersion) -> KeyOrder:
 
 
 def _ensure_view(store: BackfillStore, settings: JobSettings, engine: Engine) -> None:
-    earlier = {record.incarnation for record in store.settings_history()} - {settings.incarnation}
-    engine.ensure_view(settings, frozenset(earlier))
+    engine.ensure_view(settings, _incarnations(store) - {settings.incarnation})
+
+
+def _incarnations(store: BackfillStore) -> frozenset[str]:
+    return frozenset(record.incarnation for record in store.settings_history())
 
 
 def _who_cancelled(store: BackfillStore) -> str:

@@ -41,17 +41,20 @@ class SparkEngine:
         self._spark = prepare_session(spark)
         self._storage_options = storage_options
 
-    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int) -> None:
+    def check(
+        self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]
+    ) -> None:
         """
         Refuse a job that cannot work, before anything is written.
 
         :param upstream: the upstream's columns as resolved.
         :param version: the upstream's version to look at.
+        :param incarnations: the job's incarnations so far, whose view may lie at the view's path.
         :raises InvalidJobError: if the query is wrong.
         :raises MaterializedViewError: if the view's path is taken.
         :raises DuplicateKeyError: if the key does not identify the upstream's rows.
         """
-        self._materialized_view(job).require_free(job.name)
+        self._materialized_view(job).require_usable(job.name, incarnations)
         source = _upstream(job, upstream)
         with epoch_errors(f"checking job {job.name}"):
             rows = source.at(self._spark, version)

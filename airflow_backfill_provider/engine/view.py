@@ -104,18 +104,21 @@ class MaterializedView:
             )
         return Identity(properties[JOB_PROPERTY], properties.get(INCARNATION_PROPERTY, ""))
 
-    def require_free(self, job: str) -> None:
+    def require_usable(self, job: str, incarnations: frozenset[str]) -> Identity | None:
         """
-        Refuse a path where the job's view cannot be created.
+        Refuse a path that does not belong to a job.
 
-        :raises MaterializedViewError: if a table or files lie there.
+        :param incarnations: the job's own ones, so far; empty before it is created.
+        :returns: whose table lies there: the job's own, or nobody's.
+        :raises MaterializedViewError: if another table, another job's view, or files lie there.
         """
         found = self.identity()
-        if found is not None:
+        if found is not None and (found.job != job or found.incarnation not in incarnations):
             raise MaterializedViewError(
                 f"materialized_view: {self.path} holds the view of job {found.job}, whose control tables are not at "
                 f"the state of job {job}; choose another folder, set the job's state, or delete the view"
             )
+        return found
 
     def ensure(
         self,
@@ -130,11 +133,10 @@ class MaterializedView:
         :param empty: no rows, in the view's columns.
         :raises MaterializedViewError: if another table lies at the path.
         """
-        found = self.identity()
+        incarnations = earlier_incarnations | {identity.incarnation}
+        found = self.require_usable(identity.job, incarnations)
         if found == identity:
             return
-        if found is not None and (found.job != identity.job or found.incarnation not in earlier_incarnations):
-            self.require_free(identity.job)
         if found is not None:
             # A zombie of the old incarnation could append after the replacement, so its ids are used up first.
             for part in Part:
@@ -149,8 +151,7 @@ class MaterializedView:
                 f"{verb} {self.sql_name} USING delta TBLPROPERTIES ({assignments}) AS SELECT * FROM {relation}"
             )
         self._spark.catalog.dropTempView(relation)
-        if self.identity() != identity:
-            self.require_free(identity.job)
+        self.require_usable(identity.job, incarnations)
 
     def mark_finished(self, identity: Identity, epoch: int) -> None:
         """Publish that the view is finished, unless it says so already."""
@@ -229,18 +230,28 @@ class MaterializedView:
         Tell whether the view's log shows the barrier's commit of a part.
 
         :raises MaterializedViewError: if the epoch was committed from another plan.
+        :raises EpochFailedError: if a later epoch wrote the part; then there is nothing left to do for this one.
         """
+        overtaken_by = None
         for commit in self._commits_back(identity):
             epoch = commit.transactions.get(identity.transaction(part))
             if epoch is None:
                 continue
             if epoch < barrier.epoch:
-                return False
-            if epoch == barrier.epoch and _stamp_of(commit).get("digest") == barrier.digest:
+                break
+            if epoch > barrier.epoch:
+                overtaken_by = epoch
+            elif _stamp_of(commit).get("digest") == barrier.digest:
                 return True
-            raise MaterializedViewError(
-                f"version {commit.version} of {self.path} holds epoch {epoch} of job {identity.job} from another plan "
-                f"than the pinned one of epoch {barrier.epoch}; rebuild the job"
+            else:
+                raise MaterializedViewError(
+                    f"version {commit.version} of {self.path} holds epoch {epoch} of job {identity.job} from another "
+                    "plan than the pinned one; rebuild the job"
+                )
+        if overtaken_by is not None:
+            raise EpochFailedError(
+                f"epoch {barrier.epoch} of job {identity.job} was overtaken by a later epoch or a rebuild; this attempt "
+                "writes nothing"
             )
         return False
 

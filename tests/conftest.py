@@ -1,0 +1,64 @@
+"""What all tests share: one Spark session a run, started when the first test asks for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from airflow_backfill_provider import crash_points
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+settings.register_profile(
+    "tests", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("tests")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Count everything that starts a JVM or Airflow as slow."""
+    for item in items:
+        if item.get_closest_marker("spark") or item.get_closest_marker("airflow"):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one session in which everything is made and looked at that this process does with Spark."""
+    from airflow_backfill_provider.engine.session import start_session
+
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    session = start_session(
+        "tests",
+        master="local[2]",
+        conf={
+            "spark.sql.shuffle.partitions": "2",
+            # The tests' data is tiny: compiling code for it costs more than running it.
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        },
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _no_crash_point() -> Iterator[None]:
+    """Take out again what a test installed at the crash points."""
+    yield
+    crash_points.install(None)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """A folder for tables; its name has what paths may have: spaces, quotes, unicode."""
+    folder = tmp_path / "läke o'brien `x\" #1"
+    folder.mkdir()
+    return folder

@@ -1,0 +1,41 @@
+"""
+One attempt of a job's next epoch in a process of its own: ``connect_client.py REMOTE STATE POINT``.
+
+Talks to a warm Spark Connect server, injects, runs, and dies by SIGKILL at the named crash point, if one is given. It
+is also the proof that the engine works through Spark Connect.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider import crash_points, protocol
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.engine import SparkEngine
+
+
+def main(remote: str, state: str, point: str) -> None:
+    """Run the next epoch, up to the crash point."""
+
+    def die(reached: crash_points.CrashPoint) -> None:
+        if reached == point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    crash_points.install(die)
+    backfill = Backfill.at(state)
+    injection = protocol.inject_barrier(
+        store=backfill.store, upstream=backfill.upstream, requester=Requester(user="client")
+    )
+    if injection.barrier is None:
+        return
+    spark = SparkSession.builder.remote(remote).create()
+    protocol.run_barrier(injection.barrier, store=backfill.store, engine=SparkEngine(spark))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

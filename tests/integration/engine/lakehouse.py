@@ -1,0 +1,148 @@
+"""A small lakehouse on real Spark and Delta: an upstream that changes, and a job over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.engine import SparkEngine
+
+CHANGE_DATA_FEED = {"delta.enableChangeDataFeed": "true"}
+TESTER = Requester(user="tester")
+
+
+class UnlockedEngine(SparkEngine):
+    """An engine that takes no turns, so that a test can interleave two of them inside one JVM."""
+
+    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
+        del settings
+        return nullcontext()
+
+
+class Lakehouse:
+    """
+    An upstream table and one job.
+
+    :param spark: the tests' session.
+    :param folder: where tables are made.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.upstream_path = str(folder / "orders")
+        self.view_path = str(folder / "view")
+        self.engine = SparkEngine(spark)
+        self.job: BackfillJob | None = None
+
+    @property
+    def upstream(self) -> str:
+        """The upstream's name in SQL."""
+        return f"delta.{quote(self.upstream_path)}"
+
+    def sql(self, statement: str) -> DataFrame:
+        """Run a statement; ``{upstream}`` stands for the upstream table."""
+        return self.spark.sql(statement.replace("{upstream}", self.upstream))
+
+    def make_upstream(self, columns: str, properties: Mapping[str, str] | None = None) -> None:
+        """Create the empty upstream table with change data feed."""
+        assignments = ", ".join(f"'{k}' = '{v}'" for k, v in (properties or CHANGE_DATA_FEED).items())
+        self.sql(f"CREATE TABLE {{upstream}} ({columns}) USING delta TBLPROPERTIES ({assignments})")
+
+    def define(self, **fields: Any) -> Backfill:
+        """Define the job without creating it."""
+        key = fields.pop("key", ["id"])
+        definition = {
+            "name": "orders_view",
+            "upstream": {"path": self.upstream_path, "key": key},
+            "materialized_view": self.view_path,
+            "query": "SELECT * FROM upstream",
+            "vnode_count": 4,
+            **fields,
+        }
+        self.job = BackfillJob(**definition)
+        return self.backfill
+
+    @property
+    def backfill(self) -> Backfill:
+        """The job with its tables."""
+        assert self.job is not None
+        return Backfill(self.job)
+
+    def create(self, **fields: Any) -> JobSettings:
+        """Define and create the job."""
+        backfill = self.define(**fields)
+        return protocol.create_job(
+            backfill.job,
+            store=backfill.store,
+            upstream=backfill.upstream,
+            engine=lambda: self.engine,
+            requested_by="tester",
+        )
+
+    def rebuild(self, **fields: Any) -> JobSettings:
+        """Start the job over with another definition."""
+        backfill = self.define(**fields)
+        return protocol.rebuild_job(
+            backfill.job,
+            store=backfill.store,
+            upstream=backfill.upstream,
+            engine=lambda: self.engine,
+            requested_by="tester",
+        )
+
+    def inject(self) -> Barrier | None:
+        """Pin the next barrier."""
+        backfill = self.backfill
+        return protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=TESTER).barrier
+
+    def run(self, barrier: Barrier, engine: SparkEngine | None = None) -> EpochCommit:
+        """Run a pinned barrier."""
+        return protocol.run_barrier(barrier, store=self.backfill.store, engine=engine or self.engine)
+
+    def epoch(self) -> EpochCommit | None:
+        """Inject and run one epoch; None if there is nothing to do."""
+        barrier = self.inject()
+        return None if barrier is None else self.run(barrier)
+
+    def finish(self, most: int = 60) -> list[EpochCommit]:
+        """Run epochs until there is nothing to do."""
+        commits = []
+        for _ in range(most):
+            commit = self.epoch()
+            if commit is None:
+                return commits
+            commits.append(commit)
+        raise AssertionError(f"not finished after {most} epochs")
+
+    def view(self) -> DataFrame:
+        """The view's rows."""
+        return self.spark.read.format("delta").load(self.view_path)
+
+    def barriers(self) -> Iterator[Barrier]:
+        """All barriers, oldest first."""
+        yield from self.backfill.store.barriers()
+
+    def assert_truth(self) -> None:
+        """Hold I1: the view is the query over the upstream as of the last epoch, up to its position."""
+        last_commit = self.backfill.store.commits()[-1]
+        barrier = next(b for b in self.barriers() if b.epoch == last_commit.epoch)
+        outcome = self.engine.verify(self.backfill.store.settings(), barrier)
+        assert outcome.equal, (barrier, outcome)
+
+    def assert_equals_query(self, query: str) -> None:
+        """Compare the view with a query written down independently of the engine."""
+        expected = self.sql(query)
+        found = self.view().select(*[quote(name) for name in expected.columns])
+        assert found.exceptAll(expected).limit(5).collect() == []
+        assert expected.exceptAll(found).limit(5).collect() == []

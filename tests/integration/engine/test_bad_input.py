@@ -1,0 +1,214 @@
+"""What cannot be done right is refused before anything is written, with an error that says what to do (I6)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from airflow_backfill_provider.core import errors
+from tests.integration.engine.lakehouse import Lakehouse
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def numbers(lakehouse: Lakehouse) -> Lakehouse:
+    """An upstream of nine rows in one version."""
+    lakehouse.make_upstream("id BIGINT, name STRING, price DOUBLE")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id), id FROM range(9)")
+    return lakehouse
+
+
+def assert_nothing_written(lakehouse: Lakehouse) -> None:
+    assert not Path(lakehouse.view_path).exists()
+    assert not (lakehouse.folder / "_backfill").exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "words"),
+    [
+        ({"key": ["nope"]}, errors.InvalidJobError, ["upstream.key", "'nope'", "id, name, price"]),
+        ({"key": ["price"]}, errors.InvalidJobError, ["price", "double", "cannot be a key"]),
+        ({"query": "SELECT id, nope FROM upstream"}, errors.InvalidJobError, ["query", "nope"]),
+        ({"query": "SELECT id, nope(id) AS x FROM upstream"}, errors.InvalidJobError, ["query", "nope"]),
+        ({"query": "SELECT id, id + 1 FROM upstream"}, errors.InvalidJobError, ["(id + 1)", "alias"]),
+        ({"query": "SELECT id, name AS id FROM upstream"}, errors.InvalidJobError, ["id", "more than once"]),
+        ({"query": "SELECT id, NULL AS nothing FROM upstream"}, errors.InvalidJobError, ["nothing", "cast"]),
+        ({"query": "SELECT id, user FROM upstream"}, errors.InvalidJobError, ["user", "same value"]),
+        ({"query": "SELECT id FROM upstream WHERE name"}, errors.InvalidJobError, ["query"]),
+        ({"strategy": "arrangement"}, errors.InvalidJobError, ["strategy", "not built yet"]),
+    ],
+)
+def test_wrong_definitions_are_refused(
+    numbers: Lakehouse, fields: dict[str, object], error: type[Exception], words: list[str]
+) -> None:
+    with pytest.raises(error) as caught:
+        numbers.create(**fields)
+    for word in words:
+        assert word in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert_nothing_written(numbers)
+
+
+def test_missing_upstream(lakehouse: Lakehouse) -> None:
+    with pytest.raises(errors.UpstreamNotFoundError, match="no Delta table at"):
+        lakehouse.create()
+    assert_nothing_written(lakehouse)
+
+
+def test_upstream_without_change_data_feed(lakehouse: Lakehouse) -> None:
+    lakehouse.make_upstream("id BIGINT", properties={"delta.appendOnly": "false"})
+    with pytest.raises(errors.ChangeDataFeedDisabledError, match=r"ALTER TABLE delta\.`.*` SET TBLPROPERTIES") as caught:
+        lakehouse.create()
+    assert_nothing_written(lakehouse)
+    lakehouse.spark.sql(str(caught.value).split("with: ")[1])
+    lakehouse.create()
+
+
+def test_duplicate_keys_are_refused_at_creation(numbers: Lakehouse) -> None:
+    numbers.sql("INSERT INTO {upstream} VALUES (4, 'again', 0)")
+    with pytest.raises(errors.DuplicateKeyError, match=r"several rows with the same key \(id\)"):
+        numbers.create()
+    assert_nothing_written(numbers)
+
+
+def test_duplicate_key_inserted_later_is_refused_before_the_view_is_wrong(numbers: Lakehouse) -> None:
+    numbers.create(rate_limit=5)
+    numbers.epoch()
+    numbers.sql("INSERT INTO {upstream} VALUES (2, 'again', 0)")
+    barrier = numbers.inject()
+    assert barrier is not None
+    version = numbers.backfill.store.commits()[-1].view_version
+    with pytest.raises(errors.DuplicateKeyError, match="a key that it has already"):
+        numbers.run(barrier)
+    assert numbers.view().count() == 5
+    assert numbers.spark.sql(f"DESCRIBE HISTORY delta.`{numbers.view_path.replace('`', '``')}`").first()["version"] == version
+
+
+def test_duplicate_key_in_one_window_is_refused(numbers: Lakehouse) -> None:
+    numbers.create()
+    numbers.finish()
+    numbers.sql("INSERT INTO {upstream} VALUES (70, 'a', 0), (70, 'b', 0)")
+    with pytest.raises(errors.DuplicateKeyError):
+        numbers.epoch()
+    assert numbers.view().count() == 9
+
+
+def test_view_path_that_holds_another_table(numbers: Lakehouse) -> None:
+    numbers.spark.range(3).write.format("delta").save(numbers.view_path)
+    with pytest.raises(errors.MaterializedViewError, match="holds another table"):
+        numbers.create()
+    assert numbers.view().count() == 3
+    assert not (numbers.folder / "_backfill").exists()
+
+
+def test_view_path_that_holds_files(numbers: Lakehouse) -> None:
+    Path(numbers.view_path).mkdir()
+    (Path(numbers.view_path) / "thesis.txt").write_text("precious")
+    with pytest.raises(errors.MaterializedViewError, match="no Delta table"):
+        numbers.create()
+
+
+def test_view_of_another_job(numbers: Lakehouse) -> None:
+    numbers.create()
+    with pytest.raises(errors.MaterializedViewError, match="view of job orders_view"):
+        numbers.create(name="second")
+
+
+def test_view_written_by_a_stranger(numbers: Lakehouse) -> None:
+    numbers.create(rate_limit=5)
+    numbers.epoch()
+    path = numbers.view_path.replace("`", "``")
+    numbers.spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 1")
+    with pytest.raises(errors.MaterializedViewError, match="only the job may write"):
+        numbers.epoch()
+
+
+def test_view_restored_by_a_stranger(numbers: Lakehouse) -> None:
+    numbers.create(rate_limit=5)
+    numbers.epoch()
+    path = numbers.view_path.replace("`", "``")
+    numbers.spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 0")
+    with pytest.raises(errors.MaterializedViewError, match=r"\(RESTORE\)"):
+        numbers.epoch()
+
+
+def test_maintenance_of_the_view_is_welcome(numbers: Lakehouse) -> None:
+    numbers.create(rate_limit=5)
+    numbers.epoch()
+    path = numbers.view_path.replace("`", "``")
+    numbers.spark.sql(f"OPTIMIZE delta.`{path}`")
+    numbers.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('owner' = 'me')")
+    numbers.finish()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")
+
+
+def test_upstream_replaced_by_another_table(numbers: Lakehouse) -> None:
+    numbers.create(rate_limit=5)
+    numbers.epoch()
+    shutil.rmtree(numbers.upstream_path)
+    numbers.make_upstream("id BIGINT, name STRING, price DOUBLE")
+    with pytest.raises(errors.UpstreamReplacedError, match="rebuild the job"):
+        numbers.epoch()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE {upstream} RENAME COLUMN name TO title",
+        "ALTER TABLE {upstream} DROP COLUMN name",
+    ],
+)
+def test_used_column_gone(lakehouse: Lakehouse, statement: str) -> None:
+    lakehouse.make_upstream(
+        "id BIGINT, name STRING, unused INT",
+        properties={"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"},
+    )
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, 'a', 1 FROM range(9)")
+    lakehouse.create(rate_limit=5, query="SELECT id, name FROM upstream")
+    lakehouse.epoch()
+    lakehouse.sql(statement)
+    with pytest.raises(errors.UpstreamSchemaChangedError, match="'name' is gone"):
+        lakehouse.epoch()
+
+
+def test_changes_vacuumed_before_an_epoch_read_them(numbers: Lakehouse) -> None:
+    numbers.create(rate_limit=5)
+    numbers.epoch()
+    numbers.sql("UPDATE {upstream} SET name = 'x' WHERE id = 1")
+    for file in (Path(numbers.upstream_path) / "_change_data").glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(errors.ChangeFeedGapError, match="gone"):
+        numbers.epoch()
+    assert numbers.view().count() == 5
+
+
+def test_change_feed_off_meanwhile(numbers: Lakehouse) -> None:
+    numbers.create(rate_limit=5)
+    numbers.epoch()
+    numbers.sql("ALTER TABLE {upstream} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
+    numbers.sql("UPDATE {upstream} SET name = 'x' WHERE id = 1")
+    with pytest.raises(errors.ChangeDataFeedDisabledError):
+        numbers.epoch()
+    numbers.sql("ALTER TABLE {upstream} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    with pytest.raises(errors.ChangeFeedGapError):
+        numbers.epoch()
+    assert numbers.view().count() == 5
+
+
+def test_hostile_names_stay_in_their_place(lakehouse: Lakehouse) -> None:
+    """Column names and values with quotes are data, wherever they go."""
+    lakehouse.make_upstream("id BIGINT, `o'br``ien-x` STRING")
+    lakehouse.sql("INSERT INTO {upstream} VALUES (1, '`'), (2, \"'; DROP TABLE x\"), (3, NULL)")
+    lakehouse.create(
+        key=["o'br`ien-x"],
+        query="SELECT id, `o'br``ien-x` AS `o'br``ien-x` FROM upstream",
+        rate_limit=1,
+        table_properties={"comment.it's": "a \\ and a ' too"},
+    )
+    lakehouse.epoch()
+    lakehouse.sql("UPDATE {upstream} SET id = id + 10")
+    lakehouse.finish()
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")

@@ -1,0 +1,225 @@
+"""Processes that die by SIGKILL at every named point, attempts side by side, and zombies (I2, I5)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider import crash_points
+from airflow_backfill_provider.core.barrier import EpochCommit
+from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.crash_points import CrashPoint
+from airflow_backfill_provider.spark_settings import spark_conf, spark_environment
+from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
+
+pytestmark = pytest.mark.spark
+
+CLIENT = Path(__file__).with_name("connect_client.py")
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def numbers(lakehouse: Lakehouse) -> Lakehouse:
+    """A job in the middle of its backfill, with changes on either side of the position."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(30)")
+    lakehouse.create(rate_limit=10)
+    lakehouse.epoch()
+    lakehouse.sql("UPDATE {upstream} SET name = 'changed' WHERE id % 4 = 0")
+    lakehouse.sql("DELETE FROM {upstream} WHERE id % 9 = 3")
+    lakehouse.sql("UPDATE {upstream} SET id = id + 15 WHERE id = 5")
+    lakehouse.sql("INSERT INTO {upstream} VALUES (-1, 'first'), (99, 'last')")
+    return lakehouse
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Spark Connect server; a client that dies costs no JVM start."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    folder = tmp_path_factory.mktemp("connect")
+    conf = {
+        **spark_conf("local[2]"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    command = [str(Path(sys.executable).parent / "spark-submit"), "--master", "local[2]"]
+    for name, value in conf.items():
+        command += ["--conf", f"{name}={value}"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    with (folder / "server.log").open("w") as log:
+        server = subprocess.Popen(
+            command, env={**os.environ, **spark_environment()}, stdout=log, stderr=log, cwd=folder, start_new_session=True
+        )
+    try:
+        _wait_for(port, server, folder / "server.log")
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(timeout=60)
+
+
+def _wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
+    until = time.monotonic() + 120
+    while time.monotonic() < until and server.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.5)
+    raise AssertionError(log.read_text()[-2000:])
+
+
+def attempt(remote: str, lakehouse: Lakehouse, point: str = "") -> int:
+    """Run the client once and return its exit code."""
+    assert lakehouse.job is not None
+    done = subprocess.run(
+        [sys.executable, str(CLIENT), remote, lakehouse.job.state, point],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode in {0, -signal.SIGKILL}, done.stderr[-2000:]
+    return done.returncode
+
+
+def test_killed_at_every_point_one_after_another(remote: str, numbers: Lakehouse) -> None:
+    """I2: each attempt of the epoch dies one step later; the last one commits it, and nothing is lost or doubled."""
+    for point in CrashPoint:
+        assert attempt(remote, numbers, point) == -signal.SIGKILL, point
+    assert attempt(remote, numbers) == 0
+    commits = numbers.backfill.store.commits()
+    assert [commit.epoch for commit in commits] == [1, 2]
+    assert commits[1].snapshot_read_row_count == 10
+    numbers.assert_truth()
+    numbers.finish()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")
+    assert numbers.view().count() == numbers.view().select("id").distinct().count()
+
+
+@pytest.mark.parametrize("point", list(CrashPoint))
+def test_killed_at_one_point_then_run_by_another(spark: SparkSession, numbers: Lakehouse, point: CrashPoint) -> None:
+    """I2: an attempt that is gone at any one point, its changes to the upstream going on, is completed by the next."""
+    del spark
+
+    class Died(BaseException):
+        """Not an Exception, so that no handler of the product sees it."""
+
+    def die(reached: CrashPoint) -> None:
+        if reached == point:
+            raise Died
+
+    crash_points.install(die)
+    with pytest.raises(Died):
+        numbers.epoch()
+    crash_points.install(None)
+    numbers.sql("UPDATE {upstream} SET name = 'meanwhile' WHERE id % 3 = 0")
+    commit = numbers.epoch()
+    assert commit is not None
+    assert (commit.epoch, commit.snapshot_read_row_count) == (2, 10)
+    numbers.assert_truth()
+    numbers.finish()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")
+
+
+class Attempt(threading.Thread):
+    """An attempt that stops at a crash point until it is let go."""
+
+    def __init__(self, run: Callable[[], EpochCommit]) -> None:
+        super().__init__(daemon=True)
+        self.stopped, self.go = threading.Event(), threading.Event()
+        self.commit: EpochCommit | None = None
+        self.error: BackfillError | None = None
+        self._run = run
+
+    def run(self) -> None:
+        try:
+            self.commit = self._run()
+        except BackfillError as error:
+            self.error = error
+        finally:
+            self.stopped.set()
+
+    def stop_at(self, point: CrashPoint) -> None:
+        def wait(reached: CrashPoint) -> None:
+            if threading.current_thread() is self and reached == point:
+                self.stopped.set()
+                self.go.wait(timeout=300)
+
+        crash_points.install(wait)
+        self.start()
+        assert self.stopped.wait(timeout=300)
+
+
+POINTS_OF_A_RUN = [point for point in CrashPoint if point is not CrashPoint.AFTER_PIN]
+
+
+@pytest.mark.parametrize("point", POINTS_OF_A_RUN)
+def test_second_run_overtakes_the_first(numbers: Lakehouse, point: CrashPoint) -> None:
+    """I5: two runs of one epoch at once; the one that was stopped goes on and finds everything done."""
+    barrier = numbers.inject()
+    assert barrier is not None
+    slow = UnlockedEngine(numbers.spark.newSession())
+    first = Attempt(lambda: numbers.run(barrier, slow))
+    first.stop_at(point)
+    second = numbers.run(barrier, UnlockedEngine(numbers.spark.newSession()))
+    first.go.set()
+    first.join(timeout=300)
+    assert first.error is None
+    assert first.commit == second
+    assert len(numbers.backfill.store.commits()) == 2
+    numbers.assert_truth()
+
+
+@pytest.mark.parametrize("point", POINTS_OF_A_RUN)
+def test_zombie_wakes_up_after_its_successor(numbers: Lakehouse, point: CrashPoint) -> None:
+    """I5: an attempt of epoch 2 goes on after epoch 3 was committed; it loses and doubles nothing."""
+    barrier = numbers.inject()
+    assert barrier is not None
+    zombie = Attempt(lambda: numbers.run(barrier, UnlockedEngine(numbers.spark.newSession())))
+    zombie.stop_at(point)
+    other = UnlockedEngine(numbers.spark.newSession())
+    numbers.run(barrier, other)
+    numbers.sql("UPDATE {upstream} SET name = 'later' WHERE id < 20")
+    numbers.sql("DELETE FROM {upstream} WHERE id = 2")
+    following = numbers.inject()
+    assert following is not None
+    numbers.run(following, other)
+    state = numbers.backfill.store.state()
+    zombie.go.set()
+    zombie.join(timeout=300)
+    assert not zombie.is_alive()
+    assert numbers.backfill.store.state() == state
+    assert [commit.epoch for commit in numbers.backfill.store.commits()] == [1, 2, 3]
+    numbers.assert_truth()
+
+
+@pytest.mark.parametrize("point", [CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.BEFORE_SNAPSHOT_COMMIT])
+def test_zombie_wakes_up_after_a_rebuild(numbers: Lakehouse, point: CrashPoint) -> None:
+    """I5: the rebuild uses up the old incarnation's transaction ids, so its zombie can write nothing."""
+    barrier = numbers.inject()
+    assert barrier is not None
+    zombie = Attempt(lambda: numbers.run(barrier, UnlockedEngine(numbers.spark.newSession())))
+    zombie.stop_at(point)
+    numbers.engine = UnlockedEngine(numbers.spark.newSession())
+    numbers.rebuild(rate_limit=12)
+    numbers.epoch()
+    zombie.go.set()
+    zombie.join(timeout=300)
+    assert not zombie.is_alive()
+    numbers.assert_truth()
+    numbers.finish()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")

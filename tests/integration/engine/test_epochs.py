@@ -1,0 +1,227 @@
+"""Epochs on real Spark and Delta: what goes into the view, epoch by epoch."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.progress import Completed
+from tests.integration.engine.lakehouse import Lakehouse
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = "region STRING, id BIGINT, amount DECIMAL(10,2), status STRING, note STRING"
+QUERY = "SELECT id, amount * 100 AS cents, upper(status) AS state FROM upstream WHERE status <> 'draft'"
+EXPECTED = "SELECT id, amount * 100 AS cents, upper(status) AS state FROM {upstream} WHERE status <> 'draft'"
+
+
+@pytest.fixture
+def orders(lakehouse: Lakehouse) -> Lakehouse:
+    """An upstream with a composite, nullable key in a few ordered files."""
+    lakehouse.make_upstream(COLUMNS)
+    rows = lakehouse.sql(
+        """SELECT CASE WHEN id % 7 = 0 THEN NULL ELSE concat('r', id % 3) END AS region, id,
+                  CAST(id * 1.5 AS DECIMAL(10,2)) AS amount,
+                  CASE WHEN id % 4 = 0 THEN 'draft' ELSE 'paid' END AS status,
+                  CAST(NULL AS STRING) AS note
+           FROM range(400)"""
+    )
+    rows.repartitionByRange(3, "region", "id").write.format("delta").mode("append").save(lakehouse.upstream_path)
+    return lakehouse
+
+
+def test_view_is_the_query_at_every_epoch_while_the_upstream_changes(orders: Lakehouse) -> None:
+    """I1 and I3 through updates, deletes, re-keying, swaps, re-inserts and rows crossing the filter."""
+    orders.create(key=["region", "id"], query=QUERY, rate_limit=100)
+    changes = [
+        [
+            "UPDATE {upstream} SET amount = amount + 1 WHERE id % 11 = 0",
+            "DELETE FROM {upstream} WHERE id % 13 = 0",
+            "INSERT INTO {upstream} VALUES (NULL, NULL, 1, 'paid', 'null key'), (NULL, -5, 2, 'paid', NULL)",
+        ],
+        [
+            "UPDATE {upstream} SET id = id + 1000 WHERE id % 17 = 0",
+            "UPDATE {upstream} SET status = 'draft' WHERE id % 10 = 1",
+            "UPDATE {upstream} SET status = 'paid' WHERE status = 'draft' AND id % 3 = 0",
+            # Moves rows between distant key ranges, both ways in one version.
+            """UPDATE {upstream} SET region = CASE region WHEN 'r1' THEN 'r2' ELSE 'r1' END
+               WHERE region IN ('r1', 'r2') AND id % 5 = 0""",
+        ],
+        [
+            "DELETE FROM {upstream} WHERE region = 'r0' AND id < 50",
+            "INSERT INTO {upstream} SELECT 'r0', id, 7.00, 'paid', 'again' FROM range(0, 30, 3)",
+            "UPDATE {upstream} SET amount = 1 WHERE id = 9",
+            "UPDATE {upstream} SET amount = 2 WHERE id = 9",
+        ],
+    ]
+    before = orders.backfill.store.state()
+    for statements in changes:
+        commit = orders.epoch()
+        assert commit is not None
+        assert commit.snapshot_read_row_count <= 100
+        orders.assert_truth()
+        after = orders.backfill.store.state()
+        before.require_successor(after, orders.backfill.store.settings().key_order)
+        before = after
+        for statement in statements:
+            orders.sql(statement)
+    commits = orders.finish()
+    assert commits[-1].completed
+    orders.assert_truth()
+    orders.assert_equals_query(EXPECTED)
+
+
+def test_swapped_keys_inside_one_version_keep_both_rows(lakehouse: Lakehouse) -> None:
+    """Design §5.5: inside one version an insert or postimage beats a delete or preimage of the same key."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} VALUES (0, 'zero'), (5, 'five'), (9, 'nine')")
+    lakehouse.create(rate_limit=2)
+    lakehouse.epoch()
+    lakehouse.sql("UPDATE {upstream} SET id = CASE id WHEN 0 THEN 5 ELSE 0 END WHERE id IN (0, 5)")
+    lakehouse.finish()
+    assert sorted(map(tuple, lakehouse.view().collect())) == [(0, "five"), (5, "zero"), (9, "nine")]
+
+
+def test_row_that_moves_from_behind_the_position_into_the_chunk_is_read_once(lakehouse: Lakehouse) -> None:
+    """A re-keyed row leaves the old position's side and is read by the chunk of the same epoch."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(10)")
+    lakehouse.create(rate_limit=3)
+    lakehouse.epoch()
+    lakehouse.sql("UPDATE {upstream} SET id = 100 WHERE id = 1")
+    lakehouse.sql("UPDATE {upstream} SET id = -1 WHERE id = 8")
+    for _ in range(2):
+        lakehouse.epoch()
+        lakehouse.assert_truth()
+    lakehouse.finish()
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")
+
+
+def test_finished_view_stays_fresh_and_an_epoch_without_changes_is_no_epoch(lakehouse: Lakehouse) -> None:
+    """Completed vnodes let all changes through, state is written only when it changed."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, 'a' FROM range(5)")
+    lakehouse.create()
+    lakehouse.finish()
+    finished = protocol.finish_job(store=lakehouse.backfill.store, requested_by="tester")
+    assert finished.finished_epoch == 1
+    state = lakehouse.backfill.store.state()
+    lakehouse.sql("INSERT INTO {upstream} VALUES (7, 'new')")
+    lakehouse.sql("DELETE FROM {upstream} WHERE id = 0")
+    commit = lakehouse.epoch()
+    assert commit is not None
+    assert (commit.snapshot_read_row_count, commit.upstream_output_row_count) == (0, 2)
+    assert lakehouse.backfill.store.state() == state
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")
+    lakehouse.sql("OPTIMIZE {upstream}")
+    assert lakehouse.inject() is None
+    status = lakehouse.backfill.status()
+    assert (status.progress, status.finished, status.vnodes.completed) == (1.0, True, 4)
+
+
+def test_paused_barrier_reads_no_snapshot_and_applies_changes(lakehouse: Lakehouse) -> None:
+    """I4, and design §5.11: pause and rate limit 0 are independent of each other."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, 'a' FROM range(9)")
+    lakehouse.create(rate_limit=3)
+    store = lakehouse.backfill.store
+    lakehouse.epoch()
+    protocol.pause_job(store=store, requested_by="tester")
+    assert lakehouse.inject() is None
+    lakehouse.sql("UPDATE {upstream} SET name = 'b'")
+    commit = lakehouse.epoch()
+    assert commit is not None
+    assert (commit.snapshot_read_row_count, commit.upstream_output_row_count) == (0, 3)
+    lakehouse.assert_truth()
+    protocol.throttle_job(0, store=store, requested_by="tester")
+    protocol.resume_job(store=store, requested_by="tester")
+    assert lakehouse.inject() is None
+    protocol.throttle_job(1, store=store, requested_by="tester")
+    commit = lakehouse.epoch()
+    assert commit is not None
+    assert commit.snapshot_read_row_count == 1
+    mutations = [pinned.mutation.value for pinned in list(lakehouse.barriers())[-1].mutations]
+    assert mutations == ["throttle", "resume", "throttle"]
+    protocol.throttle_job(None, store=store, requested_by="tester")
+    lakehouse.finish()
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")
+
+
+def test_empty_upstream_completes_at_once_and_later_rows_arrive(lakehouse: Lakehouse) -> None:
+    """Design §5.7: no position is something else than the position of a null key."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.create(rate_limit=2)
+    lakehouse.finish()
+    assert set(lakehouse.backfill.store.state().vnodes) == {Completed(None, 0)}
+    lakehouse.sql("INSERT INTO {upstream} VALUES (NULL, 'null key'), (1, 'one')")
+    lakehouse.finish()
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")
+
+
+def test_one_row_with_a_null_key(lakehouse: Lakehouse) -> None:
+    """Design §5.8: a one-row upstream, its key null."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} VALUES (NULL, 'only'), (1, 'one')")
+    lakehouse.create(rate_limit=1)
+    lakehouse.epoch()
+    assert lakehouse.backfill.store.state().shared.position == (None,)
+    lakehouse.sql("UPDATE {upstream} SET name = 'changed' WHERE id IS NULL")
+    lakehouse.finish()
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")
+
+
+def test_dropped_key_columns_are_kept_hidden(orders: Lakehouse) -> None:
+    """A query without the key still finds its rows when they change."""
+    orders.create(key=["region", "id"], query="SELECT amount, note FROM upstream", rate_limit=150)
+    orders.epoch()
+    assert orders.view().columns == ["amount", "note", "__key_region", "__key_id"]
+    orders.sql("UPDATE {upstream} SET note = 'changed' WHERE id % 2 = 0")
+    orders.sql("DELETE FROM {upstream} WHERE id % 5 = 0")
+    orders.finish()
+    orders.assert_equals_query("SELECT amount, note FROM {upstream}")
+
+
+def test_columns_added_to_the_upstream_do_not_disturb_a_star(lakehouse: Lakehouse) -> None:
+    """A star means the columns that there were when the job was created."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, 'a' FROM range(6)")
+    lakehouse.create(rate_limit=3)
+    lakehouse.epoch()
+    lakehouse.sql("ALTER TABLE {upstream} ADD COLUMN (later INT)")
+    lakehouse.sql("INSERT INTO {upstream} VALUES (-1, 'new', 3)")
+    lakehouse.finish()
+    lakehouse.assert_equals_query("SELECT id, name FROM {upstream}")
+
+
+def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
+    """A 10x larger upstream costs the same per epoch: files outside of the chunk are not even opened."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    for start in range(0, 1000, 100):
+        lakehouse.sql(f"INSERT INTO {{upstream}} SELECT /*+ COALESCE(1) */ id, 'a' FROM range({start}, {start + 100})")
+    lakehouse.create(rate_limit=100)
+    lakehouse.epoch()
+    barrier = lakehouse.inject()
+    assert barrier is not None
+    assert barrier.chunk is not None
+    assert barrier.chunk.up_to == ("199",)
+    files = lakehouse.backfill.upstream.files(barrier.upstream.to_version, lakehouse.backfill.store.settings().key_order)[0]
+    for file in files:
+        if file.lower[0] >= 300 or file.upper[0] < 100:
+            (lakehouse.folder / "orders" / file.path).unlink()
+    commit = lakehouse.run(barrier)
+    assert commit.snapshot_read_row_count == 100
+    assert lakehouse.view().count() == 200
+
+
+def test_rebuild_starts_over_with_another_definition(lakehouse: Lakehouse) -> None:
+    """An explicit rebuild is the one thing that goes back (I3)."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, 'a' FROM range(6)")
+    lakehouse.create(rate_limit=3)
+    lakehouse.epoch()
+    lakehouse.rebuild(rate_limit=2, query="SELECT id, upper(name) AS loud FROM upstream WHERE id > 0")
+    assert lakehouse.view().count() == 0
+    commits = lakehouse.finish()
+    assert commits[0].epoch == 2
+    lakehouse.assert_equals_query("SELECT id, upper(name) AS loud FROM {upstream} WHERE id > 0")
+    lakehouse.assert_truth()
