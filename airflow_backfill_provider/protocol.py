@@ -47,6 +47,7 @@ from airflow_backfill_provider.core.errors import (
     BackfillError,
     InvalidJobError,
     JobCancelledError,
+    MaterializedViewError,
     NotFinishedError,
     StateError,
 )
@@ -69,6 +70,7 @@ from airflow_backfill_provider.core.settings import (
 )
 from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
+from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
 from airflow_backfill_provider.state.store import BackfillStore
 
 Clock = Callable[[], dt.datetime]
@@ -99,9 +101,7 @@ class EpochWrites:
 class Engine(Protocol):
     """What the protocol needs of Spark; implemented by :class:`~airflow_backfill_provider.engine.SparkEngine`."""
 
-    def check(
-        self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]
-    ) -> None:
+    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
         """Refuse a job whose query, key or view's path is wrong, before anything is written."""
         ...
 
@@ -166,9 +166,23 @@ def create_job(
     settings = store.create(settings) if not store.created() else settings
     _require_same_definition(job, settings)
     store.repair_state()
-    if not store.commits(since_epoch=settings.base_epoch + 1):
+    if not _has_view(settings, store):
+        if store.commits(since_epoch=settings.base_epoch + 1):
+            raise MaterializedViewError(
+                f"materialized_view: the view of job {job.name} is gone from {job.materialized_view}, but epochs wrote to "
+                "it; restore it, or rebuild the job"
+            )
         _ensure_view(store, settings, engine())
     return settings
+
+
+def is_created(job: BackfillJob, store: BackfillStore) -> bool:
+    """
+    Tell, without an engine, whether :func:`create_job` has nothing left to do.
+
+    :raises InvalidJobError: if the job was created with another definition.
+    """
+    return store.created() and _has_view(require_job(job, store), store)
 
 
 def rebuild_job(
@@ -271,7 +285,9 @@ def inject_barrier(
     """
     settings = store.settings()
     if settings.cancelled:
-        raise JobCancelledError(f"job {settings.job['name']} was cancelled by {_who_cancelled(store)}; rebuild it to start over")
+        raise JobCancelledError(
+            f"job {settings.job['name']} was cancelled by {_who_cancelled(store)}; rebuild it to start over"
+        )
     if requester.is_task_run:
         mine = store.barrier_of(requester)
         if mine is not None and mine.incarnation == settings.incarnation:
@@ -312,9 +328,10 @@ def _next_barrier(
     to_version = upstream.latest_version() if until is None else upstream.version_at(until)
     if to_version is None:
         return f"the upstream has no version as old as {until}"
+    described = upstream.at(to_version)
+    described.require_same_table(settings.upstream, upstream.path)
     if to_version < from_version:
         return f"the window up to version {to_version} is covered: version {from_version} is committed already"
-    described = upstream.at(to_version)
     described.require_as_created(settings.upstream, upstream.path)
 
     state = store.state()
@@ -366,9 +383,7 @@ def _plan(
     row_count = sum(file.row_count for file in files)
     if not settings.reads_snapshot:
         return None, row_count, ()
-    plan = plan_chunk(
-        files, after=position_of(state.shared), rate_limit=settings.rate_limit, order=order, keys=keys
-    )
+    plan = plan_chunk(files, after=position_of(state.shared), rate_limit=settings.rate_limit, order=order, keys=keys)
     pinned = PinnedChunk(after=order.encode(plan.chunk.after), up_to=order.encode(plan.chunk.up_to))
     return pinned, row_count, plan.warnings
 
@@ -412,9 +427,7 @@ def _mutations_since(store: BackfillStore, previous: Barrier | None) -> Iterator
 # ---------------------------------------------------------------------------------------------- execute and commit
 
 
-def run_barrier(
-    barrier: Barrier, *, store: BackfillStore, engine: Engine, clock: Clock = utc_now
-) -> EpochCommit:
+def run_barrier(barrier: Barrier, *, store: BackfillStore, engine: Engine, clock: Clock = utc_now) -> EpochCommit:
     """
     Execute a pinned barrier and commit its epoch; a no-op if it is committed.
 
@@ -581,7 +594,9 @@ def throttle_job(
     :raises InvalidJobError: if it is negative.
     """
     if rate_limit is not None and rate_limit < 0:
-        raise InvalidJobError(f"rate_limit: {rate_limit} is negative; allowed are null (unlimited), 0 (paused) and more")
+        raise InvalidJobError(
+            f"rate_limit: {rate_limit} is negative; allowed are null (unlimited), 0 (paused) and more"
+        )
     return _mutate(store, SettingsChange.THROTTLE, requested_by, clock, rate_limit=rate_limit, value=rate_limit)
 
 
@@ -667,10 +682,10 @@ def resolve_upstream(job: BackfillJob, described: UpstreamVersion) -> ResolvedUp
     query = check_query(job.query)
     query.refuse_functions_without_parentheses(names)
     used = {*query.columns_of(names), *order.names, *job.upstream.distribution_key}
-    columns = tuple(
-        UpstreamColumn(name=name, type=described.types[name]) for name in names if name in used
+    return ResolvedUpstream(
+        table_id=described.table_id,
+        columns=tuple(UpstreamColumn(name=name, type=described.types[name]) for name in names if name in used),
     )
-    return ResolvedUpstream(table_id=described.table_id, columns=columns)
 
 
 def key_order_of(job: BackfillJob, described: UpstreamVersion) -> KeyOrder:
@@ -687,15 +702,18 @@ def _ensure_view(store: BackfillStore, settings: JobSettings, engine: Engine) ->
     engine.ensure_view(settings, _incarnations(store) - {settings.incarnation})
 
 
+def _has_view(settings: JobSettings, store: BackfillStore) -> bool:
+    wanted = ViewIdentity(settings.job["name"], settings.incarnation)
+    return view_identity(settings.job["materialized_view"], store.storage_options) == wanted
+
+
 def _incarnations(store: BackfillStore) -> frozenset[str]:
     return frozenset(record.incarnation for record in store.settings_history())
 
 
 def _who_cancelled(store: BackfillStore) -> str:
-    return next(
-        (record.requested_by for record in reversed(store.settings_history()) if record.change is SettingsChange.CANCEL),
-        "somebody",
-    )
+    records = reversed(store.settings_history())
+    return next((record.requested_by for record in records if record.change is SettingsChange.CANCEL), "somebody")
 
 
 def _new_incarnation() -> str:

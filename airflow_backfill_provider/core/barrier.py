@@ -169,6 +169,13 @@ class Barrier(_Frozen):
         return self.changes.let_through != "none" and self.upstream.to_version > self.upstream.from_version
 
 
+    @property
+    def shows_all_rows(self) -> bool:
+        """Whether the view has every row of the query once the epoch is committed."""
+        completes = self.chunk is not None and self.chunk.up_to is None
+        return completes or self.changes.let_through == "all"
+
+
 class EpochCommit(_Frozen):
     """
     What a committed epoch did; the barrier log's second record of it.

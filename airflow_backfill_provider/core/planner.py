@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cmp_to_key
-from itertools import takewhile
 from typing import Protocol
 
 from airflow_backfill_provider.core.keys import KeyOrder, KeyValue, Position
@@ -122,11 +121,12 @@ def _cut(
     bound, bounded_rows = _last_file_bound_within(rest, counts, after, rate_limit, order)
     if bound is not None and bounded_rows >= CLOSE_ENOUGH * rate_limit:
         return bound
-    contained, reaching = [], []
-    for file in rest:
-        inside = bound is not None and _is_full(file.upper, order) and order.compare(file.upper, bound) <= 0
-        (contained if inside else reaching).append(file)
-    wanted = rate_limit - sum(counts[file.path] for file in contained)
+    reaching = [
+        file
+        for file in rest
+        if bound is None or not _is_full(file.upper, order) or order.compare(file.upper, bound) > 0
+    ]
+    wanted = rate_limit - sum(counts.values()) + sum(counts[file.path] for file in reaching)
     return _nth_key(reaching, counts, after, wanted, order, keys)
 
 
@@ -144,9 +144,7 @@ def _last_file_bound_within(
     """
     best: tuple[Position | None, int] = (None, 0)
     rows, begun = 0, 0
-    uppers = sorted(
-        (file.upper for file in rest if _is_full(file.upper, order)), key=cmp_to_key(order.compare)
-    )
+    uppers = sorted((file.upper for file in rest if _is_full(file.upper, order)), key=cmp_to_key(order.compare))
     for upper in uppers:
         while begun < len(rest) and order.compare(rest[begun].lower, upper) <= 0:
             rows += counts[rest[begun].path]
@@ -179,9 +177,9 @@ def _nth_key(
                 return None
             loaded += 1
             continue
-        needed = loaded + sum(
-            1 for _ in takewhile(lambda file: order.compare(file.lower, key) <= 0, files[loaded:])  # noqa: B023
-        )
+        needed = loaded
+        while needed < len(files) and order.compare(files[needed].lower, key) <= 0:
+            needed += 1
         if needed == loaded:
             return key
         # More files can only bring smaller keys, so the next answer needs no file beyond these.
@@ -195,9 +193,7 @@ def _describe(
     rate_limit: int | None,
     order: KeyOrder,
 ) -> ChunkPlan:
-    scanned = [
-        file for file in rest if chunk.up_to is None or order.compare(file.lower, chunk.up_to) <= 0
-    ]
+    scanned = [file for file in rest if chunk.up_to is None or order.compare(file.lower, chunk.up_to) <= 0]
     rows = sum(file.row_count for file in scanned)
     warnings = []
     largest = max((file.row_count for file in files), default=0)

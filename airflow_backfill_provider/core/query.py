@@ -18,7 +18,7 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 
@@ -224,36 +224,39 @@ def _refuse_clauses(select: exp.Select) -> None:
 
 def _refuse_expressions(select: exp.Select) -> None:
     for node in select.walk():
-        if node is not select and isinstance(node, (exp.Query, exp.Subquery, exp.Exists)):
-            if isinstance(node, exp.Exists) and not isinstance(node.this, exp.Query):
-                continue
+        if node is select:
+            continue
+        if isinstance(node, exp.Exists) and not isinstance(node.this, exp.Query):
+            continue  # exists(array, lambda) is a function of one row
+        if isinstance(node, (exp.Query, exp.Subquery, exp.Exists)):
             raise _unsupported("subqueries")
         if isinstance(node, (exp.Window, exp.WithinGroup)):
             raise _unsupported("window functions")
         if isinstance(node, (exp.Parameter, exp.Placeholder)):
             raise _unsupported("parameters")
-        for name in _function_names(node):
-            if name in _NON_DETERMINISTIC or (name == "unix_timestamp" and not _arguments(node)):
-                raise _unsupported(f"{name}, which does not give the same value every time,")
-            if name in _GENERATORS:
-                raise _unsupported(f"{name}, which makes several rows of one,")
-            if name in _AGGREGATES or isinstance(node, exp.AggFunc):
-                raise _unsupported(f"the aggregate {name}")
         if isinstance(node, exp.Column) and "_metadata" in {part.name.lower() for part in node.parts}:
             raise _unsupported("_metadata, which names files instead of rows,")
+        if isinstance(node, exp.Func):
+            _refuse_function(node)
 
 
-def _function_names(node: exp.Expression) -> set[str]:
-    if isinstance(node, exp.Anonymous):
-        return {node.name.lower()}
-    if isinstance(node, exp.Func):
-        written = node.meta.get("name")
-        return {name.lower() for name in (*node.sql_names(), *([written] if written else []))}
-    return set()
+def _refuse_function(function: exp.Func) -> None:
+    names = _names(function)
+    for name in sorted(names):
+        if name in _NON_DETERMINISTIC or (name == "unix_timestamp" and not list(function.iter_expressions())):
+            raise _unsupported(f"{name}, which does not give the same value every time,")
+        if name in _GENERATORS:
+            raise _unsupported(f"{name}, which makes several rows of one,")
+        if name in _AGGREGATES or isinstance(function, exp.AggFunc):
+            raise _unsupported(f"the aggregate {name}")
 
 
-def _arguments(node: exp.Expression) -> list[exp.Expression]:
-    return list(node.iter_expressions())
+def _names(function: exp.Func) -> set[str]:
+    """Return every name of a function: the tree knows one by what it means, the user by what was written."""
+    if isinstance(function, exp.Anonymous):
+        return {function.name.lower()}
+    written = function.meta.get("name")
+    return {name.lower() for name in (*function.sql_names(), *([written] if written else []))}
 
 
 def _from_tokens(tokens: Sequence[Token]) -> tuple[Token, Token]:

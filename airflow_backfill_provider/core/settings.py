@@ -97,7 +97,7 @@ class JobSettings(BaseModel):
         types = {column.name: column.type for column in self.upstream.columns}
         fields = []
         for entry in self.job["upstream"]["key"]:
-            column = {"column": entry} if isinstance(entry, str) else entry
+            column: dict[str, Any] = {"column": entry} if isinstance(entry, str) else entry
             name = column["column"]
             fields.append(KeyField(name=name, type=types[name], descending=column.get("descending", False)))
         return KeyOrder(tuple(fields))

@@ -1,8 +1,8 @@
 """
 What the Spark applications of ``spark_apps/`` do once their arguments are read.
 
-The exit code tells a submitter what happened: 0 done, 1 failed and worth another try, 3 failed for good. The last line on
-standard error says why.
+The exit code tells a submitter what happened: 0 done, 1 failed and worth another try, 3 failed for good. The last line
+on standard error says why.
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ def run_epoch(spark: SparkSession, storage_options: dict[str, str], *, state: st
     barrier = next((pinned for pinned in backfill.store.barriers(since_epoch=epoch) if pinned.epoch == epoch), None)
     if barrier is None:
         raise StateError(f"epoch {epoch} is not pinned in {state}; inject its barrier first")
-    commit = protocol.run_barrier(
-        barrier, store=backfill.store, engine=SparkEngine(spark, storage_options)
-    )
+    commit = protocol.run_barrier(barrier, store=backfill.store, engine=SparkEngine(spark, storage_options))
     logger.info(
         "epoch %d committed: %d snapshot rows read, %d changes applied, %d rows read in all%s",
         commit.epoch,

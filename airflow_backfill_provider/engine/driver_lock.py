@@ -57,7 +57,7 @@ def _acquire(file: IO[str]) -> bool:
         except BlockingIOError:
             silent = time.time() - os.fstat(file.fileno()).st_mtime
             if silent > DEAD_AFTER:
-                logger.warning("the driver that holds %s shows no life for %.0f s; going on without it", file.name, silent)
+                logger.warning("the driver that holds %s shows no life for %.0f s; going on", file.name, silent)
                 return False
             if not told:
                 logger.info("another driver works on this job (%s); waiting for it", file.name)

@@ -43,9 +43,7 @@ def at_or_before(order: KeyOrder, position: Position) -> Column:
     return leading & _any_prefix_equal(order, position, _less, last=_less_or_equal)
 
 
-def _any_prefix_equal(
-    order: KeyOrder, position: Position, compare: Comparison, *, last: Comparison
-) -> Column:
+def _any_prefix_equal(order: KeyOrder, position: Position, compare: Comparison, *, last: Comparison) -> Column:
     """Return: for some column, all columns before it are equal and it compares as wanted."""
     alternatives = []
     prefix: Column | None = None

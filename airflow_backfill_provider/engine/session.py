@@ -24,9 +24,7 @@ _PINNED = {
 }
 
 
-def start_session(
-    app_name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None
-) -> SparkSession:
+def start_session(app_name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """
     Start Spark in this process, on one machine unless told otherwise.
 

@@ -53,9 +53,7 @@ class Upstream:
             rows = rows.filter(at_or_before(self.order, bounds.up_to))
         return rows
 
-    def net_changes(
-        self, spark: SparkSession, from_version: int, to_version: int, up_to: Position | None
-    ) -> DataFrame:
+    def net_changes(self, spark: SparkSession, from_version: int, to_version: int, up_to: Position | None) -> DataFrame:
         """
         Return the net change of every key that changed in ``(from_version, to_version]``.
 

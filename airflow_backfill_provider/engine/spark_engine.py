@@ -25,7 +25,8 @@ from airflow_backfill_provider.engine.session import prepare_session
 from airflow_backfill_provider.engine.source import APPEARED, IS_UPSERT, Upstream, column
 from airflow_backfill_provider.engine.spark_errors import epoch_errors, query_errors, view_errors
 from airflow_backfill_provider.engine.verification import Verification, compare
-from airflow_backfill_provider.engine.view import Identity, MaterializedView
+from airflow_backfill_provider.engine.view import MaterializedView
+from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.protocol import EpochWrites, keys_read_after, pinned_range
 
 
@@ -41,9 +42,7 @@ class SparkEngine:
         self._spark = prepare_session(spark)
         self._storage_options = storage_options
 
-    def check(
-        self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]
-    ) -> None:
+    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
         """
         Refuse a job that cannot work, before anything is written.
 
@@ -166,7 +165,7 @@ class SparkEngine:
         source: Upstream,
         changes: DataFrame,
         view: MaterializedView,
-        identity: Identity,
+        identity: ViewIdentity,
         barrier: Barrier,
     ) -> None:
         """Merge the changed keys: with their new row if it passes the query's filter, else as a delete."""
@@ -174,9 +173,7 @@ class SparkEngine:
         outputs = check_query(job.query).key_outputs(names)
         upserts = changes.filter(F.col(IS_UPSERT)).select(*map(column, source.columns))
         with self._query(job, upserts) as passing:
-            keys = changes.select(
-                *(column(name).alias(f"__changed_{i}") for i, name in enumerate(names)), APPEARED
-            )
+            keys = changes.select(*(column(name).alias(f"__changed_{i}") for i, name in enumerate(names)), APPEARED)
             same = [F.col(f"__changed_{i}").eqNullSafe(column(output)) for i, output in enumerate(outputs)]
             joined = keys.join(passing.withColumn(IS_UPSERT, F.lit(True)), same, "left")
             key_columns = {output: F.col(f"__changed_{i}") for i, output in enumerate(outputs)}
@@ -209,15 +206,13 @@ class SparkEngine:
 def _upstream(job: BackfillJob, resolved: ResolvedUpstream) -> Upstream:
     types = {found.name: found.type for found in resolved.columns}
     order = KeyOrder(
-        tuple(
-            KeyField(name=key.column, type=types[key.column], descending=key.descending) for key in job.upstream.key
-        )
+        tuple(KeyField(name=key.column, type=types[key.column], descending=key.descending) for key in job.upstream.key)
     )
     return Upstream(job.upstream.path, [found.name for found in resolved.columns], order)
 
 
-def _identity(settings: JobSettings) -> Identity:
-    return Identity(settings.job["name"], settings.incarnation)
+def _identity(settings: JobSettings) -> ViewIdentity:
+    return ViewIdentity(settings.job["name"], settings.incarnation)
 
 
 def _require_columns(schema: StructType) -> None:

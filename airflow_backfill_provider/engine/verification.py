@@ -53,9 +53,7 @@ def compare(expected: DataFrame, view: DataFrame) -> Verification:
         counts.append(count)
         if count:
             sample += [f"{kind}: {row.asDict(recursive=True)}" for row in rows.limit(SAMPLE_ROWS).collect()]
-    return Verification(
-        expected_rows=wanted.count(), missing=counts[0], unexpected=counts[1], sample=tuple(sample)
-    )
+    return Verification(expected_rows=wanted.count(), missing=counts[0], unexpected=counts[1], sample=tuple(sample))
 
 
 def _comparable(rows: DataFrame, name: str) -> Column:

@@ -11,26 +11,25 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
-from deltalake import DeltaTable as DeltaRsTable
-from deltalake.exceptions import TableNotFoundError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
-from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.engine.source import APPEARED, IS_UPSERT
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.lake.delta_log import Commit, DeltaLog
-
-JOB_PROPERTY = "backfill.job"
-INCARNATION_PROPERTY = "backfill.incarnation"
-FINISHED_PROPERTY = "backfill.finished"
+from airflow_backfill_provider.lake.view_identity import (
+    FINISHED_PROPERTY,
+    INCARNATION_PROPERTY,
+    JOB_PROPERTY,
+    ViewIdentity,
+    view_identity,
+    view_properties,
+)
 
 _TRANSACTION_ID = "spark.databricks.delta.write.txnAppId"
 _TRANSACTION_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -48,16 +47,9 @@ class Part(StrEnum):
     SNAPSHOT = "snapshot"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Whose table it is."""
-
-    job: str
-    incarnation: str
-
-    def transaction(self, part: Part) -> str:
-        """Return the transaction id of a part of the job's epochs."""
-        return f"airflow-backfill/{self.job}/{self.incarnation}/{part.value}"
+def transaction_id(identity: ViewIdentity, part: Part) -> str:
+    """Return the transaction id of a part of the job's epochs."""
+    return f"airflow-backfill/{identity.job}/{identity.incarnation}/{part.value}"
 
 
 class MaterializedView:
@@ -69,12 +61,10 @@ class MaterializedView:
     :param storage_options: options of the object store, as deltalake takes them.
     """
 
-    def __init__(
-        self, spark: SparkSession, path: str, storage_options: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, spark: SparkSession, path: str, storage_options: Mapping[str, str] | None = None) -> None:
         self.path = path
         self._spark = spark
-        self._options = dict(storage_options or {}) or None
+        self._options = storage_options
         self._log = DeltaLog(path, storage_options)
 
     @property
@@ -84,27 +74,15 @@ class MaterializedView:
 
     # ------------------------------------------------------------------------------------------------- identity
 
-    def identity(self) -> Identity | None:
+    def identity(self) -> ViewIdentity | None:
         """
         Return whose table lies at the path, ``None`` if there is none.
 
         :raises MaterializedViewError: if something lies there that is no materialized view of this package.
         """
-        properties = self._properties()
-        if properties is None:
-            if is_local(self.path) and _has_content(self.path):
-                raise MaterializedViewError(
-                    f"materialized_view: {self.path} holds files that are no Delta table; choose an empty folder"
-                )
-            return None
-        if JOB_PROPERTY not in properties:
-            raise MaterializedViewError(
-                f"materialized_view: {self.path} holds another table, not a materialized view of this package; choose "
-                "an empty folder"
-            )
-        return Identity(properties[JOB_PROPERTY], properties.get(INCARNATION_PROPERTY, ""))
+        return view_identity(self.path, self._options)
 
-    def require_usable(self, job: str, incarnations: frozenset[str]) -> Identity | None:
+    def require_usable(self, job: str, incarnations: frozenset[str]) -> ViewIdentity | None:
         """
         Refuse a path that does not belong to a job.
 
@@ -123,7 +101,7 @@ class MaterializedView:
     def ensure(
         self,
         empty: DataFrame,
-        identity: Identity,
+        identity: ViewIdentity,
         earlier_incarnations: frozenset[str],
         properties: Mapping[str, str],
     ) -> None:
@@ -140,7 +118,7 @@ class MaterializedView:
         if found is not None:
             # A zombie of the old incarnation could append after the replacement, so its ids are used up first.
             for part in Part:
-                self._use_up(found.transaction(part))
+                self._use_up(transaction_id(found, part))
         ours = {JOB_PROPERTY: identity.job, INCARNATION_PROPERTY: identity.incarnation, FINISHED_PROPERTY: "false"}
         assignments = ", ".join(f"{_text(name)} = {_text(value)}" for name, value in {**properties, **ours}.items())
         verb = "CREATE TABLE IF NOT EXISTS" if found is None else "REPLACE TABLE"
@@ -153,9 +131,9 @@ class MaterializedView:
         self._spark.catalog.dropTempView(relation)
         self.require_usable(identity.job, incarnations)
 
-    def mark_finished(self, identity: Identity, epoch: int) -> None:
+    def mark_finished(self, identity: ViewIdentity, epoch: int) -> None:
         """Publish that the view is finished, unless it says so already."""
-        properties = self._properties() or {}
+        properties = view_properties(self.path, self._options) or {}
         if properties.get(FINISHED_PROPERTY) == "true":
             return
         with self._committing({"event": "finish", "incarnation": identity.incarnation, "epoch": epoch}):
@@ -164,7 +142,7 @@ class MaterializedView:
     # -------------------------------------------------------------------------------------------------- writes
 
     def merge(
-        self, changes: DataFrame, keys: Sequence[str], columns: Sequence[str], identity: Identity, barrier: Barrier
+        self, changes: DataFrame, keys: Sequence[str], columns: Sequence[str], identity: ViewIdentity, barrier: Barrier
     ) -> None:
         """
         Apply net changes, once per epoch.
@@ -187,7 +165,7 @@ class MaterializedView:
 
         def write() -> None:
             transaction = {
-                _TRANSACTION_ID: identity.transaction(Part.CHANGES),
+                _TRANSACTION_ID: transaction_id(identity, Part.CHANGES),
                 _TRANSACTION_VERSION: str(barrier.epoch),
             }
             with self._committing(_stamp(barrier, Part.CHANGES), transaction):
@@ -204,14 +182,14 @@ class MaterializedView:
         finally:
             self._spark.catalog.dropTempView(relation)
 
-    def append(self, rows: DataFrame, identity: Identity, barrier: Barrier) -> None:
+    def append(self, rows: DataFrame, identity: ViewIdentity, barrier: Barrier) -> None:
         """Append a chunk, once per epoch."""
 
         def write() -> None:
             (
                 rows.write.format("delta")
                 .mode("append")
-                .option("txnAppId", identity.transaction(Part.SNAPSHOT))
+                .option("txnAppId", transaction_id(identity, Part.SNAPSHOT))
                 .option("txnVersion", barrier.epoch)
                 .option("userMetadata", json.dumps(_stamp(barrier, Part.SNAPSHOT)))
                 .save(self.path)
@@ -225,7 +203,7 @@ class MaterializedView:
         """Return the table's newest version."""
         return self._log.versions()[-1]
 
-    def is_written(self, part: Part, identity: Identity, barrier: Barrier) -> bool:
+    def is_written(self, part: Part, identity: ViewIdentity, barrier: Barrier) -> bool:
         """
         Tell whether the view's log shows the barrier's commit of a part.
 
@@ -234,7 +212,7 @@ class MaterializedView:
         """
         overtaken_by = None
         for commit in self._commits_back(identity):
-            epoch = commit.transactions.get(identity.transaction(part))
+            epoch = commit.transactions.get(transaction_id(identity, part))
             if epoch is None:
                 continue
             if epoch < barrier.epoch:
@@ -250,12 +228,12 @@ class MaterializedView:
                 )
         if overtaken_by is not None:
             raise EpochFailedError(
-                f"epoch {barrier.epoch} of job {identity.job} was overtaken by a later epoch or a rebuild; this attempt "
-                "writes nothing"
+                f"epoch {barrier.epoch} of job {identity.job} was overtaken by a later epoch or a rebuild; this "
+                "attempt writes nothing"
             )
         return False
 
-    def require_untouched(self, identity: Identity, barrier: Barrier, since_version: int | None) -> None:
+    def require_untouched(self, identity: ViewIdentity, barrier: Barrier, since_version: int | None) -> None:
         """
         Refuse a view that anything but this job's epochs wrote to.
 
@@ -282,7 +260,7 @@ class MaterializedView:
                     f"by job {identity.job}; only the job may write to its view: rebuild the job"
                 )
 
-    def _commits_back(self, identity: Identity) -> Iterator[Commit]:
+    def _commits_back(self, identity: ViewIdentity) -> Iterator[Commit]:
         """Yield commits from the newest back to the one that created the incarnation's table."""
         for version in reversed(self._log.versions()):
             commit = self._log.commit(version)
@@ -294,7 +272,7 @@ class MaterializedView:
                 return
 
     def _once(
-        self, part: Part, identity: Identity, barrier: Barrier, write: Callable[[], None], *, may_be_empty: bool
+        self, part: Part, identity: ViewIdentity, barrier: Barrier, write: Callable[[], None], *, may_be_empty: bool
     ) -> None:
         """Write unless it was written, and believe only the log."""
         if self.is_written(part, identity, barrier):
@@ -329,9 +307,7 @@ class MaterializedView:
         )
 
     @contextmanager
-    def _committing(
-        self, stamp: Mapping[str, object], transaction: Mapping[str, str] | None = None
-    ) -> Iterator[None]:
+    def _committing(self, stamp: Mapping[str, object], transaction: Mapping[str, str] | None = None) -> Iterator[None]:
         """Set what commits of SQL statements carry; the settings are the session's, so they are unset again."""
         settings = {_USER_METADATA: json.dumps(stamp), **(transaction or {})}
         for name, value in settings.items():
@@ -342,13 +318,6 @@ class MaterializedView:
             for name in settings:
                 self._spark.conf.unset(name)
 
-    def _properties(self) -> dict[str, str] | None:
-        try:
-            table = DeltaRsTable(self.path, storage_options=self._options)
-        except TableNotFoundError:
-            return None
-        return {name: str(value) for name, value in table.metadata().configuration.items()}
-
 
 def _text(value: str) -> str:
     """Return a string literal of Spark SQL."""
@@ -356,6 +325,8 @@ def _text(value: str) -> str:
 
 
 def _stamp(barrier: Barrier, part: Part) -> dict[str, object]:
+    """Return what the commit of a part says of itself; the watermark only once the view is complete (design §5.13)."""
+    watermark = {"watermark": barrier.upstream.watermark.isoformat()} if barrier.shows_all_rows else {}
     return {
         "event": "epoch",
         "job": barrier.job,
@@ -363,6 +334,7 @@ def _stamp(barrier: Barrier, part: Part) -> dict[str, object]:
         "epoch": barrier.epoch,
         "part": part.value,
         "digest": barrier.digest,
+        **watermark,
     }
 
 
@@ -374,7 +346,7 @@ def _stamp_of(commit: Commit) -> dict[str, object]:
     return stamp if isinstance(stamp, dict) else {}
 
 
-def _is_ours(commit: Commit, identity: Identity, barrier: Barrier) -> bool:
+def _is_ours(commit: Commit, identity: ViewIdentity, barrier: Barrier) -> bool:
     stamp = _stamp_of(commit)
     if stamp.get("incarnation") != identity.incarnation:
         return False
@@ -382,11 +354,4 @@ def _is_ours(commit: Commit, identity: Identity, barrier: Barrier) -> bool:
 
 
 def _is_harmless(commit: Commit) -> bool:
-    return not commit.changes_data and (
-        not commit.replaces_metadata or commit.operation in _HARMLESS_METADATA
-    )
-
-
-def _has_content(path: str) -> bool:
-    folder = Path(path)
-    return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    return not commit.changes_data and (not commit.replaces_metadata or commit.operation in _HARMLESS_METADATA)

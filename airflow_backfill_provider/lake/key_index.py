@@ -84,8 +84,7 @@ class ArrowKeyIndex:
 
     def _sorted(self, keys: pa.Table) -> pa.Table:
         sort_keys = [
-            (field.name, "descending" if field.descending else "ascending", "at_start")
-            for field in self._order.fields
+            (field.name, "descending" if field.descending else "ascending", "at_start") for field in self._order.fields
         ]
         sortable = keys
         for index, field in enumerate(self._order.fields):
@@ -126,8 +125,8 @@ def _is_behind(keys: pa.Table, order: KeyOrder, after: Position) -> pa.ChunkedAr
             compare = pc.less if field.descending else pc.greater
             if field.kind is KeyKind.BOOLEAN:
                 column, literal = column.cast(pa.int8()), pa.scalar(int(bool(value)), pa.int8())
-            greater = pc.fill_null(compare(column, literal), False)  # noqa: FBT003
-            same = pc.fill_null(pc.equal(column, literal), False)  # noqa: FBT003
+            greater = pc.fill_null(compare(column, literal), False)
+            same = pc.fill_null(pc.equal(column, literal), False)
         behind = greater if behind is None else pc.or_(behind, pc.and_(equal, greater))
         equal = same if equal is None else pc.and_(equal, same)
     return behind

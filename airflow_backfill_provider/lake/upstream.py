@@ -68,11 +68,7 @@ class UpstreamVersion:
         :raises UpstreamSchemaChangedError: naming the columns.
         :raises ChangeDataFeedDisabledError: if the feed is off as of this version.
         """
-        if self.table_id != upstream.table_id:
-            raise UpstreamReplacedError(
-                f"{path} holds table {self.table_id}, but the job was created on table {upstream.table_id}; "
-                "rebuild the job to backfill from the new table"
-            )
+        self.require_same_table(upstream, path)
         problems = []
         for column in upstream.columns:
             found = self.types.get(column.name)
@@ -86,6 +82,18 @@ class UpstreamVersion:
                 "adapt the job's query and rebuild it"
             )
         self.require_change_data_feed(path)
+
+    def require_same_table(self, upstream: ResolvedUpstream, path: str) -> None:
+        """
+        Refuse another table than the one that the job was created on.
+
+        :raises UpstreamReplacedError: if the table's id differs.
+        """
+        if self.table_id != upstream.table_id:
+            raise UpstreamReplacedError(
+                f"{path} holds table {self.table_id}, but the job was created on table {upstream.table_id}; "
+                "rebuild the job to backfill from the new table"
+            )
 
     def require_change_data_feed(self, path: str) -> None:
         """

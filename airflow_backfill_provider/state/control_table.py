@@ -45,9 +45,7 @@ class ControlTable:
     :param storage_options: options of the object store, as deltalake takes them.
     """
 
-    def __init__(
-        self, location: str, schema: pa.Schema, storage_options: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, location: str, schema: pa.Schema, storage_options: Mapping[str, str] | None = None) -> None:
         self.location = location
         self.schema = schema
         self._options = dict(storage_options or {}) or None

@@ -165,15 +165,11 @@ def state_rows(state: BackfillState, incarnation: str, order: KeyOrder) -> pa.Ta
         "incarnation": [incarnation] * count,
     }
     for index, field in enumerate(order.fields):
-        columns[_key_column(field.name)] = [
-            None if position is None else position[index] for position in positions
-        ]
+        columns[_key_column(field.name)] = [None if position is None else position[index] for position in positions]
     return pa.table([pa.array(columns[name], schema.field(name).type) for name in schema.names], schema=schema)
 
 
-def parse_state(
-    rows: pa.Table, *, vnode_count: int, incarnation: str, order: KeyOrder, table: str
-) -> BackfillState:
+def parse_state(rows: pa.Table, *, vnode_count: int, incarnation: str, order: KeyOrder, table: str) -> BackfillState:
     """
     Read the per-vnode state back and check it.
 

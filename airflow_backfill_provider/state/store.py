@@ -94,8 +94,7 @@ class BackfillReader:
 
     def _parse_settings(self, rows: pa.Table) -> list[JobSettings]:
         parsed = [
-            records.parse(JobSettings, record, self._settings.location)
-            for record in rows.column("record").to_pylist()
+            records.parse(JobSettings, record, self._settings.location) for record in rows.column("record").to_pylist()
         ]
         return sorted(parsed, key=lambda settings: settings.sequence)
 
@@ -120,8 +119,7 @@ class BackfillReader:
     def _parse_log(self, rows: pa.Table, event: str, model: type[records.Model]) -> list[records.Model]:
         matching = rows.filter(pc.equal(rows.column("event"), event))
         return [
-            records.parse(model, record, self._barrier_log.location)
-            for record in matching.column("record").to_pylist()
+            records.parse(model, record, self._barrier_log.location) for record in matching.column("record").to_pylist()
         ]
 
 

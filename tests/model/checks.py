@@ -20,7 +20,7 @@ DETERMINISTIC = settings(
     derandomize=True,
     database=None,
     deadline=None,
-    max_examples=100,
+    max_examples=75,
     suppress_health_check=[HealthCheck.too_slow],
 )
 """For all tests of the model; a test that needs more examples says so."""

@@ -90,11 +90,12 @@ def explore(protocol: Protocol, *, attempts: int = 3, zombie: bool = False, max_
                     check_world(job, node.world, successor.world, moved)
             except InvariantError as error:
                 return Result(len(parents), False, str(error), (*_trace(parents, node), move))
-            if successor not in parents:
-                if len(parents) >= max_states:
-                    return Result(len(parents), exhausted=False)
-                parents[successor] = (node, move)
+            known = len(parents)
+            parents.setdefault(successor, (node, move))
+            if len(parents) > known:
                 queue.append(successor)
+            if known == max_states:
+                return Result(known, exhausted=False)
     return Result(len(parents), exhausted=True)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.model.checks import DETERMINISTIC, find_violation
@@ -33,7 +33,7 @@ def table(*ids: int | None) -> tuple[Row, ...]:
     return tuple(Row((id_,), amount=id_) for id_ in ids)
 
 
-@DETERMINISTIC
+@settings(DETERMINISTIC, max_examples=150)
 @given(scenarios(), QUERIES, PACES)
 def test_view_is_true_after_every_barrier(scenario: Scenario, query: Query, pace: list[int]) -> None:
     """

@@ -47,7 +47,7 @@ def play_overlapping(scenario: Scenario, schedule: list[int], protocol: Protocol
     return run
 
 
-@settings(DETERMINISTIC, max_examples=200)
+@settings(DETERMINISTIC, max_examples=150)
 @given(scenarios(max_events=12), SCHEDULES)
 def test_overlapping_attempts_lose_and_duplicate_nothing(scenario: Scenario, schedule: list[int]) -> None:
     """

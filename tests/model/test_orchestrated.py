@@ -41,7 +41,7 @@ def at(key: int | None) -> Progress:
     return Progress(Phase.IN_PROGRESS, (key,))
 
 
-@DETERMINISTIC
+@settings(DETERMINISTIC, max_examples=150)
 @given(scenarios(), QUERIES, PLANNERS)
 def test_view_is_true_after_every_epoch(scenario: Scenario, query: Query, planner: Planner) -> None:
     """I1, I3, I4: whatever is written, paused, throttled or crashed; and the end is the query's result."""

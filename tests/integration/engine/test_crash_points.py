@@ -37,7 +37,7 @@ def numbers(lakehouse: Lakehouse) -> Lakehouse:
     lakehouse.epoch()
     lakehouse.sql("UPDATE {upstream} SET name = 'changed' WHERE id % 4 = 0")
     lakehouse.sql("DELETE FROM {upstream} WHERE id % 9 = 3")
-    lakehouse.sql("UPDATE {upstream} SET id = id + 15 WHERE id = 5")
+    lakehouse.sql("UPDATE {upstream} SET id = 12 WHERE id = 5")
     lakehouse.sql("INSERT INTO {upstream} VALUES (-1, 'first'), (99, 'last')")
     return lakehouse
 
@@ -61,7 +61,12 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
     with (folder / "server.log").open("w") as log:
         server = subprocess.Popen(
-            command, env={**os.environ, **spark_environment()}, stdout=log, stderr=log, cwd=folder, start_new_session=True
+            command,
+            env={**os.environ, **spark_environment()},
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            start_new_session=True,
         )
     try:
         _wait_for(port, server, folder / "server.log")

@@ -204,7 +204,9 @@ def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
     assert barrier is not None
     assert barrier.chunk is not None
     assert barrier.chunk.up_to == ("199",)
-    files = lakehouse.backfill.upstream.files(barrier.upstream.to_version, lakehouse.backfill.store.settings().key_order)[0]
+    files = lakehouse.backfill.upstream.files(
+        barrier.upstream.to_version, lakehouse.backfill.store.settings().key_order
+    )[0]
     for file in files:
         if file.lower[0] >= 300 or file.upper[0] < 100:
             (lakehouse.folder / "orders" / file.path).unlink()

@@ -1,0 +1,92 @@
+"""One job as one DAG."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable
+
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
+from airflow_backfill_provider.task_group import BackfillTaskGroup
+
+DEFAULT_ARGUMENTS = {
+    "retries": 2,
+    "retry_delay": dt.timedelta(seconds=30),
+    # Runs of an Airflow backfill have a limit of their own beside the DAG's, and epochs are consecutive all the same.
+    "max_active_tis_per_dag": 1,
+}
+
+_SCHEDULES_WITHOUT_INTERVAL = frozenset({"@once", "@continuous"})
+
+
+def backfill_dag(
+    job: JobDefinition,
+    *,
+    schedule: Any = None,
+    barriers: int = 1,
+    start_date: dt.datetime = dt.datetime(2025, 1, 1, tzinfo=dt.UTC),
+    backfill_conn_id: str = BackfillHook.default_conn_name,
+    spark_conn_id: str | None = None,
+    conf: Mapping[str, Any] | None = None,
+    **dag: Any,
+) -> DAG:
+    """
+    Return a DAG that backfills one job and keeps its view fresh::
+
+        from airflow_backfill_provider.dag_factory import backfill_dag
+
+        backfill_dag("/jobs/paid_orders.yaml", schedule="@hourly")
+
+    With a schedule, a run's last epoch ends at the upstream's version as of the run's ``data_interval_end``, so that
+    catch-up and Airflow's backfills go through history in order; a run by hand goes up to the newest version.
+
+    :param job: the definition; a path is read when the DAG is parsed.
+    :param schedule: a cron expression or a time delta, whose runs get real data intervals; or whatever a DAG takes.
+    :param barriers: how many epochs a run carries.
+    :param start_date: when the schedule begins.
+    :param backfill_conn_id: the connection that says where control tables lie.
+    :param spark_conn_id: a Spark connection; ``None`` runs on the worker, with all its cores.
+    :param conf: Spark configuration on top of this package's own.
+    :param dag: further arguments of the DAG, such as ``dag_id`` (by default the job's name) or ``catchup``.
+    :raises InvalidJobError: if the definition is wrong; Airflow shows it as an import error.
+    """
+    loaded = load_job(job)
+    arguments = {
+        "dag_id": loaded.name,
+        "start_date": start_date,
+        "max_active_runs": 1,
+        "tags": ["backfill", loaded.name],
+        "doc_md": _documentation(loaded),
+        **dag,
+        "default_args": {**DEFAULT_ARGUMENTS, **dag.get("default_args", {})},
+    }
+    with DAG(schedule=with_data_intervals(schedule), **arguments) as made:
+        BackfillTaskGroup(
+            job=loaded,
+            barriers=barriers,
+            backfill_conn_id=backfill_conn_id,
+            spark_conn_id=spark_conn_id,
+            conf=conf,
+        )
+    return made
+
+
+def with_data_intervals(schedule: Any) -> Any:
+    """
+    Return a schedule whose runs stand for intervals of time.
+
+    Airflow's own reading of a cron expression gives each run an interval of no length.
+    """
+    if isinstance(schedule, str) and schedule not in _SCHEDULES_WITHOUT_INTERVAL:
+        return CronDataIntervalTimetable(schedule, timezone="UTC")
+    if isinstance(schedule, dt.timedelta):
+        return DeltaDataIntervalTimetable(schedule)
+    return schedule
+
+
+def _documentation(job: BackfillJob) -> str:
+    query = "\n".join(f"    {line}" for line in job.query.strip().splitlines())
+    return f"`{job.materialized_view}` is the query below over `{job.upstream.path}`.\n\n{query}\n"

@@ -1,0 +1,59 @@
+"""Whose table lies at a materialized view's path, read from its properties without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from airflow_backfill_provider.core.errors import MaterializedViewError
+from airflow_backfill_provider.core.location import is_local
+
+JOB_PROPERTY = "backfill.job"
+INCARNATION_PROPERTY = "backfill.incarnation"
+FINISHED_PROPERTY = "backfill.finished"
+
+
+@dataclass(frozen=True, slots=True)
+class ViewIdentity:
+    """The job and the incarnation that a view belongs to."""
+
+    job: str
+    incarnation: str
+
+
+def view_properties(path: str, storage_options: Mapping[str, str] | None = None) -> dict[str, str] | None:
+    """Return the table properties at a path, ``None`` if there is no Delta table."""
+    try:
+        table = DeltaTable(path, storage_options=dict(storage_options or {}) or None)
+    except TableNotFoundError:
+        return None
+    return {name: str(value) for name, value in table.metadata().configuration.items()}
+
+
+def view_identity(path: str, storage_options: Mapping[str, str] | None = None) -> ViewIdentity | None:
+    """
+    Return whose view lies at a path, ``None`` if there is nothing.
+
+    :raises MaterializedViewError: if something lies there that is no materialized view of this package.
+    """
+    properties = view_properties(path, storage_options)
+    if properties is None:
+        if is_local(path) and _has_content(Path(path)):
+            raise MaterializedViewError(
+                f"materialized_view: {path} holds files that are no Delta table; choose an empty folder"
+            )
+        return None
+    if JOB_PROPERTY not in properties:
+        raise MaterializedViewError(
+            f"materialized_view: {path} holds another table, not a materialized view of this package; choose an empty "
+            "folder"
+        )
+    return ViewIdentity(properties[JOB_PROPERTY], properties.get(INCARNATION_PROPERTY, ""))
+
+
+def _has_content(path: Path) -> bool:
+    return path.exists() and (not path.is_dir() or any(path.iterdir()))

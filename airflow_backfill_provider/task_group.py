@@ -1,0 +1,80 @@
+"""The tasks of a backfill in one group: create the job, run its epochs in order, finish the view."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow.sdk import Asset, TaskGroup, XComArg
+
+from airflow_backfill_provider.core import location
+from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
+from airflow_backfill_provider.operators.epoch import RunEpochOperator
+from airflow_backfill_provider.operators.finish import FinishMaterializedViewWhenDueOperator
+from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
+
+
+class BackfillTaskGroup(TaskGroup):
+    """
+    Creates a job, runs some of its epochs one after another, and finishes the view once that is due.
+
+    Every run of the DAG takes the backfill as far as its barriers go; later runs keep the view fresh. The tasks are at
+    hand as ``create``, ``epochs`` (mapped, one task run per barrier) and ``finish``.
+
+    :param group_id: the group's id.
+    :param job: the definition; a path is read when the DAG is parsed. Or the output of a task that returns one.
+    :param barriers: how many epochs a run carries. Or the output of a task that returns a list with an entry for each:
+        an epoch to run, or ``None`` to inject the next one.
+    :param backfill_conn_id: the connection that says where control tables lie.
+    :param spark_conn_id: a Spark connection; ``None`` runs on the worker, with all its cores.
+    :param conf: Spark configuration on top of this package's own.
+    :param group: further arguments of Airflow's task group.
+    """
+
+    def __init__(
+        self,
+        group_id: str = "backfill",
+        *,
+        job: JobDefinition | XComArg,
+        barriers: int | XComArg = 1,
+        backfill_conn_id: str = BackfillHook.default_conn_name,
+        spark_conn_id: str | None = None,
+        conf: Mapping[str, Any] | None = None,
+        **group: Any,
+    ) -> None:
+        super().__init__(group_id=group_id, **group)
+        definition, outlets = _definition(job)
+        about: dict[str, Any] = {"job": definition, "backfill_conn_id": backfill_conn_id}
+        spark: dict[str, Any] = {"spark_conn_id": spark_conn_id, "conf": conf}
+        with self:
+            self.create = CreateBackfillJobOperator(task_id="create_job", **about, **spark)
+            self.epochs = RunEpochOperator.partial(
+                task_id="run_epoch",
+                # Barriers are pinned and run in order; a second one at once would only wait for the first.
+                max_active_tis_per_dagrun=1,
+                map_index_template="{{ epoch }}",
+                **about,
+                **spark,
+            ).expand(barrier=[None] * barriers if isinstance(barriers, int) else barriers)
+            self.finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", outlets=outlets, **about)
+        self.create >> self.epochs >> self.finish
+
+
+def materialized_view_asset(job: JobDefinition) -> Asset:
+    """
+    Return the asset that stands for a job's view; its event comes when the view is finished.
+
+    ``DAG(schedule=[materialized_view_asset("/jobs/paid_orders.yaml")])`` runs a DAG on the finished view.
+    """
+    loaded = load_job(job)
+    view = loaded.materialized_view
+    uri = f"file://{urllib.parse.quote(view)}" if location.is_local(view) else view
+    return Asset(name=loaded.name, uri=uri)
+
+
+def _definition(job: JobDefinition | XComArg) -> tuple[Any, Sequence[Asset]]:
+    if isinstance(job, XComArg):
+        return job, ()
+    loaded = load_job(job)
+    return loaded, [materialized_view_asset(loaded)]

@@ -1,0 +1,182 @@
+"""Random histories of writes, barriers, pauses, throttles and crashes hold I1 to I4 on real Spark and Delta."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import Row as SparkRow
+from pyspark.sql import SparkSession
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType, _parse_datatype_string
+
+from airflow_backfill_provider import crash_points, protocol
+from airflow_backfill_provider.core.progress import Completed, InProgress
+from tests import strategies as given_values
+from tests.integration.engine.lakehouse import Lakehouse
+
+pytestmark = pytest.mark.spark
+
+EXAMPLES = 4
+Table = dict[given_values.Key, given_values.Row]
+
+
+class Died(BaseException):
+    """Not an Exception, so that no handler of the product sees it."""
+
+
+class History:
+    """A scenario played on a lakehouse, beside the same tables as plain dictionaries, by version."""
+
+    def __init__(self, lakehouse: Lakehouse, scenario: given_values.Scenario) -> None:
+        self.lakehouse = lakehouse
+        self.columns = scenario.columns
+        self.table: Table = {}
+        self.versions: list[Table] = []
+        columns = ", ".join(f"{c.name} {_sql_type(c.type)}" for c in self.columns)
+        lakehouse.make_upstream(f"{columns}, status STRING, amount INT")
+        self._remember()
+        if scenario.initial:
+            self.write(given_values.Write(tuple(given_values.Insert(row) for row in scenario.initial)))
+        names = ", ".join(c.name for c in self.columns)
+        lakehouse.create(
+            key=[{"column": c.name, "descending": c.descending} for c in self.columns],
+            query=f"SELECT {names}, amount * 2 AS doubled FROM upstream WHERE status = 'paid'",
+        )
+
+    def write(self, write: given_values.Write) -> None:
+        """Commit one version of the upstream, all operations at once."""
+        if not write.operations:
+            return
+        lines = []
+        for operation in write.operations:
+            old = None if isinstance(operation, given_values.Insert) else operation.key
+            new = None if isinstance(operation, given_values.Delete) else operation.row
+            kind = type(operation).__name__.lower()
+            empty = (None,) * len(self.columns)
+            lines.append((kind, *(old or empty), *(new.key if new else empty), new and new.status, new and new.amount))
+        types = [_parse_datatype_string(_sql_type(c.type)) for c in self.columns]
+        schema = StructType(
+            [
+                StructField("kind", StringType()),
+                *(StructField(f"old_{c.name}", kind) for c, kind in zip(self.columns, types, strict=True)),
+                *(StructField(f"new_{c.name}", kind) for c, kind in zip(self.columns, types, strict=True)),
+                StructField("status", StringType()),
+                StructField("amount", IntegerType()),
+            ]
+        )
+        source = f"operations_{uuid.uuid4().hex}"
+        self.lakehouse.spark.createDataFrame(lines, schema).createOrReplaceTempView(source)
+        on = " AND ".join(f"t.{c.name} <=> o.old_{c.name}" for c in self.columns)
+        keys = ", ".join(f"{c.name} = o.new_{c.name}" for c in self.columns)
+        names, values = (", ".join(f"{prefix}{c.name}" for c in self.columns) for prefix in ("", "o.new_"))
+        self.lakehouse.sql(
+            f"""MERGE INTO {{upstream}} t USING {source} o ON o.kind <> 'insert' AND {on}
+                WHEN MATCHED AND o.kind = 'delete' THEN DELETE
+                WHEN MATCHED THEN UPDATE SET {keys}, status = o.status, amount = o.amount
+                WHEN NOT MATCHED THEN INSERT ({names}, status, amount) VALUES ({values}, o.status, o.amount)"""
+        )
+        self.table = write.applied_to(self.table)
+        self._remember()
+
+    def barrier(self, barrier: given_values.Barrier, *, dies_at: str | None = None) -> None:
+        """Run one task run with the barrier's settings."""
+        store = self.lakehouse.backfill.store
+        (protocol.pause_job if barrier.paused else protocol.resume_job)(store=store, requested_by="tester")
+        protocol.throttle_job(barrier.rate_limit, store=store, requested_by="tester")
+        before, rows_before = store.state(), len(store.commits())
+
+        def die(reached: crash_points.CrashPoint) -> None:
+            if reached == dies_at:
+                raise Died
+
+        crash_points.install(die)
+        try:
+            self.lakehouse.epoch()
+        except Died:
+            assert dies_at is not None
+        finally:
+            crash_points.install(None)
+        before.require_successor(store.state(), store.settings().key_order)
+        if len(store.commits()) > rows_before:
+            self.assert_truth()
+
+    def assert_truth(self) -> None:
+        """Hold I1, computed from the dictionaries alone."""
+        store = self.lakehouse.backfill.store
+        commit = store.commits()[-1]
+        barrier = next(b for b in store.barriers() if b.epoch == commit.epoch)
+        order = store.settings().key_order
+        progress = store.state().shared
+
+        def is_shown(key: given_values.Key) -> bool:
+            match progress:
+                case Completed():
+                    return True
+                case InProgress(position=position):
+                    return order.compare(key, position) <= 0
+                case _:
+                    return False
+
+        expected = Counter(
+            (*row.key, None if row.amount is None else row.amount * 2)
+            for row in self.versions[barrier.upstream.to_version].values()
+            if row.status == "paid" and is_shown(row.key)
+        )
+        assert Counter(self._plain(row) for row in self.lakehouse.view().collect()) == expected
+
+    def _plain(self, row: SparkRow) -> tuple[object, ...]:
+        values: list[object] = []
+        for column in self.columns:
+            value = row[column.name]
+            if isinstance(value, bytearray):
+                value = bytes(value)
+            elif isinstance(value, dt.datetime) and column.type == "timestamp":
+                value = value.astimezone(dt.UTC)
+            values.append(value)
+        return (*values, row["doubled"])
+
+    def _remember(self) -> None:
+        newest = self.lakehouse.define().upstream.latest_version() if self.lakehouse.job is None else None
+        newest = self.lakehouse.backfill.upstream.latest_version() if newest is None else newest
+        while len(self.versions) <= newest:
+            self.versions.append(dict(self.table))
+
+
+def _sql_type(delta_type: str) -> str:
+    names = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+    return names.get(delta_type, delta_type)
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(data=st.data())
+def test_random_history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """I1 after every commit, I3 between them, I4 in that the backfill ends once it is let go."""
+    scenario = data.draw(given_values.scenarios(max_keys=6, max_events=7))
+    folder: Path = tmp_path_factory.mktemp("history")
+    history = History(Lakehouse(spark, folder), scenario)
+    for event in scenario.events:
+        match event:
+            case given_values.Write():
+                history.write(event)
+            case given_values.Barrier():
+                history.barrier(event)
+            case given_values.Crash():
+                history.barrier(event.barrier, dies_at=event.point)
+    for _ in range(3):
+        history.barrier(given_values.Barrier(rate_limit=4))
+    history.barrier(given_values.Barrier())
+    store = history.lakehouse.backfill.store
+    assert store.state().completed
+    assert protocol.finish_job(store=store, requested_by="tester").finished_epoch is not None
+    history.assert_truth()
