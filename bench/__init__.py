@@ -1,0 +1,1 @@
+"""Benchmarks: what is measured here may be quoted, nothing else."""
