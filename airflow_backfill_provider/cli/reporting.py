@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import sys
 import traceback
@@ -25,7 +26,7 @@ def reporting(command: Callable[Command, None]) -> Callable[Command, None]:
     def reported(*args: Command.args, **kwargs: Command.kwargs) -> None:
         debug = bool(kwargs.get("debug"))
         if not debug:
-            warnings.simplefilter("ignore")
+            _quiet_libraries()
         try:
             command(*args, **kwargs)
         except (typer.Exit, typer.Abort, typer.BadParameter):
@@ -54,6 +55,24 @@ def interrupted() -> typer.Exit:
     """Say that the user interrupted, and return the exception that ends the program so."""
     typer.echo("airflow-backfill: interrupted; what was committed stays, run the same command to go on", err=True)
     return typer.Exit(INTERRUPTED)
+
+
+class _LogLines(logging.Handler):
+    """Prints what this package logs, such as waiting for another driver, as lines of this program."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(f"airflow-backfill: {record.getMessage()}", err=True)
+
+
+def _quiet_libraries() -> None:
+    """Let this package alone speak; Py4J, for one, logs every interrupted call with its stack."""
+    warnings.simplefilter("ignore")
+    root, ours = logging.getLogger(), logging.getLogger("airflow_backfill_provider")
+    if not root.handlers:
+        root.addHandler(logging.NullHandler())
+    if not any(isinstance(handler, _LogLines) for handler in ours.handlers):
+        ours.addHandler(_LogLines())
+        ours.setLevel(logging.INFO)
 
 
 def _describe(error: Exception) -> str:

@@ -36,6 +36,7 @@ class Runner:
     requester: Requester
     view: ProgressView
     sleep: Callable[[float], None] = time.sleep
+    _made: Engine | None = None
 
     def run(self, *, max_epochs: int | None, until_finished: bool) -> None:
         """
@@ -87,9 +88,12 @@ class Runner:
         return commit
 
     def _engine(self) -> Engine:
-        # Whatever Java prints while it starts goes elsewhere, and so would the bar.
-        self.view.pause()
-        return self.engine()
+        if self._made is None:
+            # Whatever Java prints while it starts goes elsewhere, and so would the bar.
+            self.view.pause()
+            self.view.say("starting Spark")
+            self._made = self.engine()
+        return self._made
 
     def _finish(self) -> bool:
         """Mark the view finished once it is; tell whether it is."""

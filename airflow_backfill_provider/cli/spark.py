@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -78,7 +79,7 @@ class LazySpark:
 
         if self._debug:
             return start_session(self._app_name, master=self._master, conf=self._conf)
-        with _output_to_file() as output:
+        with _output_to_file() as output, _same_ctrl_c():
             try:
                 return start_session(self._app_name, master=self._master, conf=self._conf)
             except SparkUnavailableError as error:
@@ -104,6 +105,16 @@ def _output_to_file() -> Iterator[IO[bytes]]:
             for number, copy in saved:
                 os.dup2(copy, number)
                 os.close(copy)
+
+
+@contextmanager
+def _same_ctrl_c() -> Iterator[None]:
+    """Keep Ctrl-C as it was: PySpark's own handler asks the JVM while it waits for its answer, and both fail loudly."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _reason(output: IO[bytes]) -> str:

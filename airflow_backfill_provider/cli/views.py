@@ -8,6 +8,7 @@ control tables can draw it.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -25,11 +26,12 @@ from airflow_backfill_provider.core.status import JobStatus
 class ProgressView(Protocol):
     """Shows how a job gets on; a context manager around the time in which it does."""
 
-    def show(self, status: JobStatus, activity: str = "") -> None:
+    def show(self, status: JobStatus, activity: str = "", notes: Sequence[str] = ()) -> None:
         """
         Show the job as it is now.
 
         :param activity: what is being done at the moment.
+        :param notes: lines about what goes on around the job.
         """
         ...
 
@@ -64,7 +66,7 @@ class LineView:
         self._console = console
         self._last: object = None
 
-    def show(self, status: JobStatus, activity: str = "") -> None:  # noqa: ARG002 - lines tell what was done
+    def show(self, status: JobStatus, activity: str = "", notes: Sequence[str] = ()) -> None:  # noqa: ARG002
         """Print the status if the job got further, or its settings changed."""
         news = (status.epoch, status.finished, status.cancelled, status.paused, status.rate_limit)
         if news != self._last:
@@ -98,15 +100,16 @@ class LiveView:
         self._console = console
         self._live: Live | None = None
         self._status: JobStatus | None = None
+        self._notes: Sequence[str] = ()
         self._activity = ""
         self._since = 0.0
         self._spinner = Spinner("dots")
 
-    def show(self, status: JobStatus, activity: str = "") -> None:
+    def show(self, status: JobStatus, activity: str = "", notes: Sequence[str] = ()) -> None:
         """Draw the status, and begin to draw if that was paused."""
         if activity != self._activity:
             self._activity, self._since = activity, time.monotonic()
-        self._status = status
+        self._status, self._notes = status, notes
         if self._live is None:
             self._live = Live(console=self._console, get_renderable=self._render, refresh_per_second=8, transient=False)
             self._live.start()
@@ -152,7 +155,7 @@ class LiveView:
         doing = f"{self._activity}, {time.monotonic() - self._since:.0f} s" if self._activity else ""
         marker = self._spinner.render(time.monotonic()) if doing else Text(" ")
         details.add_row(marker, Text(" · ".join([*_details(status), *([doing] if doing else [])]), style="dim"))
-        return Group(bar, details)
+        return Group(bar, details, *(Text(f"  {note}", style="dim") for note in self._notes))
 
 
 def status_line(status: JobStatus) -> str:

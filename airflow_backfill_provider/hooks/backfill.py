@@ -1,0 +1,193 @@
+"""Where the control tables of jobs lie, and with which options their object store is reached."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.log import mask_secret
+
+from airflow_backfill_provider.core import location
+from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.core.job import BackfillJob
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.backfill import Backfill
+    from airflow_backfill_provider.state.store import BackfillReader
+
+JobDefinition = BackfillJob | Mapping[str, Any] | str
+"""A job in a DAG: the object, its fields, or the path of its YAML file."""
+
+EXTRAS = ("state_root", "storage_options")
+
+_STORAGE_OPTION = re.compile(r"(AWS|AZURE|GOOGLE)_[A-Z0-9_]+")
+_SECRET_OPTION = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL|SAS|SERVICE_ACCOUNT")
+
+
+class InvalidConnectionError(BackfillError, ValueError):
+    """A connection holds something that this package does not know, or is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillConnection:
+    """
+    What a connection of type ``airflow_backfill`` says.
+
+    :param state_root: folder of the control tables of jobs that name no ``state``; empty for beside the view.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    state_root: str = ""
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_extras(cls, extras: Mapping[str, Any], conn_id: str) -> BackfillConnection:
+        """
+        Read a connection's extras; whatever is not on the list is refused.
+
+        :raises InvalidConnectionError: naming what is wrong, never its value.
+        """
+        unknown = sorted(set(extras) - set(EXTRAS))
+        if unknown:
+            raise InvalidConnectionError(
+                f"connection {conn_id}: unknown extra {', '.join(unknown)}; allowed are {', '.join(EXTRAS)}"
+            )
+        root = extras.get("state_root") or ""
+        if not isinstance(root, str):
+            raise InvalidConnectionError(f"connection {conn_id}: state_root must be a path or a URI")
+        return cls(
+            state_root=location.canonical_location(root) if root else "",
+            storage_options=_storage_options(extras.get("storage_options") or {}, conn_id),
+        )
+
+
+class BackfillHook(BaseHook):
+    """
+    Opens jobs: their control tables and their upstream.
+
+    :param backfill_conn_id: a connection of type ``airflow_backfill``. The default one need not exist: then control
+        tables lie where the jobs say, and object stores are reached with the options of the environment.
+    """
+
+    conn_name_attr = "backfill_conn_id"
+    default_conn_name = "airflow_backfill_default"
+    conn_type = "airflow_backfill"
+    hook_name = "Backfill"
+
+    def __init__(self, backfill_conn_id: str = default_conn_name) -> None:
+        super().__init__()
+        self.backfill_conn_id = backfill_conn_id
+
+    @cached_property
+    def connection(self) -> BackfillConnection:
+        """
+        What the connection says.
+
+        :raises InvalidConnectionError: if it is missing without being the default one, or holds something unknown.
+        """
+        try:
+            connection = self.get_connection(self.backfill_conn_id)
+        except AirflowNotFoundException:
+            if self.backfill_conn_id == self.default_conn_name:
+                return BackfillConnection()
+            raise InvalidConnectionError(
+                f"there is no connection {self.backfill_conn_id}; create it with type {self.conn_type}, or leave "
+                f"{self.conn_name_attr} out to use the defaults"
+            ) from None
+        if connection.conn_type != self.conn_type:
+            raise InvalidConnectionError(
+                f"connection {self.backfill_conn_id} has type {connection.conn_type}; {self.conn_type} is needed"
+            )
+        return BackfillConnection.from_extras(_extras(connection.extra, self.backfill_conn_id), self.backfill_conn_id)
+
+    def open(self, job: JobDefinition) -> Backfill:
+        """
+        Open a job; whether it was created is not looked at.
+
+        :param job: the definition, as an object, its fields, or the path of its YAML file.
+        :raises InvalidJobError: if it defines no valid job.
+        :raises InvalidConnectionError: if the connection cannot be used.
+        """
+        from airflow_backfill_provider.backfill import Backfill
+
+        return Backfill(self._placed(load_job(job)), self.connection.storage_options)
+
+    def reader(self, state: str) -> BackfillReader:
+        """Return the reader of the control tables at a location."""
+        from airflow_backfill_provider.state.store import BackfillReader
+
+        return BackfillReader(state, self.connection.storage_options)
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Try to reach the state root; for Airflow's connection form."""
+        try:
+            root = self.connection.state_root
+            if not root:
+                return True, "control tables lie beside their materialized views"
+            self.reader(f"{root}/_test_connection").created()
+        except Exception as error:  # noqa: BLE001 - a form wants the reason, whatever it is
+            return False, str(error)
+        return True, f"control tables lie under {root}"
+
+    def _placed(self, job: BackfillJob) -> BackfillJob:
+        """Put the control tables under the state root, unless the job says where they lie."""
+        root = self.connection.state_root
+        if not root or "state" in job.model_fields_set:
+            return job
+        fields = job.model_dump(mode="json", exclude_unset=True)
+        return BackfillJob(**fields, state=f"{root}/{job.name}")
+
+
+def load_job(job: JobDefinition) -> BackfillJob:
+    """
+    Return a job's definition in whichever way a DAG gave it.
+
+    :raises InvalidJobError: if it defines no valid job.
+    """
+    if isinstance(job, BackfillJob):
+        return job
+    if isinstance(job, Mapping):
+        return BackfillJob(**{str(name): value for name, value in job.items()})
+    return BackfillJob.from_yaml(job)
+
+
+def _extras(text: str | None, conn_id: str) -> Mapping[str, Any]:
+    return _json_object(text, f"connection {conn_id}: the extra") if text else {}
+
+
+def _storage_options(written: Any, conn_id: str) -> dict[str, str]:
+    """Check names against the list, and keep the secret values out of logs."""
+    what = f"connection {conn_id}: storage_options"
+    options = _json_object(written, what) if isinstance(written, str) else written
+    if not isinstance(options, Mapping):
+        raise InvalidConnectionError(f"{what} must be a JSON object of names and values")
+    for name, value in options.items():
+        if _SECRET_OPTION.search(str(name).upper()) and value:
+            mask_secret(str(value))
+    unknown = sorted(str(name) for name in options if not _STORAGE_OPTION.fullmatch(str(name)))
+    if unknown:
+        raise InvalidConnectionError(
+            f"{what}: unknown option {', '.join(unknown)}; allowed are deltalake's names in capitals that begin with "
+            "AWS_, AZURE_ or GOOGLE_"
+        )
+    wrong = sorted(name for name, value in options.items() if not isinstance(value, str))
+    if wrong:
+        raise InvalidConnectionError(f'{what}: {", ".join(wrong)} must be text; write "true" and not true')
+    return dict(options)
+
+
+def _json_object(text: str, what: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        # The text may hold a secret, and so may the parser's message.
+        raise InvalidConnectionError(f"{what} is no valid JSON") from None
+    if not isinstance(value, Mapping):
+        raise InvalidConnectionError(f"{what} must be a JSON object of names and values")
+    return value

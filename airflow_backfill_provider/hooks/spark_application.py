@@ -1,0 +1,208 @@
+"""
+Submits this package's Spark applications through the Spark provider's hook.
+
+Differs from that hook where an epoch needs more: without a connection it runs on this machine and never on a YARN that
+nobody named, the object store's options travel in the environment and not on a command line, the application's
+exit code decides whether a retry can help, and a killed task leaves no process behind.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.hooks.spark_submit import DEFAULT_SPARK_BINARY, SparkSubmitHook
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
+from airflow.sdk.log import mask_secret
+
+import airflow_backfill_provider
+from airflow_backfill_provider.core.errors import SparkUnavailableError
+from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
+from airflow_backfill_provider.hooks.errors import airflow_error
+from airflow_backfill_provider.spark_settings import (
+    require_java,
+    spark_conf,
+    spark_environment,
+    storage_options_to_environment,
+)
+
+LOCAL_MASTER = "local[*]"
+ERROR_PREFIX = "airflow-backfill: error: "
+FAILED_FOR_GOOD = 3
+
+KILL_GRACE_SECONDS = 2.0
+"""How long the application may tidy up before it is killed; Airflow kills the task itself after five seconds."""
+
+# The provider masks names with "secret" or "password" only.
+_SECRET_CONF = re.compile(
+    r"secret|password|token|credential|access\.?key|account\.?key|private\.?key|\.sas\.", re.IGNORECASE
+)
+
+
+class SparkApplicationHook(SparkSubmitHook):
+    """
+    Runs one of the applications in ``spark_apps`` to its end.
+
+    :param spark_conn_id: a Spark connection; ``None`` runs on this machine, with all its cores.
+    :param conf: Spark configuration on top of this package's own.
+    :param storage_options: options of the object store, for the application's environment.
+    :param name: the application's name.
+    :raises InvalidConnectionError: if the connection is missing, or could not keep the storage options secret.
+    """
+
+    def __init__(
+        self,
+        *,
+        spark_conn_id: str | None = None,
+        conf: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        name: str = "airflow-backfill",
+    ) -> None:
+        self._spark_conn_id = spark_conn_id
+        super().__init__(conn_id=spark_conn_id or "", conf=dict(conf or {}), name=name)
+        self._storage_options = dict(storage_options or {})
+        self._error = ""
+        self._conf = {**spark_conf(self._connection["master"]), **self._conf}
+        for key, value in self._conf.items():
+            if _SECRET_CONF.search(key):
+                mask_secret(str(value))
+        if self._storage_options and self._is_cluster:
+            raise InvalidConnectionError(
+                f"Spark connection {spark_conn_id} has deploy mode cluster, where the storage options of the backfill "
+                "connection would have to be on a command line; use deploy mode client, or give the cluster its own "
+                "credentials (an instance profile, spark.hadoop settings) and leave storage_options out"
+            )
+
+    @property
+    def _is_cluster(self) -> bool:
+        return bool(self._connection["deploy_mode"] == "cluster")
+
+    def run(self, application: str, arguments: Sequence[str]) -> None:
+        """
+        Submit an application and wait until it ends.
+
+        :param application: file name in ``spark_apps``.
+        :param arguments: its arguments.
+        :raises SparkUnavailableError: if there is no Java.
+        :raises AirflowFailException: if it failed for good.
+        :raises AirflowException: if it failed and may be tried again.
+        """
+        require_java()
+        self._application_args = list(arguments)
+        environment = {
+            **os.environ,
+            **spark_environment(),
+            **storage_options_to_environment(self._storage_options),
+        }
+        try:
+            # Of its own session, so that ending it ends the JVM and its Python, and nothing else.
+            self.submit(str(application_path(application)), env=environment, start_new_session=True)
+        except AirflowException as error:
+            raise self._failure(application) from error
+        except FileNotFoundError as error:
+            raise SparkUnavailableError(
+                f"there is no {self._connection['spark_binary']} on the PATH; install "
+                "airflow-backfill-provider[spark], or set spark-binary in the Spark connection"
+            ) from error
+        finally:
+            # Also after a timeout or Ctrl-C, which reach this process only.
+            self._end_processes()
+
+    def on_kill(self) -> None:
+        """End the application: on this machine all its processes, on a cluster its driver."""
+        if self._is_cluster:
+            super().on_kill()
+        self._end_processes()
+
+    def _resolve_connection(self) -> dict[str, Any]:
+        if self._spark_conn_id is None:
+            return {
+                "master": LOCAL_MASTER,
+                "queue": None,
+                "deploy_mode": None,
+                "spark_binary": DEFAULT_SPARK_BINARY,
+                "namespace": None,
+                "principal": None,
+                "keytab": None,
+                "rest_scheme": "http",
+                "rest_port": 6066,
+                "rest_endpoint": None,
+            }
+        try:
+            self.get_connection(self._spark_conn_id)
+        except AirflowNotFoundException:
+            # The provider's hook would go on, on YARN.
+            raise InvalidConnectionError(
+                f"there is no Spark connection {self._spark_conn_id}; create it, or leave spark_conn_id out to run "
+                f"on the worker ({LOCAL_MASTER})"
+            ) from None
+        return super()._resolve_connection()
+
+    def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
+        super()._process_spark_submit_log(self._watched(itr))
+
+    def _watched(self, lines: Iterator[str]) -> Iterator[str]:
+        """Pass the application's output on, and remember what it says of its failure."""
+        for line in lines:
+            _, found, message = line.partition(ERROR_PREFIX)
+            if found:
+                self._error = message.strip()
+            yield line
+
+    def _mask_cmd(self, connection_cmd: str | list[str]) -> str:
+        if isinstance(connection_cmd, str):
+            connection_cmd = [connection_cmd]
+        return super()._mask_cmd([_masked(argument) for argument in connection_cmd])
+
+    def _failure(self, application: str) -> AirflowException:
+        # On Kubernetes the driver's exit code is in the output only.
+        code = self._spark_exit_code or (self._submit_sp and self._submit_sp.returncode)
+        message = self._error or f"{application} ended with exit code {code}; the lines above say why"
+        return airflow_error(message, retryable=code != FAILED_FOR_GOOD)
+
+    def _end_processes(self) -> None:
+        process = self._submit_sp
+        if process is None:
+            return
+        with suppress(ProcessLookupError):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+                _wait(process, KILL_GRACE_SECONDS)
+            elif process.returncode >= 0:
+                # A JVM that ended by itself has waited for its Python; the group's number may be another's by now.
+                return
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def application_path(application: str) -> Path:
+    """
+    Return where an application lies: in the installed package, or beside it in a checkout.
+
+    :raises SparkUnavailableError: if it lies in neither.
+    """
+    package = Path(airflow_backfill_provider.__file__).parent
+    for folder in (package / "spark_apps", package.parent / "spark_apps"):
+        if (folder / application).is_file():
+            return folder / application
+    raise SparkUnavailableError(
+        f"{application} is missing from the installation at {package}; install airflow-backfill-provider again"
+    )
+
+
+def _wait(process: subprocess.Popen[str], seconds: float) -> None:
+    """Wait for a process in steps: a signal handler may have interrupted the very call that waits for it."""
+    until = time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+def _masked(argument: str) -> str:
+    name, equals, _ = argument.partition("=")
+    return f"{name}{equals}******" if equals and _SECRET_CONF.search(name) else argument

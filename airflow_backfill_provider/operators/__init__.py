@@ -1,0 +1,1 @@
+"""Operators: the steps of the epoch protocol as Airflow tasks."""

@@ -1,0 +1,73 @@
+"""Arguments of operators and sensors that a template may have rendered, as values; read when the task runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+
+_WHOLE_NUMBER = re.compile(r"\d+")
+_UNSET = frozenset({"", "none", "null"})
+_UNLIMITED = _UNSET | {"unlimited"}
+
+
+def is_unset(value: Any) -> bool:
+    """Tell whether a value is ``None``, or what a template renders ``None`` to."""
+    return value is None or (isinstance(value, str) and value.strip().lower() in _UNSET)
+
+
+def rate_limit_of(value: Any) -> int | None:
+    """
+    Return a rate limit: whole rows, or ``None`` for unlimited.
+
+    :raises InvalidJobError: if it is neither.
+    """
+    if value is None or (isinstance(value, str) and value.strip().lower() in _UNLIMITED):
+        return None
+    number = _whole_number(value)
+    if number is None:
+        raise InvalidJobError(
+            f"rate_limit: {value!r} is no number of rows; allowed are null (unlimited), 0 (paused) and more"
+        )
+    return number
+
+
+def epoch_of(value: Any) -> int:
+    """
+    Return an epoch: its number, or that of a barrier's summary as the operators hand it on.
+
+    :raises InvalidJobError: if it is neither.
+    """
+    number = _whole_number(value.get("epoch") if isinstance(value, Mapping) else value)
+    if not number:
+        raise InvalidJobError(
+            f"epoch: {value!r} is no epoch; allowed are numbers from 1 and what a barrier task returns"
+        )
+    return number
+
+
+def fraction_of(value: Any) -> float:
+    """
+    Return a share between 0 and 1.
+
+    :raises InvalidJobError: if it is none.
+    """
+    try:
+        fraction = float(value)
+    except (TypeError, ValueError):
+        fraction = -1.0
+    if not 0 <= fraction <= 1:
+        raise InvalidJobError(f"at_least: {value!r} is no share of the work; allowed are numbers from 0 to 1")
+    return fraction
+
+
+def _whole_number(value: Any) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value if value >= 0 else None
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value.strip()):
+        return int(value)
+    return None

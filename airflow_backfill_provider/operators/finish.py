@@ -1,0 +1,83 @@
+"""Operators that mark a materialized view finished, and tell other DAGs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Asset, Context
+from airflow.sdk.exceptions import AirflowSkipException
+
+from airflow_backfill_provider.core.errors import NotFinishedError
+from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.operators.base import BackfillOperator
+from airflow_backfill_provider.operators.summaries import settings_summary
+from airflow_backfill_provider.operators.task_run import requester_of
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.backfill import Backfill
+
+
+class FinishMaterializedViewOperator(BackfillOperator):
+    """
+    Marks the materialized view finished: only once every vnode is Completed, and idempotently.
+
+    The asset events of its ``outlets`` carry ``epoch`` and ``version``: the epoch that completed the last vnode, and
+    the version of the view's table that it left.
+
+    Returns the job's settings in force.
+
+    :raises AirflowException: if the backfill still goes on; a retry may find it finished.
+    """
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Finish the view."""
+        with self.created() as backfill:
+            settings = self.finish(backfill, str(requester_of(context)))
+            extra = _event_extra(backfill, settings)
+        for outlet in self.outlets:
+            if isinstance(outlet, Asset):
+                context["outlet_events"][outlet].extra = extra
+        self.log.info("%s is finished as of epoch %s", backfill.job.materialized_view, settings.finished_epoch)
+        return settings_summary(settings)
+
+    def finish(self, backfill: Backfill, requested_by: str) -> JobSettings:
+        """Finish the view and return the settings in force."""
+        from airflow_backfill_provider import protocol
+
+        return protocol.finish_job(store=backfill.store, requested_by=requested_by)
+
+
+class FinishMaterializedViewWhenDueOperator(FinishMaterializedViewOperator):
+    """
+    As its base, but skipped while there is nothing to finish: the backfill still goes on, or another task run did it.
+
+    For DAGs that run on a schedule, before and long after the view is finished: one run finishes it, so that the asset
+    event comes once.
+    """
+
+    def finish(self, backfill: Backfill, requested_by: str) -> JobSettings:
+        """Finish the view, if that is due."""
+        try:
+            settings = super().finish(backfill, requested_by)
+        except NotFinishedError as error:
+            raise AirflowSkipException(str(error)) from error
+        finisher = _finisher(backfill)
+        if finisher != requested_by:
+            raise AirflowSkipException(f"the view was finished as of epoch {settings.finished_epoch} by {finisher}")
+        return settings
+
+
+def _finisher(backfill: Backfill) -> str:
+    """Return who finished the view, the last time."""
+    history = backfill.store.settings_history()
+    return next(record.requested_by for record in reversed(history) if record.change is SettingsChange.FINISH)
+
+
+def _event_extra(backfill: Backfill, settings: JobSettings) -> dict[str, Any]:
+    epoch = settings.finished_epoch or 0
+    commits = backfill.store.commits(since_epoch=epoch)
+    return {
+        "job": settings.job["name"],
+        "epoch": epoch,
+        "version": next(commit.view_version for commit in commits if commit.epoch == epoch),
+    }

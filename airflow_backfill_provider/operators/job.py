@@ -1,0 +1,73 @@
+"""Operators of a job's life: create it, and start it over."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Context
+
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.operators.base import SparkBackfillOperator
+from airflow_backfill_provider.operators.summaries import settings_summary
+from airflow_backfill_provider.operators.task_run import requester_of
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.backfill import Backfill
+
+
+class CreateBackfillJobOperator(SparkBackfillOperator):
+    """
+    Creates a job, or finds it created with the same definition, in which case no Spark is started.
+
+    Only Spark can say whether the job's query is right, so the first creation submits an application.
+
+    Returns the job's settings in force.
+    """
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Create the job."""
+        with self.opened() as backfill:
+            settings = _created(backfill)
+            if settings is None:
+                _submit(self, backfill, "create", context)
+                settings = backfill.require_created()
+            else:
+                creation = backfill.store.settings_history()[0]
+                self.log.info("job %s was created by %s", backfill.job.name, creation.requested_by)
+        return settings_summary(settings)
+
+
+class RebuildBackfillOperator(SparkBackfillOperator):
+    """
+    Starts a job over, possibly with another definition: no progress, an empty view, epochs count on.
+
+    Every try does so; clear the task only to start over once more.
+
+    Returns the job's settings in force.
+    """
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Rebuild the job."""
+        with self.opened() as backfill:
+            _submit(self, backfill, "rebuild", context)
+            settings = backfill.require_created()
+        return settings_summary(settings)
+
+
+def _submit(operator: SparkBackfillOperator, backfill: Backfill, action: str, context: Context) -> None:
+    definition = json.dumps(backfill.job.model_dump(mode="json"))
+    requested_by = str(requester_of(context))
+    operator.submit(backfill, "backfill_job.py", [action, "--job", definition, "--requested-by", requested_by])
+
+
+def _created(backfill: Backfill) -> JobSettings | None:
+    """Return the settings of a job that needs no Spark to be whole; what else a crash left, an epoch repairs."""
+    from deltalake import DeltaTable
+
+    if not backfill.store.created():
+        return None
+    settings = backfill.require_created()
+    backfill.store.repair_state()
+    options = dict(backfill.storage_options or {}) or None
+    return settings if DeltaTable.is_deltatable(backfill.job.materialized_view, storage_options=options) else None

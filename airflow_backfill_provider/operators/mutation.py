@@ -1,0 +1,97 @@
+"""Operators that change a running job's settings; the next barrier carries the change. None starts Spark."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Context, XComArg
+
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.operators.arguments import rate_limit_of
+from airflow_backfill_provider.operators.base import BackfillOperator
+from airflow_backfill_provider.operators.summaries import settings_summary
+from airflow_backfill_provider.operators.task_run import requester_of
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.state.store import BackfillStore
+
+
+class _MutationOperator(BackfillOperator):
+    """A change of the settings; changing them to what they are is no change."""
+
+    @abstractmethod
+    def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
+        """Change the settings and return those in force."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Change the settings."""
+        with self.opened() as backfill:
+            settings = self.mutate(backfill.store, str(requester_of(context)))
+        self.log.info("settings %d of job %s are in force", settings.sequence, settings.job["name"])
+        return settings_summary(settings)
+
+
+class PauseBackfillOperator(_MutationOperator):
+    """
+    Reads no snapshot from the next barrier on; changes are still applied.
+
+    Returns the job's settings in force.
+    """
+
+    def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
+        """Pause."""
+        from airflow_backfill_provider import protocol
+
+        return protocol.pause_job(store=store, requested_by=requested_by)
+
+
+class ResumeBackfillOperator(_MutationOperator):
+    """
+    Reads the snapshot again from the next barrier on.
+
+    Returns the job's settings in force.
+    """
+
+    def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
+        """Resume."""
+        from airflow_backfill_provider import protocol
+
+        return protocol.resume_job(store=store, requested_by=requested_by)
+
+
+class ThrottleBackfillOperator(_MutationOperator):
+    """
+    Reads at most so many snapshot rows an epoch from the next barrier on. (templated: rate_limit, job)
+
+    Returns the job's settings in force.
+
+    :param rate_limit: rows; ``None`` is unlimited, 0 reads none.
+    """
+
+    template_fields: Sequence[str] = ("rate_limit", *BackfillOperator.template_fields)
+
+    def __init__(self, *, rate_limit: int | str | XComArg | None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.rate_limit = rate_limit
+
+    def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
+        """Throttle."""
+        from airflow_backfill_provider import protocol
+
+        return protocol.throttle_job(rate_limit_of(self.rate_limit), store=store, requested_by=requested_by)
+
+
+class CancelBackfillOperator(_MutationOperator):
+    """
+    Stops a job for good: no barrier is injected any more, and its view stays as the last epoch left it.
+
+    Returns the job's settings in force.
+    """
+
+    def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
+        """Cancel."""
+        from airflow_backfill_provider import protocol
+
+        return protocol.cancel_job(store=store, requested_by=requested_by)

@@ -1,0 +1,51 @@
+"""What tasks hand on: plain values that XCom can store and templates can use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.settings import JobSettings
+
+
+def barrier_summary(barrier: Barrier) -> dict[str, Any]:
+    """Describe a pinned barrier."""
+    return {
+        "epoch": barrier.epoch,
+        "from_version": barrier.upstream.from_version,
+        "to_version": barrier.upstream.to_version,
+        "rate_limit": barrier.rate_limit,
+        "paused": barrier.paused,
+        "mutations": [str(pinned.mutation) for pinned in barrier.mutations],
+        "warnings": list(barrier.warnings),
+    }
+
+
+def epoch_summary(barrier: Barrier, commit: EpochCommit, progress: float) -> dict[str, Any]:
+    """Describe a committed epoch."""
+    return {
+        "epoch": barrier.epoch,
+        "from_version": barrier.upstream.from_version,
+        "to_version": barrier.upstream.to_version,
+        "rows": commit.snapshot_read_row_count,
+        "changes": commit.upstream_output_row_count,
+        "progress": progress,
+        "finished": commit.completed,
+    }
+
+
+def nothing_to_do(reason: str) -> dict[str, Any]:
+    """Describe that there was no barrier to inject; ``epoch`` is ``None``."""
+    return {"epoch": None, "reason": reason}
+
+
+def settings_summary(settings: JobSettings) -> dict[str, Any]:
+    """Describe the settings in force."""
+    return {
+        "name": settings.job["name"],
+        "incarnation": settings.incarnation,
+        "paused": settings.paused,
+        "rate_limit": settings.rate_limit,
+        "cancelled": settings.cancelled,
+        "finished_epoch": settings.finished_epoch,
+    }

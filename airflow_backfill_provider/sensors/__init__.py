@@ -1,0 +1,1 @@
+"""Sensors: wait for a backfill to get somewhere."""

@@ -1,0 +1,130 @@
+"""
+Sensors on a job's control tables: poke, reschedule and deferrable, with the same ends in all three.
+
+A job that is not created yet is waited for; one that was cancelled before it got there fails the sensor for good.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue, XComArg, conf
+
+from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
+from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
+from airflow_backfill_provider.operators.arguments import epoch_of, fraction_of
+from airflow_backfill_provider.triggers.backfill import (
+    REACHED,
+    BackfillProgressTrigger,
+    BackfillTrigger,
+    EpochCommittedTrigger,
+    MaterializedViewFinishedTrigger,
+)
+
+
+class BackfillSensor(BaseSensorOperator):
+    """
+    Waits for a job to get somewhere. (templated: job)
+
+    :param job: the definition, as an object, its fields, or the path of its YAML file.
+    :param backfill_conn_id: the connection that says where control tables lie; see
+        :class:`~airflow_backfill_provider.hooks.backfill.BackfillHook`.
+    :param deferrable: wait in the triggerer; by default as Airflow's ``[operators] default_deferrable`` says.
+    """
+
+    template_fields: Sequence[str] = ("job",)
+
+    def __init__(
+        self,
+        *,
+        job: JobDefinition | XComArg,
+        backfill_conn_id: str = BackfillHook.default_conn_name,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.job: Any = job  # whatever a template or a task gave, by the time that it is used
+        self.backfill_conn_id = backfill_conn_id
+        self.deferrable = deferrable
+
+    @abstractmethod
+    def trigger(self, **common: Any) -> BackfillTrigger:
+        """Return the trigger that knows what is waited for."""
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """Look once; a deferrable sensor leaves the further looks to its trigger."""
+        del context
+        with airflow_errors():
+            backfill = BackfillHook(self.backfill_conn_id).open(self.job)
+            trigger = self.trigger(
+                state=backfill.job.state,
+                backfill_conn_id=self.backfill_conn_id,
+                poll_interval=self.poke_interval,
+            )
+            observation = trigger.look()
+        self.log.info("%s", observation.note)
+        if observation.value is None and self.deferrable:
+            self.defer(trigger=trigger, method_name="execute_complete", timeout=dt.timedelta(seconds=self.timeout))
+        return PokeReturnValue(observation.value is not None, observation.value)
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+        """End as the trigger's event says."""
+        del context
+        if event["outcome"] != REACHED:
+            raise airflow_error(event["message"], retryable=event["retryable"])
+        return dict(event["value"])
+
+
+class MaterializedViewFinishedSensor(BackfillSensor):
+    """
+    Waits until the materialized view is marked finished.
+
+    Returns ``{"epoch": …}``, the epoch that completed the last vnode.
+    """
+
+    def trigger(self, **common: Any) -> BackfillTrigger:
+        """Wait for the view."""
+        return MaterializedViewFinishedTrigger(**common)
+
+
+class EpochCommittedSensor(BackfillSensor):
+    """
+    Waits until an epoch is committed. (templated: epoch, job)
+
+    Returns ``{"epoch": …}``.
+
+    :param epoch: its number, or what a barrier task returned.
+    """
+
+    template_fields: Sequence[str] = ("epoch", *BackfillSensor.template_fields)
+
+    def __init__(self, *, epoch: Mapping[str, Any] | int | str | XComArg, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.epoch = epoch
+
+    def trigger(self, **common: Any) -> BackfillTrigger:
+        """Wait for the epoch."""
+        return EpochCommittedTrigger(epoch=epoch_of(self.epoch), **common)
+
+
+class BackfillProgressSensor(BackfillSensor):
+    """
+    Waits until a share of the upstream's rows is read. (templated: at_least, job)
+
+    Returns ``{"progress": …, "epoch": …}``.
+
+    :param at_least: the share, from 0 to 1; 1 is reached once every vnode is Completed.
+    """
+
+    template_fields: Sequence[str] = ("at_least", *BackfillSensor.template_fields)
+
+    def __init__(self, *, at_least: float | str | XComArg = 0.5, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.at_least = at_least
+
+    def trigger(self, **common: Any) -> BackfillTrigger:
+        """Wait for the share."""
+        return BackfillProgressTrigger(at_least=fraction_of(self.at_least), **common)

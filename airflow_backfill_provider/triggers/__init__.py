@@ -1,0 +1,1 @@
+"""Triggers: what the sensors wait for, without a worker slot."""

@@ -1,0 +1,148 @@
+"""Triggers that wait for a job to get somewhere; what is serialized holds no secret, only a connection's id."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import AsyncIterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.hooks.backfill import BackfillHook
+from airflow_backfill_provider.triggers.conditions import (
+    Condition,
+    EpochCommitted,
+    Finished,
+    Observation,
+    ProgressAtLeast,
+    observe,
+)
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.state.store import BackfillReader
+
+REACHED = "reached"
+FAILED = "failed"
+
+
+class BackfillTrigger(BaseTrigger):
+    """
+    Looks at a job's control tables until they say what is waited for, or that it will not come.
+
+    Its one event is ``{"outcome": "reached", "value": …}`` or ``{"outcome": "failed", "message": …, "retryable": …}``.
+
+    :param state: location of the job's control tables.
+    :param backfill_conn_id: the connection with the object store's options.
+    :param poll_interval: seconds between two looks.
+    """
+
+    def __init__(self, *, state: str, backfill_conn_id: str, poll_interval: float) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.state = state
+        self.backfill_conn_id = backfill_conn_id
+        self.poll_interval = poll_interval
+
+    @property
+    @abstractmethod
+    def condition(self) -> Condition:
+        """What is waited for."""
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what :meth:`__init__` takes."""
+        return {
+            "state": self.state,
+            "backfill_conn_id": self.backfill_conn_id,
+            "poll_interval": self.poll_interval,
+        }
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return how the trigger is made again elsewhere."""
+        return f"{type(self).__module__}.{type(self).__qualname__}", self.arguments()
+
+    def look(self) -> Observation:
+        """
+        Look once.
+
+        :raises BackfillError: if what is waited for will not come.
+        """
+        return observe(self._reader, self.condition)
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Wait; a look reads files, so it has a thread of its own."""
+        event = await asyncio.to_thread(self._outcome)
+        while event is None:
+            await asyncio.sleep(self.poll_interval)
+            event = await asyncio.to_thread(self._outcome)
+        yield event
+
+    def _outcome(self) -> TriggerEvent | None:
+        try:
+            observation = self.look()
+        except BackfillError as error:
+            return _event(FAILED, message=str(error), retryable=error.retryable)
+        if observation.value is None:
+            self.log.info("waiting: %s", observation.note)
+            return None
+        return _event(REACHED, value=observation.value)
+
+    @cached_property
+    def _reader(self) -> BackfillReader:
+        return BackfillHook(self.backfill_conn_id).reader(self.state)
+
+
+class MaterializedViewFinishedTrigger(BackfillTrigger):
+    """Waits until a materialized view is marked finished."""
+
+    @property
+    def condition(self) -> Condition:
+        """The view is finished."""
+        return Finished()
+
+
+class EpochCommittedTrigger(BackfillTrigger):
+    """
+    Waits until an epoch is committed.
+
+    :param epoch: its number.
+    """
+
+    def __init__(self, *, epoch: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.epoch = epoch
+
+    @property
+    def condition(self) -> Condition:
+        """The epoch is committed."""
+        return EpochCommitted(self.epoch)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what :meth:`__init__` takes."""
+        return {**super().arguments(), "epoch": self.epoch}
+
+
+class BackfillProgressTrigger(BackfillTrigger):
+    """
+    Waits until a share of the upstream's rows is read.
+
+    :param at_least: the share, from 0 to 1.
+    """
+
+    def __init__(self, *, at_least: float, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.at_least = at_least
+
+    @property
+    def condition(self) -> Condition:
+        """The share is read."""
+        return ProgressAtLeast(self.at_least)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what :meth:`__init__` takes."""
+        return {**super().arguments(), "at_least": self.at_least}
+
+
+def _event(outcome: str, **payload: Any) -> TriggerEvent:
+    return TriggerEvent({"outcome": outcome, **payload})  # type: ignore[no-untyped-call]

@@ -1,0 +1,104 @@
+"""
+What sensors wait for, as questions to the control tables that take milliseconds.
+
+The three modes of a sensor ask through :func:`observe`, so that they end alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow_backfill_provider.core.errors import JobCancelledError, JobNotCreatedError
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.hooks.progress import progress_after
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.state.store import BackfillReader
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """
+    The answer to one look.
+
+    :param value: what the sensor returns, or ``None`` if it has to wait.
+    :param note: what was seen, for the log.
+    """
+
+    value: dict[str, Any] | None
+    note: str
+
+
+class Condition(Protocol):
+    """Something that a created job may or may not have reached."""
+
+    def look(self, reader: BackfillReader, settings: JobSettings) -> Observation:
+        """Look once."""
+        ...
+
+
+def observe(reader: BackfillReader, condition: Condition) -> Observation:
+    """
+    Look once at a job that may not be created yet.
+
+    :raises JobCancelledError: if the job was cancelled before it got there.
+    :raises BackfillError: if the control tables cannot be used.
+    """
+    try:
+        settings = reader.settings()
+    except JobNotCreatedError:
+        return Observation(None, f"no job is created at {reader.location} yet")
+    observation = condition.look(reader, settings)
+    if observation.value is None and settings.cancelled:
+        raise JobCancelledError(f"job {settings.job['name']} was cancelled; {observation.note}")
+    return observation
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The materialized view is marked finished."""
+
+    def look(self, reader: BackfillReader, settings: JobSettings) -> Observation:
+        """Look at the settings alone."""
+        del reader
+        if settings.finished_epoch is None:
+            return Observation(None, f"the view of job {settings.job['name']} is not finished")
+        value = {"epoch": settings.finished_epoch}
+        return Observation(value, f"the view is finished as of epoch {settings.finished_epoch}")
+
+
+@dataclass(frozen=True, slots=True)
+class EpochCommitted:
+    """An epoch is committed."""
+
+    epoch: int
+
+    def look(self, reader: BackfillReader, settings: JobSettings) -> Observation:
+        """Look into the barrier log, from the epoch on."""
+        committed = any(commit.epoch == self.epoch for commit in reader.commits(since_epoch=self.epoch))
+        name = settings.job["name"]
+        if not committed:
+            return Observation(None, f"epoch {self.epoch} of job {name} is not committed")
+        return Observation({"epoch": self.epoch}, f"epoch {self.epoch} of job {name} is committed")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressAtLeast:
+    """A share of the upstream's rows is read."""
+
+    share: float
+
+    def look(self, reader: BackfillReader, settings: JobSettings) -> Observation:
+        """Look at the two newest epochs of the barrier log."""
+        progress, epoch = _progress(reader, settings.incarnation)
+        note = f"the progress of job {settings.job['name']} is {progress:.1%} of at least {self.share:.1%}"
+        return Observation({"progress": progress, "epoch": epoch} if progress >= self.share else None, note)
+
+
+def _progress(reader: BackfillReader, incarnation: str) -> tuple[float, int]:
+    """Return the progress and the epoch that made it."""
+    # The newest epoch may be pinned and not committed; the one before it is.
+    barriers, commits = reader.log(since_epoch=max(reader.last_epoch() - 1, 0))
+    ours = [commit for commit in commits if commit.incarnation == incarnation]
+    return (progress_after(ours[-1], barriers[-1]), ours[-1].epoch) if ours else (0.0, 0)

@@ -1,0 +1,1 @@
+"""A backfill to watch: a table that never stops changing, Airflow, Spark, and a check that nothing got lost."""

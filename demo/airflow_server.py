@@ -1,0 +1,150 @@
+"""
+Airflow as it runs out of the box: SQLite, LocalExecutor, and its four processes.
+
+``airflow standalone`` does the same, but leaves processes behind when it is told to end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from demo.places import CHECKOUT, DemoError, Places, Size
+from demo.processes import Processes, free_port
+
+DAG = "backfill_scheduled"
+START_SECONDS = 240
+COMPONENTS = ("scheduler", "dag-processor", "triggerer", "api-server")
+
+
+class AirflowServer:
+    """
+    An Airflow of the demo's own.
+
+    :param places: where its home is, and the job that its DAG is about.
+    :param size: how many epochs a run of the DAG carries.
+    :param processes: starts and ends its processes.
+    """
+
+    def __init__(self, places: Places, size: Size, processes: Processes) -> None:
+        self._processes = processes
+        self._port = free_port(8080)
+        self._environment = _environment(places, size, self._port)
+        self._token = ""
+
+    @property
+    def url(self) -> str:
+        """Where its pages are; they need no login."""
+        return f"http://localhost:{self._port}"
+
+    def begin_database(self) -> None:
+        """Begin to make the database."""
+        self._airflow("db", "migrate", name="airflow-db")
+
+    def start(self) -> None:
+        """
+        Start all processes once there is a database, and wait until the DAG can be triggered.
+
+        :raises DemoError: if Airflow does not come up.
+        """
+        self._processes.finish("airflow-db")
+        for component in COMPONENTS:
+            self._airflow(component, name=f"airflow-{component}")
+        until = time.monotonic() + START_SECONDS
+        while not self._ready():
+            self._processes.require_alive()
+            if time.monotonic() > until:
+                raise DemoError(f"Airflow did not come up within {START_SECONDS} s; see airflow-*.log in the logs")
+            time.sleep(1)
+        self._call("PATCH", f"dags/{DAG}", {"is_paused": False})
+
+    def stop(self) -> None:
+        """End all processes."""
+        self._processes.stop(*(f"airflow-{component}" for component in COMPONENTS))
+
+    def trigger(self) -> str:
+        """Start a run of the DAG and return its id."""
+        return str(self._call("POST", f"dags/{DAG}/dagRuns", {"logical_date": None})["dag_run_id"])
+
+    def state(self, run: str) -> str:
+        """Return the state of a run."""
+        return str(self._call("GET", f"dags/{DAG}/dagRuns/{run}")["state"])
+
+    def tasks(self, run: str) -> list[tuple[str, str]]:
+        """Return the task runs of a run that began, each with its state."""
+        answer = self._call("GET", f"dags/{DAG}/dagRuns/{run}/taskInstances")
+        found = sorted(answer["task_instances"], key=lambda task: task["start_date"] or "9")
+        return [
+            (f"{task['task_id']}{_index(task['map_index'])}", task["state"])
+            for task in found
+            if task["state"] is not None
+        ]
+
+    def _airflow(self, *arguments: str, name: str) -> None:
+        airflow = str(Path(sys.executable).parent / "airflow")
+        self._processes.start(name, [airflow, *arguments], self._environment)
+
+    def _ready(self) -> bool:
+        try:
+            health = self._call("GET", "monitor/health")
+            healthy = all(
+                health[component]["status"] == "healthy"
+                for component in ("metadatabase", "scheduler", "dag_processor", "triggerer")
+            )
+            return healthy and not self._call("GET", f"dags/{DAG}")["is_stale"]
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return False
+
+    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        if not self._token:
+            self._token = str(_request("GET", f"{self.url}/auth/token", None, "")["access_token"])
+        return _request(method, f"{self.url}/api/v2/{path}", body, self._token)
+
+
+def _request(method: str, url: str, body: dict[str, Any] | None, token: str) -> dict[str, Any]:
+    request = urllib.request.Request(  # noqa: S310 - a URL of our own
+        url,
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+        return dict(json.load(answer))
+
+
+def _index(map_index: int) -> str:
+    return f"[{map_index}]" if map_index >= 0 else ""
+
+
+def _environment(places: Places, size: Size, port: int) -> dict[str, str]:
+    """Return the environment of every Airflow process; nothing of another Airflow gets in."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
+    return {
+        **inherited,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+        "AIRFLOW_HOME": str(places.airflow_home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__PARALLELISM": "2",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://localhost:{port}/execution/",
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__API__BASE_URL": f"http://localhost:{port}",
+        "AIRFLOW__API__SECRET_KEY": secrets.token_hex(16),
+        "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port(8793)),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port(8794)),
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        "AIRFLOW_BACKFILL_JOB": str(places.job),
+        "AIRFLOW_BACKFILL_BARRIERS": str(size.epochs_per_run),
+    }

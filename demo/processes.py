@@ -1,0 +1,126 @@
+"""Processes in the background that never outlive the demo."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+
+from demo.places import CHECKOUT, DemoError
+
+STOP_SECONDS = 20
+
+
+class Processes:
+    """
+    Starts processes, each as a session of its own, and ends them with everything that they started.
+
+    :param logs: folder for what they print.
+    """
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        """Start a process; its output goes to the file of its name."""
+        with self.log(name).open("ab") as log:
+            self._running[name] = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=CHECKOUT,
+                env=None if environment is None else dict(environment),
+                start_new_session=True,
+            )
+
+    def run(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        """
+        Run a process to its end.
+
+        :raises DemoError: if it fails.
+        """
+        self.start(name, command, environment)
+        self.finish(name)
+
+    def finish(self, name: str) -> None:
+        """
+        Wait for a process to end by itself.
+
+        :raises DemoError: if it failed.
+        """
+        code = self._running.pop(name).wait()
+        if code:
+            raise DemoError(f"{name} ended with exit code {code}: {self.last_words(name)}")
+
+    def require_alive(self) -> None:
+        """
+        Look whether one died.
+
+        :raises DemoError: naming it.
+        """
+        for name, process in self._running.items():
+            if process.poll() is not None:
+                raise DemoError(f"{name} ended with exit code {process.returncode}: {self.last_words(name)}")
+
+    def stop(self, *names: str) -> None:
+        """End some processes, by default all: politely, then not, and their descendants in whatever session."""
+        stopping = [self._running.pop(name) for name in names or tuple(self._running) if name in self._running]
+        family = {member for process in stopping for member in _family(process.pid)}
+        for process in stopping:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+        until = time.monotonic() + STOP_SECONDS
+        while any(process.poll() is None for process in stopping) and time.monotonic() < until:
+            family.update(member for process in stopping for member in _family(process.pid))
+            time.sleep(0.2)
+        for member in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                member.kill()
+        psutil.wait_procs(family, STOP_SECONDS)
+        for process in stopping:
+            process.wait()
+
+    def log(self, name: str) -> Path:
+        """Return the file of a process's output."""
+        return self._logs / f"{name}.log"
+
+    def last_words(self, name: str) -> str:
+        """Return the last line that a process printed, and where the others are."""
+        lines = self.log(name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return f"{lines[-1] if lines else 'it printed nothing'} (see {self.log(name)})"
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    """Return a process and its descendants, as far as they live."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    return []
+
+
+def free_port(preferred: int) -> int:
+    """Return a port that nobody listens on, the preferred one if possible."""
+    for port in (preferred, 0):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return int(probe.getsockname()[1])
+    raise DemoError("there is no free port on this machine")
+
+
+def read_json(file: Path) -> dict[str, int]:
+    """Return what a process reports; nothing before its first report."""
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError):
+        return {}

@@ -1,0 +1,52 @@
+"""What the demo says, and the line of the writer under the bar."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+from airflow_backfill_provider.cli import text
+
+
+class Terminal:
+    """
+    Prints the story.
+
+    :param console: where to.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def heading(self, line: str) -> None:
+        """Print the title of a part."""
+        self.console.print()
+        self.console.print(line, style="bold", soft_wrap=True)
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        self.console.print(f"  {line}", soft_wrap=True, markup=False, highlight=False)
+
+    @contextmanager
+    def step(self, doing: str) -> Iterator[None]:
+        """Show that something is being done, and afterwards how long it took."""
+        begun = time.monotonic()
+        if self.console.is_terminal:
+            with self.console.status(f"  {doing}"):
+                yield
+        else:
+            yield
+        self.say(f"{doing}: {text.duration(time.monotonic() - begun)}")
+
+
+def writer_line(report: dict[str, int]) -> str:
+    """Return what the writer did so far."""
+    if not report:
+        return "writer: begins"
+    return (
+        f"writer: {report['commits']:,} commits, {report['inserted']:,} inserted, {report['updated']:,} updated, "
+        f"{report['deleted']:,} deleted, {report['rekeyed']:,} re-keyed, now at version {report['version']}"
+    )

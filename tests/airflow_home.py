@@ -1,0 +1,20 @@
+"""Gives the tests an Airflow home of their own; imported before Airflow is, which reads it at once."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+AIRFLOW_HOME = Path(tempfile.mkdtemp(prefix="airflow-backfill-tests-"))
+DAGS = Path(__file__).parents[1] / "dags"
+
+os.environ.update(
+    AIRFLOW_HOME=str(AIRFLOW_HOME),
+    AIRFLOW__CORE__DAGS_FOLDER=str(DAGS),
+    AIRFLOW__CORE__LOAD_EXAMPLES="False",
+    AIRFLOW__LOGGING__BASE_LOG_FOLDER=str(AIRFLOW_HOME / "logs"),
+)
+atexit.register(shutil.rmtree, AIRFLOW_HOME, ignore_errors=True)

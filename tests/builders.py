@@ -1,0 +1,281 @@
+"""
+Builders of what the fast tests need: jobs, settings, barriers, and small real upstreams written without a JVM.
+
+Every builder gives something valid; a test names only the fields that it is about.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from airflow_backfill_provider.core.barrier import (
+    Barrier,
+    ChangeFilter,
+    EpochCommit,
+    PinnedChunk,
+    Requester,
+    UpstreamWindow,
+)
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyValue, Position
+from airflow_backfill_provider.core.planner import FileStatistics
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
+from airflow_backfill_provider.lake.upstream import UpstreamTable
+
+NOW = dt.datetime(2026, 3, 29, 1, 30, tzinfo=dt.UTC)
+CHANGE_DATA_FEED = {"delta.enableChangeDataFeed": "true"}
+PAID = "SELECT id, amount * 100 AS cents FROM upstream WHERE status = 'paid'"
+
+Key = tuple[KeyValue | None, ...]
+
+
+def order_of(*columns: str | tuple[str, bool]) -> KeyOrder:
+    """Return the order of key columns ``k1, k2, …`` of these types; ``(type, True)`` descends."""
+    pairs = [(column, False) if isinstance(column, str) else column for column in columns]
+    return KeyOrder(
+        tuple(KeyField(name=f"k{i}", type=kind, descending=down) for i, (kind, down) in enumerate(pairs, 1))
+    )
+
+
+def job_fields(folder: str | Path = "/lake", **changes: Any) -> dict[str, Any]:
+    """Return the fields of a job over the orders in a folder; a change to ``None`` is the value ``None``."""
+    return {
+        "name": "paid_orders",
+        "upstream": {"path": f"{folder}/orders", "key": ["id"]},
+        "materialized_view": f"{folder}/paid_orders",
+        "query": PAID,
+        "vnode_count": 4,
+        **changes,
+    }
+
+
+def job_of(folder: str | Path = "/lake", **changes: Any) -> BackfillJob:
+    """Return such a job."""
+    return BackfillJob(**job_fields(folder, **changes))
+
+
+def settings_of(
+    job: BackfillJob | None = None, *, types: dict[str, str] | None = None, **changes: Any
+) -> JobSettings:
+    """Return the first settings of a job whose used columns have these types."""
+    job = job or job_of()
+    types = types or {"id": "long", "status": "string", "amount": "long"}
+    fields: dict[str, Any] = {
+        "sequence": 1,
+        "change": SettingsChange.CREATE,
+        "job": job.model_dump(mode="json"),
+        "strategy": "no_shuffle",
+        "upstream": ResolvedUpstream(
+            table_id="11111111-2222", columns=tuple(UpstreamColumn(name=n, type=t) for n, t in types.items())
+        ),
+        "incarnation": "a1",
+        "rate_limit": job.rate_limit,
+        "requested_by": "tester",
+        "requested_at": NOW,
+    }
+    return JobSettings(**{**fields, **changes})
+
+
+def window_of(from_version: int = -1, to_version: int = 0, **changes: Any) -> UpstreamWindow:
+    """Return an upstream's version window."""
+    fields: dict[str, Any] = {"table_id": "11111111-2222", "watermark": NOW, "row_count": 1000}
+    return UpstreamWindow(**{**fields, "from_version": from_version, "to_version": to_version, **changes})
+
+
+def barrier_of(epoch: int = 1, **changes: Any) -> Barrier:
+    """Return the barrier of an epoch that reads a chunk and lets changes up to its beginning through."""
+    fields: dict[str, Any] = {
+        "job": "paid_orders",
+        "incarnation": "a1",
+        "epoch": epoch,
+        "prev_epoch": epoch - 1,
+        "upstream": window_of(),
+        "definition": "d" * 32,
+        "chunk": PinnedChunk(after=("5",), up_to=("9",)),
+        "changes": ChangeFilter(let_through="up_to", position=("5",)),
+        "rate_limit": 100,
+        "paused": False,
+        "settings_sequence": 1,
+        "injected_by": Requester(user="tester"),
+        "injected_at": NOW + dt.timedelta(minutes=epoch),
+    }
+    return Barrier(**{**fields, **changes})
+
+
+def commit_of(barrier: Barrier, **changes: Any) -> EpochCommit:
+    """Return the commit of a barrier's epoch, ten seconds after it was pinned."""
+    fields: dict[str, Any] = {
+        "epoch": barrier.epoch,
+        "incarnation": barrier.incarnation,
+        "digest": barrier.digest,
+        "snapshot_read_row_count": 100,
+        "upstream_output_row_count": 3,
+        "rows_read": 100 * barrier.epoch,
+        "completed": False,
+        "view_version": 2 * barrier.epoch,
+        "watermark": barrier.upstream.watermark,
+        "seconds": {"snapshot": 1.5, "changes": 0.5},
+        "committed_at": barrier.injected_at + dt.timedelta(seconds=10),
+    }
+    return EpochCommit(**{**fields, **changes})
+
+
+# --- data files in memory -------------------------------------------------------------------------
+
+
+class ExactKeys:
+    """
+    Keys of data files in memory: the planner's index, which counts what it is asked to read.
+
+    :param keys: file path → its keys.
+    """
+
+    def __init__(self, keys: dict[str, Sequence[Key]], order: KeyOrder) -> None:
+        self.keys = keys
+        self.order = order
+        self.read: set[str] = set()
+
+    def count(self, file: FileStatistics, *, after: Position | None) -> int:
+        """Return the number of the file's keys behind a position."""
+        return len(self.behind([file.path], after))
+
+    def nth(self, files: Sequence[FileStatistics], *, after: Position | None, n: int) -> Position | None:
+        """Return the n-th smallest of the files' keys behind a position."""
+        found = self.behind([file.path for file in files], after)
+        return found[n - 1] if n <= len(found) else None
+
+    def behind(self, paths: Iterable[str], after: Position | None, up_to: Position | None = None) -> list[Key]:
+        """Return the keys in ``(after, up_to]`` of some files, in order."""
+        paths = list(paths)
+        self.read.update(paths)
+        keys = [key for path in paths for key in self.keys[path]]
+        passing = [
+            key
+            for key in keys
+            if (after is None or self.order.compare(key, after) > 0)
+            and (up_to is None or self.order.compare(key, up_to) <= 0)
+        ]
+        return in_order(passing, self.order)
+
+
+def in_order(keys: Iterable[Key], order: KeyOrder) -> list[Key]:
+    """Sort keys, column by column from the last one: independent of :meth:`KeyOrder.compare`."""
+    result = list(keys)
+    for index, field in reversed(list(enumerate(order.fields))):
+        nulls = [key for key in result if key[index] is None]
+        values = [key for key in result if key[index] is not None]
+        values.sort(
+            key=lambda key: key[index].encode() if isinstance(key[index], str) else key[index],  # noqa: B023
+            reverse=field.descending,
+        )
+        result = nulls + values
+    return result
+
+
+def file_of(path: str, keys: Sequence[Key], order: KeyOrder) -> FileStatistics:
+    """Return exact statistics of a data file: bounds column by column, as Delta has them."""
+    bounds = [in_order([(value,) for value in column], KeyOrder((field,))) for field, column in zip(
+        order.fields, zip(*keys, strict=True), strict=True
+    )]
+    return FileStatistics(
+        path=path,
+        row_count=len(keys),
+        size=10 * len(keys),
+        lower=tuple(column[0][0] for column in bounds),
+        upper=tuple(column[-1][0] for column in bounds),
+    )
+
+
+# --- upstreams in Delta ---------------------------------------------------------------------------
+
+ORDERS = pa.schema([("id", pa.int64()), ("status", pa.string()), ("amount", pa.int64())])
+
+
+class Orders:
+    """
+    An ``orders`` upstream in Delta with change data feed, version after version.
+
+    :param folder: the lake; the table lies in ``orders``.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = str(folder / "orders")
+        self.rows: dict[int | None, tuple[str | None, int | None]] = {}
+
+    @property
+    def table(self) -> UpstreamTable:
+        """The table as the package reads it."""
+        return UpstreamTable(self.path)
+
+    def add(self, *ids: int | None, status: str | None = "paid", amount: int | None = 1) -> None:
+        """Append rows as one version, in one file."""
+        rows = dict.fromkeys(ids, (status, amount))
+        self.rows |= rows
+        self._write(rows, "append")
+
+    def change(self, ids: Iterable[int | None], **columns: Any) -> None:
+        """Update rows as one version."""
+        for i in ids:
+            status, amount = self.rows[i]
+            self.rows[i] = (columns.get("status", status), columns.get("amount", amount))
+        self._write(self.rows, "overwrite")
+
+    def rekey(self, moves: dict[int | None, int | None]) -> None:
+        """Give rows other keys as one version; swaps among them."""
+        moved = {new: self.rows[old] for old, new in moves.items()}
+        self.rows = {i: row for i, row in self.rows.items() if i not in moves} | moved
+        self._write(self.rows, "overwrite")
+
+    def remove(self, *ids: int | None) -> None:
+        """Delete rows as one version."""
+        for i in ids:
+            del self.rows[i]
+        self._write(self.rows, "overwrite")
+
+    def compact(self) -> None:
+        """Write a version that changes no row."""
+        DeltaTable(self.path).optimize.compact()
+
+    def _write(self, rows: dict[int | None, tuple[str | None, int | None]], mode: Any) -> None:
+        ids = sorted(rows, key=lambda i: (i is not None, i or 0))
+        columns = [pa.array(values) for values in ([], [], [])]
+        if ids:
+            columns = [
+                pa.array(values, field.type)
+                for values, field in zip(zip(*((i, *rows[i]) for i in ids), strict=True), ORDERS, strict=True)
+            ]
+        table = pa.table([column.cast(field.type) for column, field in zip(columns, ORDERS, strict=True)], ORDERS)
+        write_deltalake(self.path, table, mode=mode, configuration=CHANGE_DATA_FEED)
+
+
+def write_table(path: str | Path, columns: dict[str, pa.Array], **options: Any) -> UpstreamTable:
+    """Write one version of a table with change data feed."""
+    write_deltalake(str(path), pa.table(columns), **{"mode": "append", "configuration": CHANGE_DATA_FEED, **options})
+    return UpstreamTable(str(path))
+
+
+def commit_file(path: str | Path, version: int) -> Path:
+    """Return a version's commit file."""
+    return Path(path) / "_delta_log" / f"{version:020d}.json"
+
+
+def edit_commit(path: str | Path, version: int, **info: Any) -> None:
+    """Change a version's commit information, such as ``timestamp`` (milliseconds); ``None`` takes it out."""
+    file = commit_file(path, version)
+    actions = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
+    for action in actions:
+        if "commitInfo" in action:
+            action["commitInfo"] = {k: v for k, v in (action["commitInfo"] | info).items() if v is not None}
+    file.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
+
+
+def committed_at(path: str | Path, version: int, instant: dt.datetime) -> None:
+    """Make a version look as if it had been committed at an instant."""
+    edit_commit(path, version, timestamp=int(instant.timestamp() * 1000))

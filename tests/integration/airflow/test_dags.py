@@ -1,0 +1,73 @@
+"""The DAGs in ``dags/`` from end to end, on real Airflow, Spark and Delta, in the order of a backfill's life."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.airflow.conftest import Orders
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(1200)]
+
+
+def test_a_backfill_lives_through_its_dags(orders: Orders, environment, run_dag):
+    """One test, because every step builds on the one before and starts Spark."""
+    environment.setenv("AIRFLOW_BACKFILL_BARRIERS", "2")
+
+    first = run_dag("backfill_scheduled")
+    assert first.state == "success"
+    assert set(first.states.values()) == {"success"}
+    assert [first.result("backfill.run_epoch", index)["rows"] for index in (0, 1)] == [60, 40]
+    assert first.result("backfill.run_epoch", 1)["finished"] is True
+    assert first.result("backfill.finish_view")["finished_epoch"] == 2
+    assert asset_events() == [{"job": "paid_orders", "epoch": 2, "version": view_version(orders)}]
+    assert orders.view() == orders.expected()
+
+    orders.append({100: 7})
+    orders.delete(1)
+    later = run_dag("backfill_scheduled")
+    assert later.state == "success"
+    assert later.states["backfill.finish_view", -1] == "skipped"
+    assert later.result("backfill.run_epoch", 0)["changes"] == 2
+    assert later.result("backfill.run_epoch", 1)["epoch"] is None, "nothing was left to do, and no Spark was started"
+    assert len(asset_events()) == 1, "a view is finished once"
+    assert orders.view() == orders.expected()
+
+    watched = run_dag("backfill_watch")
+    assert watched.state == "success"
+    assert watched.result("half_way") == {"progress": 1.0, "epoch": 3}
+    assert watched.result("view_finished") == {"epoch": 2}
+    assert watched.result("report")["finished"] is True
+
+    orders.append({101: 8})
+    throttled = {"job": str(orders.file), "epochs": 1, "mutation": "throttle", "rate_limit": 10}
+    by_hand = run_dag("backfill_manual", throttled)
+    assert by_hand.state == "success"
+    assert by_hand.states["throttle", -1] == "success"
+    assert by_hand.states["pause", -1] == "skipped"
+    assert by_hand.result("run_epoch", 0)["epoch"] == 4
+    assert orders.view() == orders.expected()
+    assert orders.backfill.store.barriers()[-1].rate_limit == 10
+
+    cancelled = run_dag("backfill_manual", {"job": str(orders.file), "epochs": 3, "mutation": "cancel"})
+    assert cancelled.state == "success"
+    assert cancelled.states["cancel", -1] == "success"
+    assert cancelled.states["run_epoch", -1] == "skipped"
+    assert orders.backfill.store.settings().cancelled
+
+    refused = run_dag("backfill_scheduled")
+    assert refused.state == "failed"
+    assert refused.states["backfill.run_epoch", 0] == "failed"
+
+
+def view_version(orders: Orders) -> int:
+    """Return the view's version that the second epoch left."""
+    return next(commit.view_version for commit in orders.backfill.store.commits() if commit.epoch == 2)
+
+
+def asset_events() -> list[dict]:
+    """Return what the events of assets say so far."""
+    from airflow.models.asset import AssetEvent
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        return [event.extra for event in session.query(AssetEvent).order_by(AssetEvent.id)]

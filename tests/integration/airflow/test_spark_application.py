@@ -1,0 +1,88 @@
+"""The hook and the operators against the real spark-submit."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_backfill_provider.hooks import spark_application
+from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
+from tests.integration.airflow.conftest import Orders
+from tests.unit.airflow.stand_in import context
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+
+BUSY = """
+import sys, time
+from pathlib import Path
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+spark.range(1).collect()
+Path(sys.argv[1]).touch()
+spark.range(0, 10**15, 1, 2).selectExpr("sum(id % 7)").collect()
+"""
+
+
+def test_killing_the_task_ends_jvm_and_python(tmp_path: Path, monkeypatch):
+    busy, started = tmp_path / "busy.py", tmp_path / "started"
+    busy.write_text(BUSY, encoding="utf-8")
+    monkeypatch.setattr(spark_application, "application_path", lambda _: busy)
+    hook = SparkApplicationHook(name="busy")
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            hook.run("busy.py", [str(started)])
+        except AirflowException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    until = time.monotonic() + 180
+    while not started.exists() and time.monotonic() < until:
+        time.sleep(0.2)
+    assert hook._submit_sp is not None
+    group = processes_of_group(hook._submit_sp.pid)
+    assert len(group) >= 2, "the JVM, and the Python that it started"
+
+    begun = time.monotonic()
+    hook.on_kill()
+    thread.join(timeout=10)
+
+    assert time.monotonic() - begun < 4.5, "Airflow kills the task itself after five seconds"
+    assert not thread.is_alive()
+    assert len(failures) == 1
+    assert not isinstance(failures[0], AirflowFailException), "a killed try may be followed by another"
+    assert processes_of_group(hook._submit_sp.pid) == []
+
+
+def test_a_query_that_spark_refuses_fails_the_task_for_good_and_says_why(orders: Orders):
+    definition = orders.define(name="wrong", query="SELECT order_id, no_such_column FROM upstream")
+
+    with pytest.raises(AirflowFailException, match="no_such_column") as error:
+        CreateBackfillJobOperator(task_id="create", job=definition).execute(context("create"))
+
+    assert "\n" not in str(error.value)
+    assert not Path(orders.backfill.job.state).exists()
+
+
+def processes_of_group(group: int) -> list[int]:
+    """Return the processes of a group that run; those that only wait to be collected do not."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] != "Z":
+            found.append(int(entry.name))
+    assert os.getpid() not in found
+    return found

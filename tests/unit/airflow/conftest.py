@@ -1,0 +1,56 @@
+"""Fixtures of the tests of the Airflow side: real control tables, no JVM and no Airflow database."""
+
+from __future__ import annotations
+
+from tests import airflow_home  # isort: skip - before anything of Airflow
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_backfill_provider.operators.base import SparkBackfillOperator
+from tests.unit.airflow.stand_in import ROWS, Lake, StandInSpark
+
+assert airflow_home.AIRFLOW_HOME
+
+
+@pytest.fixture
+def orders(lake: Path) -> Lake:
+    """An upstream in four files, and a job over it that is not created."""
+    orders = Lake(lake)
+    for first in range(0, ROWS, ROWS // 4):
+        orders.append(range(first, first + ROWS // 4))
+    return orders
+
+
+@pytest.fixture
+def created(orders: Lake) -> Lake:
+    """The job, created."""
+    orders.create()
+    return orders
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> StandInSpark:
+    """What the operators submit to."""
+    stand_in = StandInSpark()
+    monkeypatch.setattr(
+        SparkBackfillOperator,
+        "submit",
+        lambda _, backfill, application, arguments: stand_in.run(backfill, application, arguments),
+    )
+    return stand_in
+
+
+@pytest.fixture
+def connection(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Makes a connection exist; returns its id."""
+    import json
+
+    def make(conn_id: str = "lake", conn_type: str = "airflow_backfill", **fields: Any) -> str:
+        monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps({"conn_type": conn_type, **fields}))
+        return conn_id
+
+    return make

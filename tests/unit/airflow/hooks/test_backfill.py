@@ -1,0 +1,108 @@
+"""What a connection may say, and where control tables then lie."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from airflow.sdk._shared.secrets_masker import redact
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.hooks.backfill import BackfillHook, InvalidConnectionError, load_job
+from tests.unit.airflow.stand_in import Lake
+
+
+def test_without_a_connection_control_tables_lie_beside_the_view(orders: Lake):
+    backfill = BackfillHook().open(orders.definition)
+
+    assert backfill.job.state == str(orders.folder / "_backfill" / "small_orders")
+    assert backfill.storage_options == {}
+
+
+def test_a_named_connection_that_is_missing_is_an_error(orders: Lake):
+    with pytest.raises(InvalidConnectionError, match="there is no connection nowhere; create it with type"):
+        BackfillHook("nowhere").open(orders.definition)
+
+
+def test_a_connection_of_another_type_is_an_error(orders: Lake, connection):
+    with pytest.raises(InvalidConnectionError, match="connection lake has type aws; airflow_backfill is needed"):
+        BackfillHook(connection(conn_type="aws")).open(orders.definition)
+
+
+def test_the_state_root_holds_the_control_tables_of_jobs_that_name_no_state(orders: Lake, connection):
+    hook = BackfillHook(connection(extra=json.dumps({"state_root": "s3://bucket/backfill/"})))
+
+    placed = hook.open(orders.definition).job
+    assert placed.state == "s3://bucket/backfill/small_orders"
+    assert placed.upstream.distribution_key == ("order_id",)
+    assert hook.open({**orders.definition, "state": "/lake/state"}).job.state == "/lake/state"
+
+
+def test_storage_options_may_be_an_object_or_its_text(connection):
+    options = {"AWS_REGION": "eu-central-1", "AZURE_STORAGE_ACCOUNT_NAME": "lake", "GOOGLE_SERVICE_ACCOUNT": "/key"}
+
+    for written in (options, json.dumps(options)):
+        hook = BackfillHook(connection(extra=json.dumps({"storage_options": written})))
+        assert hook.connection.storage_options == options
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ({"root": "/x", "zone": 1}, "unknown extra root, zone; allowed are state_root, storage_options"),
+        ({"storage_options": {"aws_region": "x", "HOST": "y"}}, "unknown option HOST, aws_region; allowed are"),
+        ({"storage_options": {"AWS_ALLOW_HTTP": True}}, 'AWS_ALLOW_HTTP must be text; write "true"'),
+        ({"storage_options": "{AWS"}, "storage_options is no valid JSON"),
+        ({"storage_options": ["AWS_REGION"]}, "must be a JSON object"),
+        ({"state_root": 7}, "state_root must be a path or a URI"),
+    ],
+)
+def test_whatever_is_not_on_the_list_is_refused(connection, extra, message):
+    with pytest.raises(InvalidConnectionError, match=message):
+        _ = BackfillHook(connection(extra=json.dumps(extra))).connection
+
+
+def test_a_relative_state_root_is_refused(connection):
+    with pytest.raises(InvalidJobError, match="is relative"):
+        _ = BackfillHook(connection(extra=json.dumps({"state_root": "state"}))).connection
+
+
+def test_secrets_are_masked_and_never_in_an_error_or_a_representation(connection, capfd):
+    secret = {"AWS_SECRET_ACCESS_KEY": "very-secret-1", "AWS_SESSION_TOKEN": "very-secret-2"}
+    also_wrong = {"storage_options": {**secret, "aws_access_key_id": "very-secret-3"}}
+
+    with pytest.raises(InvalidConnectionError) as error:
+        _ = BackfillHook(connection(extra=json.dumps(also_wrong))).connection
+    good = BackfillHook(connection(extra=json.dumps({"storage_options": secret}))).connection
+
+    assert "very-secret" not in str(error.value)
+    assert "very-secret" not in repr(good)
+    assert "very-secret" not in "".join(capfd.readouterr())
+    assert redact("very-secret-1 very-secret-2 very-secret-3") == "*** *** ***"
+
+
+def test_invalid_text_that_may_hold_a_secret_is_not_repeated(connection):
+    with pytest.raises(InvalidConnectionError) as error:
+        _ = BackfillHook(connection(extra='{"storage_options": "very-secret"}')).connection
+
+    assert "very-secret" not in str(error.value)
+    assert error.value.__cause__ is None
+
+
+def test_testing_a_connection_says_where_control_tables_lie_or_what_is_wrong(connection, tmp_path):
+    assert BackfillHook().test_connection() == (True, "control tables lie beside their materialized views")
+    good = BackfillHook(connection(extra=json.dumps({"state_root": str(tmp_path)})))
+    assert good.test_connection() == (True, f"control tables lie under {tmp_path}")
+    bad = BackfillHook(connection(extra=json.dumps({"stat_root": str(tmp_path)})))
+    assert bad.test_connection() == (
+        False,
+        "connection lake: unknown extra stat_root; allowed are state_root, storage_options",
+    )
+
+
+def test_a_job_file_that_is_wrong_is_named(tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text("name: x", encoding="utf-8")
+
+    with pytest.raises(InvalidJobError, match=f"{file}: upstream: is required"):
+        load_job(str(file))

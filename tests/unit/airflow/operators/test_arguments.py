@@ -1,0 +1,30 @@
+"""Arguments as templates render them."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.operators.arguments import epoch_of, fraction_of
+
+
+@pytest.mark.parametrize("value", [5, "5", " 5 ", {"epoch": 5}])
+def test_an_epoch_is_a_number_or_what_a_barrier_task_returned(value):
+    assert epoch_of(value) == 5
+
+
+@pytest.mark.parametrize("value", [0, -1, "x", None, True, 1.0, {"epoch": None}, {}])
+def test_whatever_else_is_no_epoch(value):
+    with pytest.raises(InvalidJobError, match=r"^epoch: .* is no epoch; allowed are"):
+        epoch_of(value)
+
+
+@pytest.mark.parametrize(("value", "fraction"), [(0, 0.0), (1, 1.0), ("0.5", 0.5), (0.25, 0.25)])
+def test_a_fraction_may_be_text(value, fraction):
+    assert fraction_of(value) == fraction
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, 50, "50%", None, "nan"])
+def test_whatever_lies_outside_of_0_and_1_is_no_fraction(value):
+    with pytest.raises(InvalidJobError, match="at_least"):
+        fraction_of(value)

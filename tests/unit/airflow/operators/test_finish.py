@@ -1,0 +1,74 @@
+"""Marking a view finished as a task, and the asset event that tells of it."""
+
+from __future__ import annotations
+
+import pytest
+from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from airflow_backfill_provider.operators.finish import (
+    FinishMaterializedViewOperator,
+    FinishMaterializedViewWhenDueOperator,
+)
+from tests.unit.airflow.stand_in import Lake, context
+
+VIEW = Asset("small_orders", uri="file:///lake/small_orders")
+
+both = pytest.mark.parametrize("operator", [FinishMaterializedViewOperator, FinishMaterializedViewWhenDueOperator])
+
+
+def finish(operator, lake: Lake, ctx=None):
+    return operator(task_id="finish", job=lake.definition, outlets=[VIEW]).execute(ctx or context("finish"))
+
+
+@both
+def test_a_completed_backfill_is_finished_and_the_event_says_as_of_when(created: Lake, operator):
+    created.complete()
+    ctx = context("finish")
+
+    assert finish(operator, created, ctx)["finished_epoch"] == 3
+    assert ctx["outlet_events"][VIEW].extra == {"job": "small_orders", "epoch": 3, "version": 13}
+
+
+@both
+def test_a_retry_finishes_once_and_repeats_the_event(created: Lake, operator):
+    created.complete()
+    first, second = context("finish"), context("finish")
+
+    assert finish(operator, created, first) == finish(operator, created, second)
+    assert first["outlet_events"][VIEW].extra == second["outlet_events"][VIEW].extra
+    assert [record.change for record in created.backfill.store.settings_history()] == ["create", "finish"]
+
+
+def test_an_unfinished_backfill_fails_the_task_and_a_retry_may_help(created: Lake):
+    created.epochs(1)
+
+    with pytest.raises(AirflowException, match="not every vnode is Completed as of epoch 1") as failure:
+        finish(FinishMaterializedViewOperator, created)
+    assert not isinstance(failure.value, AirflowFailException)
+
+
+def test_a_view_that_another_run_finished_is_finished(created: Lake):
+    created.finish()
+
+    assert finish(FinishMaterializedViewOperator, created)["finished_epoch"] == 3
+
+
+def test_when_due_an_unfinished_backfill_is_skipped(created: Lake):
+    created.epochs(1)
+
+    with pytest.raises(AirflowSkipException, match="not every vnode is Completed as of epoch 1"):
+        finish(FinishMaterializedViewWhenDueOperator, created)
+
+
+def test_when_due_a_view_that_another_run_finished_is_skipped_so_that_the_event_comes_once(created: Lake):
+    created.finish()
+
+    with pytest.raises(AirflowSkipException, match="was finished as of epoch 3 by somebody"):
+        finish(FinishMaterializedViewWhenDueOperator, created)
+
+
+@both
+def test_a_job_that_was_not_created_is_refused(orders: Lake, operator):
+    with pytest.raises(AirflowFailException, match="create it first"):
+        finish(operator, orders)

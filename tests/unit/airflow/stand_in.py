@@ -1,0 +1,203 @@
+"""A job on real control tables and a real upstream, and a stand-in for Spark, so that no test here starts a JVM."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from airflow.sdk.api.datamodels._generated import DagRunType
+from airflow.sdk.execution_time.context import OutletEventAccessors
+from deltalake import DeltaTable, write_deltalake
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.hooks.errors import airflow_error
+from airflow_backfill_provider.protocol import EpochWrites, pinned_range
+
+ROWS = 1000
+SOMEBODY = Requester(user="somebody")
+
+
+class CountingEngine:
+    """Knows how many rows a chunk has, and writes nothing."""
+
+    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
+        pass
+
+    def ensure_view(self, settings: JobSettings, earlier_incarnations: frozenset[str]) -> None:
+        view = settings.job["materialized_view"]
+        DeltaTable.create(view, schema=pa.schema([("order_id", pa.int64())]), mode="ignore")
+
+    def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
+        chunk = pinned_range(barrier, settings.key_order)
+        rows = 0
+        if chunk is not None:
+            upstream = DeltaTable(settings.job["upstream"]["path"], version=barrier.upstream.to_version)
+            ids = upstream.to_pyarrow_table(columns=["order_id"]).column("order_id")
+            lower = 0 if chunk.after is None else pc.sum(pc.less_equal(ids, chunk.after[0])).as_py()
+            upper = len(ids) if chunk.up_to is None else pc.sum(pc.less_equal(ids, chunk.up_to[0])).as_py()
+            rows = upper - lower
+        return EpochWrites(snapshot_rows=rows, change_rows=0, view_version=10 + barrier.epoch)
+
+    def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+        pass
+
+    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+@dataclass
+class StandInSpark:
+    """
+    Runs what the applications would, in this process; replaces ``SparkApplicationHook.run``.
+
+    :param submitted: the command lines so far.
+    :param before: failures to raise before an application does anything, as (message, retryable).
+    :param after: failures to raise after it has done everything.
+    :param lazy: do nothing and report success.
+    """
+
+    submitted: list[list[str]] = field(default_factory=list)
+    before: list[tuple[str, bool]] = field(default_factory=list)
+    after: list[tuple[str, bool]] = field(default_factory=list)
+    lazy: bool = False
+
+    def run(self, backfill: Backfill, application: str, arguments: Sequence[str]) -> None:
+        self.submitted.append([application, *arguments])
+        if self.before:
+            message, retryable = self.before.pop(0)
+            raise airflow_error(message, retryable=retryable)
+        if not self.lazy:
+            self._do(backfill, arguments)
+        if self.after:
+            message, retryable = self.after.pop(0)
+            raise airflow_error(message, retryable=retryable)
+
+    def _do(self, backfill: Backfill, arguments: Sequence[str]) -> None:
+        match list(arguments):
+            case ["--state", state, "--epoch", epoch]:
+                assert state == backfill.job.state
+                run_epoch(backfill, int(epoch))
+            case ["create" | "rebuild" as action, "--job", _, "--requested-by", who]:
+                make = {"create": protocol.create_job, "rebuild": protocol.rebuild_job}[action]
+                make(
+                    backfill.job,
+                    store=backfill.store,
+                    upstream=backfill.upstream,
+                    engine=CountingEngine,
+                    requested_by=who,
+                )
+            case other:
+                raise AssertionError(other)
+
+    @property
+    def epochs(self) -> list[int]:
+        """The epochs that were submitted."""
+        return [int(call[-1]) for call in self.submitted if call[0] == "backfill_epoch.py"]
+
+
+@dataclass
+class Lake:
+    """
+    A folder with an upstream of :data:`ROWS` orders and the definition of a job over it.
+
+    :param folder: where the tables lie.
+    """
+
+    folder: Path
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The job, 400 rows per epoch: three epochs finish it."""
+        return {
+            "name": "small_orders",
+            "upstream": {"path": str(self.folder / "orders"), "key": ["order_id"]},
+            "materialized_view": str(self.folder / "small_orders"),
+            "query": "SELECT order_id FROM upstream",
+            "vnode_count": 4,
+            "rate_limit": 400,
+        }
+
+    @property
+    def backfill(self) -> Backfill:
+        """The job's tables."""
+        return Backfill(BackfillJob(**self.definition))
+
+    def append(self, ids: Sequence[int]) -> None:
+        """Add orders as one version of the upstream."""
+        write_deltalake(
+            str(self.folder / "orders"),
+            pa.table({"order_id": pa.array(ids, pa.int64())}),
+            mode="append",
+            configuration={"delta.enableChangeDataFeed": "true"},
+        )
+
+    def create(self) -> None:
+        """Create the job."""
+        backfill = self.backfill
+        protocol.create_job(
+            backfill.job,
+            store=backfill.store,
+            upstream=backfill.upstream,
+            engine=CountingEngine,
+            requested_by="somebody",
+        )
+
+    def inject(self, requester: Requester = SOMEBODY) -> Barrier:
+        """Pin a barrier."""
+        backfill = self.backfill
+        barrier = protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=requester).barrier
+        assert barrier is not None
+        return barrier
+
+    def epochs(self, count: int) -> None:
+        """Run some epochs."""
+        for _ in range(count):
+            run_epoch(self.backfill, self.inject().epoch)
+
+    def complete(self) -> None:
+        """Run the epochs that complete every vnode."""
+        self.epochs(3)
+        assert self.backfill.store.state().completed
+
+    def finish(self) -> None:
+        """Complete the backfill and mark its view finished."""
+        self.complete()
+        protocol.finish_job(store=self.backfill.store, requested_by="somebody")
+
+    def cancel(self) -> None:
+        """Cancel the job."""
+        protocol.cancel_job(store=self.backfill.store, requested_by="somebody")
+
+
+def run_epoch(backfill: Backfill, epoch: int) -> EpochCommit:
+    """Run one pinned epoch."""
+    barrier = next(barrier for barrier in backfill.store.barriers(since_epoch=epoch) if barrier.epoch == epoch)
+    return protocol.run_barrier(barrier, store=backfill.store, engine=CountingEngine())
+
+
+def context(
+    task_id: str = "task",
+    *,
+    run_id: str = "run_1",
+    map_index: int = -1,
+    run_type: DagRunType = DagRunType.MANUAL,
+    data_interval_end: dt.datetime | None = None,
+) -> Any:
+    """What Airflow hands to a task run, as far as the operators look at it."""
+    return {
+        "ti": SimpleNamespace(dag_id="dag", run_id=run_id, task_id=task_id, map_index=map_index),
+        "dag_run": SimpleNamespace(run_type=run_type),
+        "data_interval_end": data_interval_end,
+        "outlet_events": OutletEventAccessors(),
+    }

@@ -1,0 +1,118 @@
+"""A job as a DAG, and as a group of tasks in one."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from airflow.sdk import DAG, Asset, CronDataIntervalTimetable, DeltaDataIntervalTimetable, task
+from airflow.serialization.encoders import coerce_to_core_timetable
+from airflow.serialization.serialized_objects import DagSerialization
+from airflow.timetables.base import TimeRestriction
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.dag_factory import backfill_dag, with_data_intervals
+from airflow_backfill_provider.task_group import BackfillTaskGroup, materialized_view_asset
+
+JOB = {
+    "name": "paid_orders",
+    "upstream": {"path": "/lake/orders", "key": ["order_id"]},
+    "materialized_view": "/lake/o'brien/paid orders #1",
+    "query": "SELECT order_id FROM upstream WHERE note = '{{ not a template }}'",
+}
+
+
+def test_a_dag_creates_the_job_runs_its_epochs_in_order_and_finishes_the_view():
+    dag = backfill_dag(JOB, schedule="@hourly", barriers=3)
+
+    assert dag.dag_id == "paid_orders"
+    assert dag.max_active_runs == 1
+    assert list(dag.topological_sort()) == [
+        dag.get_task("backfill.create_job"),
+        dag.get_task("backfill.run_epoch"),
+        dag.get_task("backfill.finish_view"),
+    ]
+    epochs = dag.get_task("backfill.run_epoch")
+    assert epochs.expand_input.value == {"barrier": [None, None, None]}
+    assert (epochs.max_active_tis_per_dagrun, epochs.max_active_tis_per_dag) == (1, 1)
+    assert dag.get_task("backfill.create_job").retries == 2
+
+
+def test_a_dag_goes_through_airflows_serialization():
+    dag = backfill_dag(JOB, schedule="@daily")
+
+    read = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+
+    assert sorted(read.task_ids) == ["backfill.create_job", "backfill.finish_view", "backfill.run_epoch"]
+
+
+def test_a_definition_is_no_template_even_where_it_looks_like_one():
+    create = backfill_dag(JOB).get_task("backfill.create_job")
+
+    create.render_template_fields({})
+
+    assert create.job.query == JOB["query"]
+
+
+def test_a_cron_schedule_gets_intervals_that_have_a_length():
+    timetable = coerce_to_core_timetable(with_data_intervals("@daily"))
+    start = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+
+    run = timetable.next_dagrun_info(
+        last_automated_data_interval=None,
+        restriction=TimeRestriction(earliest=start, latest=None, catchup=True),
+    )
+
+    assert run.data_interval.end - run.data_interval.start == dt.timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "kind"),
+    [
+        ("0 3 * * *", CronDataIntervalTimetable),
+        ("@hourly", CronDataIntervalTimetable),
+        (dt.timedelta(hours=1), DeltaDataIntervalTimetable),
+        ("@continuous", str),
+        (None, type(None)),
+    ],
+)
+def test_what_has_no_interval_of_its_own_is_passed_on(schedule, kind):
+    assert isinstance(with_data_intervals(schedule), kind)
+
+
+def test_arguments_of_the_dag_go_before_the_factorys_own():
+    dag = backfill_dag(JOB, dag_id="mine", catchup=True, tags=["x"], default_args={"retries": 5})
+
+    assert (dag.dag_id, dag.catchup, dag.tags) == ("mine", True, {"x"})
+    assert dag.get_task("backfill.create_job").retries == 5
+    assert dag.get_task("backfill.create_job").retry_delay == dt.timedelta(seconds=30)
+
+
+def test_a_wrong_definition_fails_when_the_dag_is_parsed():
+    with pytest.raises(InvalidJobError, match="vnode_count"):
+        backfill_dag({**JOB, "vnode_count": 0})
+
+
+def test_finishing_the_view_is_an_event_of_its_asset():
+    finish = backfill_dag(JOB).get_task("backfill.finish_view")
+
+    assert finish.outlets == [Asset("paid_orders", uri="file:///lake/o%27brien/paid%20orders%20%231")]
+    assert materialized_view_asset({**JOB, "materialized_view": "s3://bucket/view"}).uri == "s3://bucket/view"
+
+
+def test_a_group_takes_job_and_barriers_from_other_tasks():
+    @task
+    def job():
+        return JOB
+
+    @task
+    def barriers():
+        return [None, 4]
+
+    with DAG("by_tasks", schedule=None) as dag:
+        group = BackfillTaskGroup("orders", job=job(), barriers=barriers())
+
+    assert group.epochs.upstream_task_ids == {"job", "barriers", "orders.create_job"}
+    assert group.create.upstream_task_ids == {"job"}
+    assert group.finish.upstream_task_ids == {"job", "orders.run_epoch"}
+    assert DagSerialization.to_dict(dag)

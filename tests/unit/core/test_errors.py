@@ -1,0 +1,25 @@
+"""The tree of errors: one root, and each class says whether a retry can help."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from airflow_backfill_provider.core import errors
+
+CLASSES = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)]
+RETRYABLE = {"NotFinishedError", "ConcurrentUpdateError", "EpochFailedError"}
+
+
+@pytest.mark.parametrize("error", CLASSES)
+def test_every_error_has_the_one_root_and_knows_whether_a_retry_helps(error):
+    assert issubclass(error, errors.BackfillError)
+    assert error.retryable is (error.__name__ in RETRYABLE)
+
+
+def test_an_error_of_the_upstream_can_be_caught_as_one():
+    of_the_upstream = {error for error in CLASSES if issubclass(error, errors.UpstreamError)}
+    assert errors.ChangeFeedGapError in of_the_upstream
+    assert errors.DuplicateKeyError in of_the_upstream
+    assert errors.StateError not in of_the_upstream

@@ -1,0 +1,221 @@
+"""The order of keys, and how positions are written down."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import time
+from decimal import Decimal
+from itertools import pairwise
+
+import pytest
+
+from airflow_backfill_provider.core.errors import InvalidJobError, StateLayoutError
+from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder
+from tests.builders import order_of
+
+BERLIN = dt.timezone(dt.timedelta(hours=1))
+
+
+def instant(text):
+    return dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
+
+
+ASCENDING = {
+    "byte": [None, -128, -1, 0, 1, 127],
+    "short": [None, -32768, 0, 32767],
+    "integer": [None, -(2**31), 0, 2**31 - 1],
+    "long": [None, -(2**63), -(2**53) - 1, -(2**53), 2**53, 2**53 + 1, 2**63 - 1],
+    "string": [None, "", " ", "A", "B", "Z", "a", "a\x00", "aa", "b", "ä", "\uffff", "\U00010000", "\U0010ffff"],
+    "decimal(38,18)": [None, Decimal("-1E19"), Decimal("-0.1"), Decimal(0), Decimal("0.1"), Decimal("0.10000000001")],
+    "date": [None, dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(2024, 2, 29), dt.date(9999, 12, 31)],
+    "timestamp": [
+        None,
+        instant("0001-01-01"),
+        instant("1969-12-31T23:59:59.999999"),
+        instant("2024-02-28T23:59:59.000001"),
+        instant("2024-02-28T23:59:59.000002"),
+        instant("9999-12-31T23:59:59.999999"),
+    ],
+    "timestamp_ntz": [None, dt.datetime(1, 1, 1), dt.datetime(2024, 3, 31, 2, 30), dt.datetime(9999, 12, 31)],
+    "binary": [None, b"", b"\x00", b"\x00\x00", b"\x7f", b"\x80", b"\xff", b"\xff\x00"],
+    "boolean": [None, False, True],
+}
+
+
+@pytest.mark.parametrize("kind", ASCENDING)
+def test_values_are_ordered_as_in_storage_with_nulls_first(kind):
+    """Design §5.1: nulls first, strings and binary by their bytes."""
+    order = order_of(kind)
+    for smaller, larger in pairwise(ASCENDING[kind]):
+        assert order.compare((smaller,), (larger,)) < 0
+        assert order.compare((larger,), (smaller,)) > 0
+        assert order.compare((larger,), (larger,)) == 0
+
+
+@pytest.mark.parametrize("kind", ASCENDING)
+def test_nulls_come_first_also_where_a_column_descends(kind):
+    order = order_of((kind, True))
+    null, *values = ASCENDING[kind]
+    for first, then in pairwise([null, *reversed(values)]):
+        assert order.compare((first,), (then,)) < 0
+        assert order.compare((then,), (first,)) > 0
+
+
+def test_strings_are_compared_by_utf8_and_not_by_utf16():
+    """In UTF-16 the surrogate pair of U+10000 would come before U+FFFD."""
+    assert order_of("string").compare(("\ufffd",), ("\U00010000",)) < 0
+
+
+def test_equal_numbers_of_another_scale_are_one_position():
+    assert order_of("decimal(10,2)").compare((Decimal("1.5"),), (Decimal("1.50"),)) == 0
+
+
+def test_one_instant_in_two_zones_is_one_position():
+    here, there = instant("2024-01-01T00:00:00"), dt.datetime(2024, 1, 1, 1, tzinfo=BERLIN)
+    assert order_of("timestamp").compare((here,), (there,)) == 0
+
+
+def test_a_composite_key_is_compared_column_by_column_each_in_its_own_direction():
+    order = order_of("string", ("long", True), "boolean")
+    ordered = [
+        (None, None, None),
+        (None, 1, None),
+        ("a", None, True),
+        ("a", 9, False),
+        ("a", 9, True),
+        ("a", 3, None),
+        ("b", 9, None),
+    ]
+    for smaller, larger in pairwise(ordered):
+        assert order.compare(smaller, larger) < 0
+        assert order.compare(larger, smaller) > 0
+
+
+def test_a_shorter_bound_is_compared_by_its_columns_only():
+    """Statistics may cover the leading columns alone."""
+    order = order_of("long", "long")
+    assert order.compare((5,), (5, 9)) == 0
+    assert order.compare((4,), (5, 9)) < 0
+    assert order.compare((), (5, 9)) == 0
+
+
+def test_names_are_the_columns_in_order():
+    assert order_of("long", "string").names == ("k1", "k2")
+
+
+# --- writing down ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("long", -(2**63), "-9223372036854775808"),
+        ("string", "", ""),
+        ("string", "null\n'\"\\`\U00010000", "null\n'\"\\`\U00010000"),
+        ("decimal(5,3)", Decimal("-99.999"), "-99.999"),
+        ("decimal(38,0)", Decimal("9" * 38), "9" * 38),
+        ("decimal(10,2)", Decimal("1E+2"), "100"),
+        ("decimal(38,18)", Decimal("1E-18"), "0.000000000000000001"),
+        ("date", dt.date(1, 1, 1), "0001-01-01"),
+        ("timestamp", instant("2024-02-28T23:59:59.000001"), "2024-02-28T23:59:59.000001Z"),
+        ("timestamp", dt.datetime(2024, 1, 1, 0, 30, tzinfo=BERLIN), "2023-12-31T23:30:00.000000Z"),
+        ("timestamp_ntz", dt.datetime(2024, 3, 31, 2, 30), "2024-03-31T02:30:00.000000"),
+        ("binary", b"", ""),
+        ("binary", b"\x00\xff", "00ff"),
+        ("boolean", False, "false"),
+        ("boolean", True, "true"),
+    ],
+)
+def test_values_are_written_exactly_and_read_back_equal(kind, value, text):
+    field = KeyField(name="k", type=kind)
+    assert field.encode(value) == text
+    assert field.decode(text) == value
+
+
+@pytest.mark.parametrize("kind", ASCENDING)
+def test_null_and_the_empty_value_are_different_things(kind):
+    field = KeyField(name="k", type=kind)
+    assert field.encode(None) is None
+    assert field.decode(None) is None
+
+
+def test_no_position_and_the_position_of_a_null_key_are_different_things():
+    """Design §5.7."""
+    order = order_of("long", "string")
+    assert order.encode(None) is None
+    assert order.decode(None) is None
+    assert order.encode((None, None)) == (None, None)
+    assert order.decode((None, None)) == (None, None)
+
+
+def test_what_is_written_does_not_depend_on_this_machines_time_zone(monkeypatch):
+    """I2: an injector in Tokyo and a driver in New York mean the same instant."""
+    field = KeyField(name="k", type="timestamp")
+    value = instant("2024-03-10T07:30:00")
+    try:
+        texts = set()
+        for zone in ("America/New_York", "Asia/Tokyo", "UTC"):
+            monkeypatch.setenv("TZ", zone)
+            time.tzset()
+            texts.add(field.encode(value))
+            assert field.decode("2024-03-10T07:30:00.000000Z") == value
+        assert texts == {"2024-03-10T07:30:00.000000Z"}
+    finally:
+        monkeypatch.undo()
+        assert os.environ.get("TZ") is None or os.environ["TZ"]
+        time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("long", "1.5"),
+        ("long", ""),
+        ("long", "x"),
+        ("decimal(5,2)", "1,5"),
+        ("date", "2024-02-30"),
+        ("timestamp", "yesterday"),
+        ("timestamp_ntz", "2024-13-01T00:00:00"),
+        ("binary", "0g"),
+        ("boolean", "yes"),
+        ("boolean", "True"),
+    ],
+)
+def test_text_of_another_type_is_damaged_state(kind, text):
+    """I6: the column and its type are named."""
+    with pytest.raises(StateLayoutError, match=f"'k1' is no {kind}".replace("(", r"\(").replace(")", r"\)")):
+        order_of(kind).decode((text,))
+
+
+@pytest.mark.parametrize("encoded", [(), ("1",), ("1", "2", "3")])
+def test_a_position_with_another_number_of_columns_is_damaged_state(encoded):
+    with pytest.raises(StateLayoutError, match=f"has {len(encoded)} columns, but the key has 2: k1, k2"):
+        order_of("long", "long").decode(encoded)
+
+
+def test_a_position_with_another_number_of_columns_cannot_be_written():
+    with pytest.raises(ValueError, match="argument"):
+        order_of("long", "long").encode((1,))
+
+
+@pytest.mark.parametrize(
+    ("kind", "family"),
+    [("decimal(1,0)", KeyKind.DECIMAL), ("decimal(38,18)", KeyKind.DECIMAL), ("long", KeyKind.INTEGER)],
+)
+def test_a_type_has_its_family(kind, family):
+    assert KeyField(name="k", type=kind).kind is family
+
+
+@pytest.mark.parametrize(
+    "kind", ["double", "float", "decimal", "decimal(10)", '{"type":"struct"}', "interval day to second", "variant", ""]
+)
+def test_a_type_without_a_common_order_cannot_be_a_key(kind):
+    """I6: doubles have NaN and two zeros, structs no order that everybody shares."""
+    with pytest.raises(InvalidJobError, match=r"upstream.key: column 'k1' has type .* allowed are binary, boolean, "):
+        order_of(kind).fields[0].kind  # noqa: B018
+
+
+def test_orders_are_values():
+    assert KeyOrder((KeyField(name="a", type="long"),)) == KeyOrder((KeyField(name="a", type="long"),))
+    assert order_of("long") != order_of(("long", True))

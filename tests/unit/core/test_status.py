@@ -1,0 +1,152 @@
+"""What people are shown of a job: progress, speed, time left, lag."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.status import RECENT_EPOCHS, JobStatus, job_status
+from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
+
+
+def status_of(progress=None, barriers=(), commits=(), *, settings=None, latest=0, vnodes=4) -> JobStatus:
+    return job_status(
+        settings=settings or settings_of(),
+        state=BackfillState(epoch=len(commits), vnodes=(progress or NotStarted(),) * vnodes),
+        barriers=barriers,
+        commits=commits,
+        upstream_latest_version=latest,
+    )
+
+
+def running(epochs, *, rows=1000, **commit):
+    """Barriers and commits of so many epochs, a minute apart, 100 rows in ten seconds each."""
+    barriers = [barrier_of(e, upstream=window_of(e - 2, e - 1, row_count=rows)) for e in range(1, epochs + 1)]
+    return barriers, [commit_of(barrier, **commit) for barrier in barriers]
+
+
+def test_a_job_that_was_only_created():
+    status = status_of(latest=6)
+    assert (status.epoch, status.pinned_epoch, status.finished) == (0, None, False)
+    assert (status.rows_read, status.rows_estimated, status.progress) == (0, 0, 0.0)
+    assert (status.rows_per_second, status.eta_seconds, status.watermark) == (None, None, None)
+    assert status.upstream_version is None
+    assert status.lag_versions == 7, "versions 0 to 6 are not shown yet"
+    assert (status.vnodes.total, status.vnodes.not_started) == (4, 4)
+
+
+def test_a_running_job():
+    barriers, commits = running(3)
+    status = status_of(InProgress((9,), 300), barriers, commits, latest=7)
+    assert (status.epoch, status.pinned_epoch) == (3, None)
+    assert (status.rows_read, status.rows_estimated, status.progress) == (300, 1000, 0.3)
+    # from the first injection to the last commit: two minutes and ten seconds
+    assert status.rows_per_second == pytest.approx(300 / 130)
+    assert status.eta_seconds == pytest.approx(700 * 130 / 300)
+    assert (status.upstream_version, status.lag_versions) == (2, 5)
+    assert status.vnodes.in_progress == 4
+    assert status.watermark is None, "design §5.13: the watermark is published once the view is finished"
+
+
+def test_a_finished_job():
+    barriers, commits = running(3)
+    commits[-1] = commit_of(barriers[-1], completed=True)
+    status = status_of(Completed((9,), 1000), barriers, commits, latest=2)
+    assert (status.finished, status.progress, status.eta_seconds) == (True, 1.0, 0.0)
+    assert (status.lag_versions, status.watermark) == (0, NOW)
+    assert status.vnodes.completed == 4
+
+
+@pytest.mark.parametrize(("rows_read", "estimate"), [(999_999, 1_000_000), (1000, 1000), (5000, 1000)])
+def test_progress_shows_less_than_all_until_it_is_done(rows_read, estimate):
+    """Design §5.9: above the estimate it shows 99.9 % until done."""
+    barriers, commits = running(1, rows=estimate)
+    status = status_of(InProgress((9,), rows_read), barriers, commits)
+    assert status.progress == 0.999
+    assert status.rows_estimated == max(rows_read, estimate)
+    assert status.eta_seconds is not None
+    assert status.eta_seconds >= 0
+
+
+def test_a_state_that_is_ahead_of_the_log_is_not_finished_yet():
+    """The state says Completed, the epoch's commit is not in the log: a crash in between, repaired by running again."""
+    barriers, commits = running(2)
+    status = status_of(Completed((9,), 1000), barriers, commits[:1])
+    assert not status.finished
+    assert status.progress == 0.999
+    assert (status.epoch, status.pinned_epoch) == (1, 2)
+
+
+def test_an_empty_upstream_that_completed_is_all_of_it():
+    """Design §5.7."""
+    barriers, commits = running(1, rows=0, completed=True, snapshot_read_row_count=0)
+    status = status_of(Completed(None, 0), barriers, commits)
+    assert (status.progress, status.rows_estimated, status.eta_seconds) == (1.0, 0, 0.0)
+
+
+def test_a_pinned_epoch_shows_before_it_is_committed():
+    barriers, commits = running(3)
+    status = status_of(InProgress((9,), 200), barriers, commits[:2], latest=9)
+    assert (status.epoch, status.pinned_epoch) == (2, 3)
+    assert (status.upstream_version, status.lag_versions) == (1, 8)
+
+
+@pytest.mark.parametrize("change", [{"paused": True}, {"rate_limit": 0}, {"cancelled": True}])
+def test_a_job_that_reads_nothing_has_no_end_in_sight(change):
+    barriers, commits = running(2)
+    settings = settings_of(**change)
+    status = status_of(InProgress((9,), 200), barriers, commits, settings=settings)
+    assert status.eta_seconds is None
+    assert status.rows_per_second is not None
+    assert (status.paused, status.rate_limit, status.cancelled) == (
+        settings.paused,
+        settings.rate_limit,
+        settings.cancelled,
+    )
+
+
+def test_the_speed_is_that_of_the_newest_epochs_that_read_anything():
+    barriers, commits = running(RECENT_EPOCHS + 5)
+    slow = [commit.model_copy(update={"snapshot_read_row_count": 1}) for commit in commits[:5]]
+    idle = commits[-1].model_copy(update={"snapshot_read_row_count": 0})
+    status = status_of(InProgress((9,), 200), barriers, [*slow, *commits[5:-1], idle])
+    assert status.rows_per_second == pytest.approx((1 + 9 * 100) / (9 * 60 + 10))
+
+
+def test_a_job_that_read_no_row_has_no_speed():
+    barriers, commits = running(2, snapshot_read_row_count=0)
+    status = status_of(InProgress((9,), 0), barriers, commits)
+    assert (status.rows_per_second, status.eta_seconds) == (None, None)
+
+
+def test_a_log_that_begins_later_gives_no_wrong_speed():
+    barriers, commits = running(3)
+    assert status_of(InProgress((9,), 300), barriers[1:], commits).rows_per_second is None
+
+
+def test_a_clock_that_went_back_gives_no_negative_speed():
+    barriers, commits = running(1)
+    early = commits[0].model_copy(update={"committed_at": NOW - dt.timedelta(days=1)})
+    assert status_of(InProgress((9,), 100), barriers, [early]).rows_per_second is None
+
+
+def test_what_an_earlier_incarnation_did_does_not_count():
+    barriers, commits = running(3, completed=True)
+    status = status_of(None, barriers, commits, settings=settings_of(incarnation="b2", base_epoch=3), latest=4)
+    assert (status.epoch, status.pinned_epoch, status.finished) == (3, None, False)
+    assert (status.rows_estimated, status.rows_per_second, status.upstream_version) == (0, None, None)
+
+
+def test_the_planners_warnings_are_those_of_the_newest_epoch():
+    barriers, commits = running(2)
+    barriers[0] = barrier_of(1, warnings=("old",))
+    assert status_of(InProgress((9,), 1), barriers, commits).warnings == ()
+    barriers[1] = barrier_of(2, warnings=("new",))
+    assert status_of(InProgress((9,), 1), barriers, commits).warnings == ("new",)
+
+
+def test_an_upstream_that_went_back_gives_no_negative_lag():
+    barriers, commits = running(5)
+    assert status_of(InProgress((9,), 1), barriers, commits, latest=1).lag_versions == 0

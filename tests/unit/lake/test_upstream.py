@@ -1,0 +1,478 @@
+"""The upstream as its log shows it, on real Delta tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shutil
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Schema, write_deltalake
+
+from airflow_backfill_provider.core.errors import (
+    ChangeDataFeedDisabledError,
+    ChangeFeedGapError,
+    UpstreamError,
+    UpstreamNotFoundError,
+    UpstreamReplacedError,
+    UpstreamSchemaChangedError,
+)
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
+from airflow_backfill_provider.lake.key_index import arrow_type
+from airflow_backfill_provider.lake.upstream import UpstreamTable
+from tests.builders import NOW, Orders, commit_file, committed_at, in_order, order_of, write_table
+
+
+@pytest.fixture
+def orders(lake):
+    """An upstream whose path has spaces, quotes, a backtick, a hash and unicode."""
+    return Orders(lake)
+
+
+def order_by(*names, kind="long"):
+    return KeyOrder(tuple(KeyField(name=name, type=kind) for name in names))
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def test_a_version_is_described_by_the_log_alone(orders):
+    orders.add(1)
+    orders.add(2)
+    for file in Path(orders.path).glob("*.parquet"):
+        file.unlink()
+    described = orders.table.at()
+    assert (described.version, described.change_data_feed) == (1, True)
+    assert described.types == {"id": "long", "status": "string", "amount": "long"}
+    assert described.table_id == str(DeltaTable(orders.path).metadata().id)
+    assert orders.table.latest_version() == 1
+    assert orders.table.at(0).version == 0
+
+
+def test_nested_types_are_described_so_that_a_change_shows(tmp_path):
+    one = write_table(tmp_path / "a", {"s": pa.array([{"x": 1}]), "l": pa.array([[1]])}).at().types
+    other = write_table(tmp_path / "b", {"s": pa.array([{"y": 1}]), "l": pa.array([["a"]])}).at().types
+    assert json.loads(one["s"])["type"] == "struct"
+    assert one["s"] != other["s"]
+    assert one["l"] != other["l"]
+
+
+@pytest.mark.parametrize("make", ["nothing", "an empty folder", "files", "a file"])
+def test_a_place_without_a_table_says_what_to_do(tmp_path, make):
+    """I6."""
+    place = tmp_path / "orders"
+    if make == "a file":
+        place.write_text("x")
+    elif make != "nothing":
+        place.mkdir()
+        if make == "files":
+            (place / "data.csv").write_text("x")
+    for look in (UpstreamTable(str(place)).latest_version, UpstreamTable(str(place)).at):
+        with pytest.raises(UpstreamNotFoundError) as caught:
+            look()
+        assert str(place) in str(caught.value)
+
+
+def test_looking_for_a_table_makes_none(tmp_path):
+    with pytest.raises(UpstreamNotFoundError, match=r"check upstream\.path, or create the table first"):
+        UpstreamTable(str(tmp_path / "orders")).at()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_version_that_does_not_exist_is_named(orders):
+    orders.add(1)
+    with pytest.raises(UpstreamNotFoundError, match="at version 5"):
+        orders.table.at(5)
+
+
+def test_a_damaged_log_is_an_upstream_that_cannot_be_read(orders):
+    orders.add(1)
+    commit_file(orders.path, 0).write_text('{"metaData": {"id"', encoding="utf-8")
+    with pytest.raises(UpstreamNotFoundError, match="cannot be read"):
+        orders.table.at()
+
+
+# --- what the job was created on ------------------------------------------------------------------
+
+
+def as_created(described, **types):
+    return ResolvedUpstream(
+        table_id=described.table_id,
+        columns=tuple(UpstreamColumn(name=n, type=t) for n, t in (types or described.types).items()),
+    )
+
+
+def test_the_table_of_creation_is_accepted_also_with_more_columns(orders):
+    orders.add(1)
+    created = as_created(orders.table.at())
+    DeltaTable(orders.path).alter.add_columns(Schema.from_json('{"type":"struct","fields":[{"name":"note","type":"string","nullable":true,"metadata":{}}]}').fields)
+    orders.table.at().require_as_created(created, orders.path)
+
+
+def test_another_table_at_the_path_is_refused(orders):
+    """I6, design §5: an old range would return the new table's rows."""
+    orders.add(1)
+    created = as_created(orders.table.at())
+    shutil.rmtree(orders.path)
+    orders.add(1)
+    with pytest.raises(UpstreamReplacedError, match="rebuild the job") as caught:
+        orders.table.at().require_as_created(created, orders.path)
+    assert created.table_id in str(caught.value)
+    with pytest.raises(UpstreamReplacedError):
+        orders.table.at().require_same_table(created, orders.path)
+
+
+def test_columns_that_are_gone_or_of_another_type_are_all_named(orders):
+    """I6."""
+    orders.add(1)
+    described = orders.table.at()
+    created = as_created(described, id="integer", status="string", customer="long")
+    with pytest.raises(UpstreamSchemaChangedError, match="as of version 0") as caught:
+        described.require_as_created(created, orders.path)
+    assert "column 'id' was integer and is long; column 'customer' is gone" in str(caught.value)
+    assert "status" not in str(caught.value)
+    assert "adapt the job's query and rebuild it" in str(caught.value)
+
+
+def test_a_table_without_change_data_feed_gets_the_statement_that_switches_it_on(tmp_path):
+    """I6."""
+    path = tmp_path / "a `quoted` table"
+    write_deltalake(str(path), pa.table({"id": [1]}))
+    described = UpstreamTable(str(path)).at()
+    with pytest.raises(ChangeDataFeedDisabledError) as caught:
+        described.require_change_data_feed(str(path))
+    quoted = str(path).replace("`", "``")
+    assert f"ALTER TABLE delta.`{quoted}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)" in str(caught.value)
+    with pytest.raises(ChangeDataFeedDisabledError):
+        described.require_as_created(as_created(described), str(path))
+
+
+@pytest.mark.parametrize(("value", "on"), [("true", True), ("TRUE", True), ("false", False)])
+def test_the_feed_is_on_as_of_the_version_looked_at(orders, value, on):
+    orders.add(1)
+    DeltaTable(orders.path).alter.set_table_properties({"delta.enableChangeDataFeed": value})
+    assert orders.table.at().change_data_feed is on
+    assert orders.table.at(0).change_data_feed
+
+
+# --- versions and instants ------------------------------------------------------------------------
+
+
+def at_minute(minute):
+    return NOW + dt.timedelta(minutes=minute)
+
+
+@pytest.fixture
+def every_minute(orders):
+    """Six versions, committed at the minutes 0 to 5."""
+    for i in range(6):
+        orders.add(i)
+        committed_at(orders.path, i, at_minute(i))
+    return orders
+
+
+@pytest.mark.parametrize(
+    ("minute", "version"), [(-1000, None), (-0.001, None), (0, 0), (0.5, 0), (2.999, 2), (3, 3), (5, 5), (10**6, 5)]
+)
+def test_the_version_at_an_instant_is_the_newest_committed_by_then(every_minute, minute, version):
+    assert every_minute.table.version_at(at_minute(minute)) == version
+
+
+def test_an_instant_in_another_zone_is_the_same_instant(every_minute):
+    zone = dt.timezone(dt.timedelta(hours=-8))
+    assert every_minute.table.version_at(at_minute(3).astimezone(zone)) == 3
+
+
+def test_of_versions_at_the_same_instant_it_is_the_last(every_minute):
+    for version in (2, 3, 4):
+        committed_at(every_minute.path, version, at_minute(2))
+    assert every_minute.table.version_at(at_minute(2)) == 4
+    assert every_minute.table.version_at(at_minute(1.9)) == 1
+
+
+def test_an_instant_before_what_is_left_of_the_log_has_no_version(every_minute):
+    DeltaTable(every_minute.path).create_checkpoint()
+    for version in range(3):
+        commit_file(every_minute.path, version).unlink()
+    assert every_minute.table.version_at(at_minute(2)) is None
+    assert every_minute.table.version_at(at_minute(3)) == 3
+
+
+def test_the_watermark_is_the_versions_commit_time(every_minute):
+    """Design §5.13."""
+    assert every_minute.table.watermark(4) == at_minute(4)
+
+
+def test_the_watermark_of_a_version_that_was_cleaned_up_is_a_gap(every_minute):
+    commit_file(every_minute.path, 0).unlink()
+    with pytest.raises(ChangeFeedGapError, match="version 0"):
+        every_minute.table.watermark(0)
+
+
+# --- gaps -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cleaned(orders):
+    """A table with the versions 0 to 9 of whose log 0 to 4 were cleaned up behind a checkpoint."""
+    for i in range(10):
+        orders.add(i)
+    DeltaTable(orders.path).create_checkpoint()
+    for version in range(5):
+        commit_file(orders.path, version).unlink()
+    return orders.table
+
+
+@pytest.mark.parametrize(("from_version", "to_version"), [(4, 9), (5, 9), (8, 9), (9, 9), (3, 3), (9, 3)])
+def test_a_window_that_the_log_still_holds_is_accepted(cleaned, from_version, to_version):
+    assert cleaned.latest_version() == 9
+    cleaned.require_changes(from_version, to_version)
+
+
+@pytest.mark.parametrize(("from_version", "first"), [(-1, 0), (0, 1), (3, 4)])
+def test_a_window_whose_versions_were_cleaned_up_is_refused(cleaned, from_version, first):
+    """I6: a change feed gap."""
+    with pytest.raises(ChangeFeedGapError, match=f"from version {first} on, but its log begins at version 5") as caught:
+        cleaned.require_changes(from_version, 9)
+    assert "Rebuild the job" in str(caught.value)
+    assert "delta.logRetentionDuration" in str(caught.value)
+
+
+def test_a_log_without_commits_is_a_gap(cleaned):
+    for version in range(5, 10):
+        commit_file(cleaned.path, version).unlink()
+    with pytest.raises(ChangeFeedGapError, match="begins at version none"):
+        cleaned.require_changes(3, 9)
+
+
+@pytest.mark.xfail(strict=True, reason="only the oldest version of the log is looked at")
+def test_a_hole_in_the_middle_of_the_window_is_a_gap(cleaned):
+    """I6: as of a restore of some files only; found here, before Spark is started for it."""
+    commit_file(cleaned.path, 7).unlink()
+    with pytest.raises(ChangeFeedGapError):
+        cleaned.require_changes(5, 9)
+
+
+def test_whether_a_window_changed_rows(orders):
+    orders.add(1)
+    orders.add(2)
+    orders.compact()
+    orders.add(3)
+    table = orders.table
+    assert table.changes_data(0, 1)
+    assert not table.changes_data(1, 2), "compaction changes no row"
+    assert table.changes_data(1, 3)
+    assert not table.changes_data(3, 3)
+    commit_file(orders.path, 2).unlink()
+    assert table.changes_data(1, 2), "who knows what it was"
+
+
+def test_a_long_window_is_not_read_commit_by_commit(orders):
+    orders.add(1)
+    assert orders.table.changes_data(0, 10**6)
+
+
+# --- data files -----------------------------------------------------------------------------------
+
+VALUES = {
+    "byte": [-128, 127, 0],
+    "short": [-32768, 5],
+    "integer": [-(2**31), 2**31 - 1],
+    "long": [-(2**63), 2**63 - 1, 2**53 + 1],
+    "string": ["a", "ä", "\U00010000", "\ufffd", "x" * 31 + "é", "x" * 200 + "z", "\U0010ffff" * 40],
+    "decimal(5,3)": [Decimal("-99.999"), Decimal("0.001")],
+    "decimal(15,2)": [Decimal("-9999999999999.99"), Decimal("9999999999999.98")],
+    "date": [dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(9999, 12, 31)],
+    "timestamp": [
+        dt.datetime(1969, 12, 31, 23, 59, 59, 999999, dt.UTC),
+        dt.datetime(2024, 2, 29, 0, 0, 0, 1999, dt.UTC),
+        dt.datetime(1, 1, 1, tzinfo=dt.UTC),
+    ],
+    "timestamp_ntz": [dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(2024, 3, 31, 2, 30, 0, 1001)],
+    "binary": [b"", b"\x00", b"\xff"],
+    "boolean": [True, False],
+}
+
+
+def assert_bounds_hold_all_keys(table, order, keys_by_file):
+    """Statistics are hints: a bound may be wide, but no key may lie outside of it."""
+    files, index = table.files(table.latest_version(), order)
+    assert len(files) == len(keys_by_file)
+    found = []
+    for file in files:
+        keys = [index.nth([file], after=None, n=n) for n in range(1, file.row_count + 1)]
+        assert index.nth([file], after=None, n=file.row_count + 1) is None
+        for key in keys:
+            assert order.compare(file.lower, key) <= 0
+            assert order.compare(key, file.upper) <= 0
+        found.append([order.encode(key) for key in keys])
+    in_file = [in_order([(value,) for value in keys], order) for keys in keys_by_file]
+    assert sorted(found, key=str) == sorted(([order.encode(key) for key in keys] for keys in in_file), key=str)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *VALUES,
+        pytest.param(
+            "decimal(20,2)",
+            marks=pytest.mark.xfail(strict=True, reason="delta-rs writes the bounds of decimals as rounded doubles"),
+        ),
+        pytest.param(
+            "decimal(38,0)",
+            marks=pytest.mark.xfail(strict=True, reason="delta-rs cuts the bounds of large decimals to 64 bits"),
+        ),
+    ],
+)
+def test_no_key_of_any_type_lies_outside_of_its_files_bounds(tmp_path, kind, descending):
+    """A bound that is too narrow lets a chunk exceed its rate limit."""
+    values = VALUES | {
+        "decimal(20,2)": [Decimal("1234567890123456.82"), Decimal("1234567890123456.80")],
+        "decimal(38,0)": [Decimal("9" * 38), Decimal(1)],
+    }
+    order = order_of((kind, descending))
+    columns = [values[kind], values[kind][:1], [None, *values[kind][1:]], [None, None]]
+    for column in columns:
+        table = write_table(tmp_path / "t", {"k1": pa.array(column, arrow_type(order.fields[0]))})
+    assert table.at().types["k1"] == kind
+    assert_bounds_hold_all_keys(table, order, columns)
+
+
+@pytest.mark.xfail(strict=True, raises=OverflowError, reason="the maximum is moved a millisecond on, out of datetime")
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+def test_the_end_of_time_is_a_key_like_any_other(tmp_path, kind):
+    """9999-12-31 23:59:59.999 is what many systems write for `forever`."""
+    order = order_of(kind)
+    forever = dt.datetime(9999, 12, 31, 23, 59, 59, 999000, dt.UTC if kind == "timestamp" else None)
+    table = write_table(tmp_path / "t", {"k1": pa.array([forever], arrow_type(order.fields[0]))})
+    assert_bounds_hold_all_keys(table, order, [[forever]])
+
+
+def test_a_missing_statistic_leaves_a_bound_open_from_there_on(tmp_path):
+    """Design: statistics of the leading columns are used, as far as they go."""
+    columns = {"a": pa.array([1, 2]), "b": pa.array([b"x", b"y"]), "c": pa.array([3, 4])}
+    order = KeyOrder(
+        (
+            KeyField(name="a", type="long"),
+            KeyField(name="b", type="binary"),
+            KeyField(name="c", type="long", descending=True),
+        )
+    )
+    files, index = write_table(tmp_path / "t", columns).files(0, order)
+    assert (files[0].lower, files[0].upper) == ((1,), (2,))
+    assert index.nth(files, after=None, n=2) == (2, b"y", 4)
+
+
+def test_files_without_statistics_have_no_bounds_and_are_counted_by_their_footer(tmp_path):
+    table = write_table(tmp_path / "t", {"k": pa.array([3, 1, 2])})
+    file = commit_file(table.path, 0)
+    actions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    for action in actions:
+        action.get("add", {}).pop("stats", None)
+    file.write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
+    files, index = table.files(0, order_by("k"))
+    assert (files[0].row_count, files[0].lower, files[0].upper) == (3, (), ())
+    assert index.nth(files, after=None, n=1) == (1,)
+
+
+def test_files_are_those_of_the_version(orders):
+    orders.add(1, 2)
+    orders.add(3)
+    orders.change([1], amount=5)
+    assert [len(orders.table.files(version, order_by("id"))[0]) for version in (0, 1, 2)] == [1, 2, 1]
+    assert [orders.table.row_count(version) for version in (0, 1, 2)] == [2, 3, 3]
+    files, _ = orders.table.files(2, order_by("id"))
+    assert files[0].size == (Path(orders.path) / files[0].path).stat().st_size
+
+
+def test_an_empty_table_has_no_files(orders):
+    orders.add()
+    assert orders.table.row_count(0) == 0
+    assert [file for file in orders.table.files(0, order_by("id"))[0] if file.row_count] == []
+
+
+NAMES = ["order id", "a.b", 'quo"te', "it's", "back`tick", "ünï", "UPPER", "a,b;c", "{x}", "a%b", "a/b", "a=b", "select"]
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_key_column_may_have_any_name(tmp_path, name, partitioned):
+    table = write_table(
+        tmp_path / "t",
+        {name: pa.array([3, 1, 2, None]), "other": pa.array([0, 0, 0, 0])},
+        partition_by=[name] if partitioned else None,
+    )
+    order = order_by(name)
+    files, index = table.files(0, order)
+    assert [index.nth(files, after=None, n=n) for n in range(1, 5)] == [(None,), (1,), (2,), (3,)]
+    lowers = sorted((file.lower for file in files), key=str)
+    assert lowers == ([(1,), (2,), (3,), (None,)] if partitioned else [(None,)])
+
+
+def test_a_column_named_like_anothers_path_is_not_mixed_up_with_it(tmp_path):
+    table = write_table(
+        tmp_path / "t", {"a": pa.array([{"b": 1}, {"b": 2}]), "a.b": pa.array([30, 40]), "b": pa.array([5, 6])}
+    )
+    files, index = table.files(0, order_by("b"))
+    assert (files[0].lower, index.nth(files, after=None, n=2)) == ((5,), (6,))
+
+
+PARTITION_VALUES = {
+    "string": ["a b", "a/b", "a%b", "%20", "a=b", "ünï", "'", '"', "`", "a:b", "#", "?", "+", " ", "x\ny", "\\", "*"],
+    "integer": [-5, 0, 7],
+    "long": [-(2**63), 2**63 - 1],
+    "date": [dt.date(1, 1, 1), dt.date(9999, 12, 31)],
+    "timestamp": [dt.datetime(2024, 1, 1, 0, 0, 0, 999999, dt.UTC), dt.datetime(1969, 12, 31, 23, 0, tzinfo=dt.UTC)],
+    "timestamp_ntz": [dt.datetime(2024, 3, 31, 2, 30, 0, 1)],
+    "boolean": [True, False],
+    "decimal(20,2)": [Decimal("123456789012345678.99")],
+}
+
+
+@pytest.mark.parametrize("kind", PARTITION_VALUES)
+def test_a_partition_column_may_be_the_key(tmp_path, kind):
+    order = order_of(kind)
+    values = [*PARTITION_VALUES[kind], None]
+    table = write_table(
+        tmp_path / "t",
+        {"k1": pa.array(values, arrow_type(order.fields[0])), "other": pa.array(range(len(values)))},
+        partition_by=["k1"],
+    )
+    assert_bounds_hold_all_keys(table, order, [[value] for value in values])
+    files, _ = table.files(0, order)
+    assert all(file.lower == file.upper for file in files), "a partition's value is exact"
+
+
+def test_a_partition_column_may_be_part_of_the_key(tmp_path):
+    table = write_table(
+        tmp_path / "t",
+        {"region": pa.array(["b", "a", None, "a"]), "id": pa.array([1, 2, 3, 4])},
+        partition_by=["region"],
+    )
+    order = KeyOrder((KeyField(name="id", type="long", descending=True), KeyField(name="region", type="string")))
+    files, index = table.files(0, order)
+    assert [index.nth(files, after=None, n=n) for n in (1, 2, 3, 4)] == [(4, "a"), (3, None), (2, "a"), (1, "b")]
+    assert index.nth(files, after=(3, None), n=1) == (2, "a")
+    assert sorted(str((file.lower, file.upper)) for file in files) == [
+        "((1, 'b'), (1, 'b'))",
+        "((3, None), (3, None))",
+        "((4, 'a'), (2, 'a'))",
+    ]
+
+
+def test_a_shallow_clone_is_refused(tmp_path, orders):
+    """I6: its data files belong to somebody else, who may vacuum them."""
+    orders.add(1)
+    file = commit_file(orders.path, 0)
+    actions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    for action in actions:
+        if "add" in action:
+            action["add"]["path"] = f"file:///elsewhere/{action['add']['path']}"
+    file.write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
+    with pytest.raises(UpstreamError, match="shallow clone"):
+        orders.table.files(0, order_by("id"))

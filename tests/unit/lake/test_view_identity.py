@@ -1,0 +1,61 @@
+"""Whose table lies at a materialized view's path."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from airflow_backfill_provider.core.errors import MaterializedViewError
+from airflow_backfill_provider.lake.view_identity import (
+    FINISHED_PROPERTY,
+    INCARNATION_PROPERTY,
+    JOB_PROPERTY,
+    ViewIdentity,
+    view_identity,
+    view_properties,
+)
+
+
+def make(path, **properties):
+    schema = pa.schema([("id", pa.int64())])
+    DeltaTable.create(str(path), schema, configuration=properties, raise_if_key_not_exists=False)
+
+
+def test_a_view_belongs_to_its_job_and_incarnation(lake):
+    properties = {JOB_PROPERTY: "paid_orders", INCARNATION_PROPERTY: "a1", FINISHED_PROPERTY: "false", "owner": "o'brien"}
+    make(lake / "view", **properties)
+    assert view_identity(str(lake / "view")) == ViewIdentity("paid_orders", "a1")
+    assert view_properties(str(lake / "view")) == properties
+
+
+@pytest.mark.parametrize("place", ["nothing", "empty"])
+def test_a_free_place_belongs_to_nobody(lake, place):
+    (lake / "empty").mkdir()
+    assert view_identity(str(lake / place)) is None
+    assert view_properties(str(lake / place)) is None
+
+
+def test_another_table_is_refused(lake):
+    """I6: the path holds another table."""
+    make(lake / "view", owner="somebody")
+    with pytest.raises(MaterializedViewError, match="holds another table, not a materialized view of this package"):
+        view_identity(str(lake / "view"))
+
+
+@pytest.mark.parametrize(
+    "is_file",
+    [
+        False,
+        pytest.param(True, marks=pytest.mark.xfail(strict=True, reason="deltalake's own error comes through")),
+    ],
+)
+def test_other_files_are_refused(lake, is_file):
+    place = lake / "view"
+    if is_file:
+        place.write_text("x")
+    else:
+        place.mkdir()
+        (place / "data.csv").write_text("x")
+    with pytest.raises(MaterializedViewError, match="holds files that are no Delta table; choose an empty folder"):
+        view_identity(str(place))

@@ -1,0 +1,384 @@
+"""Control tables: every write is a compare-and-swap, and a damaged table is never half read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StateLayoutError
+from airflow_backfill_provider.state import control_table
+from airflow_backfill_provider.state.control_table import ControlTable, Write, text_literal
+from tests.builders import commit_file
+
+SCHEMA = pa.schema([("n", pa.int64()), ("who", pa.string())])
+REPOSITORY = Path(__file__).parents[3]
+
+
+def row(n, who="tester"):
+    return pa.Table.from_pylist([{"n": n, "who": who}], schema=SCHEMA)
+
+
+def numbers(table, where=None):
+    return sorted(table.read(where).column("n").to_pylist())
+
+
+def add_next(table, who="tester"):
+    """Append the number after the greatest, as one atomic step."""
+    table.update(lambda rows: Write(row(max(rows.column("n").to_pylist(), default=0) + 1, who)))
+
+
+@pytest.fixture
+def table(lake):
+    made = ControlTable(str(lake / "control"), SCHEMA)
+    made.create()
+    return made
+
+
+# --- making and reading ---------------------------------------------------------------------------
+
+
+def test_a_table_is_made_once_and_found_afterwards(lake):
+    table = ControlTable(str(lake / "control"), SCHEMA)
+    assert not table.exists()
+    table.create()
+    assert table.exists()
+    add_next(table)
+    table.create()
+    assert numbers(table) == [1]
+    assert DeltaTable(table.location).metadata().configuration["backfill.layoutVersion"] == "1"
+
+
+def test_looking_for_a_table_makes_none(tmp_path):
+    assert not ControlTable(str(tmp_path / "control"), SCHEMA).exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_creators_at_once_all_find_one_table(lake):
+    tables = [ControlTable(str(lake / "control"), SCHEMA) for _ in range(8)]
+    start = threading.Barrier(8)
+
+    def create(table):
+        start.wait()
+        table.create()
+        add_next(table)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(create, tables))
+    assert numbers(tables[0]) == list(range(1, 9))
+
+
+def test_a_table_is_read_whole_or_by_a_condition(table):
+    for n in range(1, 6):
+        add_next(table, who=f"o'brien {n}")
+    assert numbers(table) == [1, 2, 3, 4, 5]
+    assert numbers(table, "n >= 4") == [4, 5]
+    assert numbers(table, f"who = {text_literal(chr(111) + chr(39) + 'brien 2')}") == [2]
+    assert numbers(table, "n > 99") == []
+    assert table.read("n > 99").schema == SCHEMA
+    assert table.greatest("n") == 5
+
+
+def test_an_empty_table_has_no_rows_and_no_greatest_value(table):
+    assert numbers(table) == []
+    assert table.read().schema == SCHEMA
+    assert table.greatest("n") == 0
+
+
+@pytest.mark.parametrize("text", ["", "'", "''", "a'; DROP TABLE control; --", "\\'", "ü\n\u2028", '"', "%", "`", "{}"])
+def test_a_text_in_a_condition_is_nothing_but_text(table, text):
+    """Hostile names must not escape their place."""
+    table.update(lambda _: Write(row(1, text)))
+    table.update(lambda _: Write(row(2, text + "x")))
+    assert numbers(table, f"who = {text_literal(text)}") == [1]
+
+
+# --- deciding and writing -------------------------------------------------------------------------
+
+
+def test_a_decision_gets_the_rows_it_asked_for(table):
+    for _ in range(3):
+        add_next(table)
+    seen = []
+
+    def decide(rows):
+        seen.append(sorted(rows.column("n").to_pylist()))
+
+    table.update(decide, reading="n >= 2")
+    table.update(decide)
+    assert seen == [[2, 3], [1, 2, 3]]
+
+
+def test_a_decision_to_write_nothing_writes_nothing(table):
+    version = DeltaTable(table.location).version()
+    table.update(lambda _: None)
+    assert DeltaTable(table.location).version() == version
+
+
+def test_an_overwrite_replaces_all_rows_at_once(table):
+    for _ in range(3):
+        add_next(table)
+    table.update(lambda _: Write(row(9), "overwrite"))
+    assert numbers(table) == [9]
+
+
+def test_an_error_in_a_decision_writes_nothing_and_comes_through(table):
+    def decide(_):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        table.update(decide)
+    assert numbers(table) == []
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.parametrize("other_mode", ["append", "overwrite"])
+def test_whoever_was_overtaken_decides_again_on_what_is_there_by_then(table, mode, other_mode):
+    """I5: a zombie cannot write what it decided long ago."""
+    add_next(table)
+    other = ControlTable(table.location, SCHEMA)
+    seen = []
+
+    def decide(rows):
+        seen.append(sorted(rows.column("n").to_pylist()))
+        if len(seen) == 1:
+            other.update(lambda _: Write(row(50, "other"), other_mode))
+        return Write(row(max(seen[-1]) + 1), mode)
+
+    table.update(decide)
+    after_other = [50] if other_mode == "overwrite" else [1, 50]
+    assert seen == [[1], after_other]
+    assert numbers(table) == ([51] if mode == "overwrite" else [*after_other, 51])
+
+
+def test_whoever_is_overtaken_again_and_again_gives_up_with_an_error_that_a_retry_helps(table):
+    other = ControlTable(table.location, SCHEMA)
+    decided = []
+
+    def decide(rows):
+        decided.append(rows.num_rows)
+        add_next(other)
+        return Write(row(-1))
+
+    with pytest.raises(ConcurrentUpdateError, match="32 times in a row; try again") as caught:
+        table.update(decide)
+    assert caught.value.retryable
+    assert decided == list(range(32))
+    assert -1 not in numbers(table)
+
+
+def test_eight_threads_lose_nothing(table):
+    """I5: of writers at the same moment each counts on from the one before."""
+    start = threading.Barrier(8)
+
+    def work(name):
+        mine = ControlTable(table.location, SCHEMA)
+        start.wait()
+        for _ in range(3):
+            add_next(mine, name)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(work, [f"thread {n}" for n in range(8)]))
+    rows = table.read().to_pylist()
+    assert sorted(found["n"] for found in rows) == list(range(1, 25))
+    assert {found["who"] for found in rows} == {f"thread {n}" for n in range(8)}
+
+
+WORKER = """
+import sys, time
+from pathlib import Path
+import pyarrow as pa
+from airflow_backfill_provider.state.control_table import ControlTable, Write
+location, who, start = sys.argv[1:]
+table = ControlTable(location, pa.schema([("n", pa.int64()), ("who", pa.string())]))
+def decide(rows):
+    n = max(rows.column("n").to_pylist(), default=0) + 1
+    return Write(pa.Table.from_pylist([{"n": n, "who": who}], schema=table.schema))
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(4):
+    table.update(decide)
+"""
+
+
+def test_processes_lose_nothing(table):
+    """I5, with nothing shared but the file system."""
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, table.location, f"process {n}", ""],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=REPOSITORY,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        )
+        for n in range(4)
+    ]
+    for worker in workers:
+        assert worker.stdout.readline() == b"ready\n"
+    for worker in workers:
+        worker.stdin.write(b"go\n")
+        worker.stdin.flush()
+    for worker in workers:
+        worker.communicate(timeout=60)
+        assert worker.returncode == 0
+    rows = table.read().to_pylist()
+    assert sorted(found["n"] for found in rows) == list(range(1, 17))
+    assert {found["who"] for found in rows} == {f"process {n}" for n in range(4)}
+
+
+# --- growing --------------------------------------------------------------------------------------
+
+
+def test_many_writes_are_compacted_and_nothing_is_lost(table, monkeypatch):
+    monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 10)
+    for _ in range(25):
+        add_next(table)
+    assert numbers(table) == list(range(1, 26))
+    assert table.greatest("n") == 25
+    assert len(DeltaTable(table.location).file_uris()) < 10
+
+
+def test_a_compaction_that_meets_another_writer_is_put_off(table, monkeypatch):
+    monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 3)
+    start = threading.Barrier(4)
+
+    def work(_):
+        mine = ControlTable(table.location, SCHEMA)
+        start.wait()
+        for _ in range(4):
+            add_next(mine)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
+    assert numbers(table) == list(range(1, 17))
+
+
+# --- damage ---------------------------------------------------------------------------------------
+
+
+def damage_nothing_there(table):
+    pass
+
+
+def damage_log(table):
+    """A crash of the machine in the middle of writing the newest entry."""
+    file = commit_file(table.location, 1)
+    file.write_bytes(file.read_bytes()[:40])
+
+
+def damage_log_binary(table):
+    commit_file(table.location, 1).write_bytes(b"\x00\xff\x80" * 50)
+
+
+def damage_log_hole(table):
+    commit_file(table.location, 0).unlink()
+
+
+def damage_data_gone(table):
+    for uri in DeltaTable(table.location).file_uris():
+        Path(uri).unlink()
+
+
+def damage_data_cut(table):
+    for uri in DeltaTable(table.location).file_uris():
+        Path(uri).write_bytes(Path(uri).read_bytes()[:30])
+
+
+def damage_foreign_column(table):
+    write_deltalake(table.location, pa.table({"n": [9], "who": ["x"], "extra": [1]}), mode="overwrite", schema_mode="overwrite")
+
+
+def damage_other_table(table):
+    write_deltalake(table.location, pa.table({"a": [1]}), mode="overwrite", schema_mode="overwrite")
+
+
+def damage_other_types(table):
+    write_deltalake(
+        table.location, pa.table({"n": ["not a number"], "who": ["x"]}), mode="overwrite", schema_mode="overwrite"
+    )
+
+
+DAMAGE = [
+    damage_log,
+    damage_log_binary,
+    damage_log_hole,
+    damage_data_gone,
+    damage_data_cut,
+    damage_foreign_column,
+    damage_other_table,
+    damage_other_types,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_table_is_refused_with_its_place_and_what_to_do(table, damage):
+    """I6: unreadable state."""
+    add_next(table)
+    add_next(table)
+    damage(table)
+    with pytest.raises(StateLayoutError) as caught:
+        table.read()
+    assert table.location in str(caught.value)
+    assert "rebuild the job" in str(caught.value)
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_table_is_never_written_to(table, damage):
+    """I6: refused before anything is written."""
+    add_next(table)
+    add_next(table)
+    damage(table)
+    before = {path: path.read_bytes() for path in Path(table.location).rglob("*") if path.is_file()}
+    with pytest.raises(StateLayoutError):
+        add_next(table)
+    assert {path: path.read_bytes() for path in Path(table.location).rglob("*") if path.is_file()} == before
+
+
+def test_a_missing_table_is_refused_with_what_to_do(tmp_path):
+    with pytest.raises(StateLayoutError, match="is missing; rebuild or create the job"):
+        ControlTable(str(tmp_path / "control"), SCHEMA).read()
+
+
+@pytest.mark.parametrize(
+    ("layout", "refused"), [("1", False), ("2", True), ("999", True), (None, True), ("", True), ("one", True), ("1.5", True)]
+)
+def test_a_layout_of_a_newer_package_is_refused_before_a_row_is_read(tmp_path, layout, refused):
+    """I6 and design §5.12: checked on open."""
+    configuration = {} if layout is None else {"backfill.layoutVersion": layout}
+    table = ControlTable(str(tmp_path / "control"), SCHEMA)
+    DeltaTable.create(table.location, SCHEMA, configuration=configuration, raise_if_key_not_exists=False)
+    for look in (table.read, table.create, lambda: table.update(lambda _: Write(row(1))), lambda: table.greatest("n")):
+        if not refused:
+            look()
+            continue
+        with pytest.raises(StateLayoutError, match="upgrade airflow-backfill-provider") as caught:
+            look()
+        assert f"layout version {layout}" in str(caught.value)
+
+
+def test_a_crash_before_the_log_entry_leaves_the_table_as_it_was(table):
+    """Data files without a log entry are nobody's."""
+    add_next(table)
+    write = pa.table({"n": [99], "who": ["crashed"]})
+    write_deltalake(table.location, write, mode="append")
+    commit_file(table.location, 2).unlink()
+    assert numbers(table) == [1]
+    add_next(table)
+    assert numbers(table) == [1, 2]
+
+
+def test_the_log_is_checkpointed_so_that_opening_stays_quick(table):
+    for _ in range(21):
+        add_next(table)
+    last = json.loads((Path(table.location) / "_delta_log" / "_last_checkpoint").read_text(encoding="utf-8"))
+    assert last["version"] >= 19
+    assert numbers(table) == list(range(1, 22))
