@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.integration.airflow.conftest import Orders
@@ -64,7 +66,7 @@ def view_version(orders: Orders) -> int:
     return next(commit.view_version for commit in orders.backfill.store.commits() if commit.epoch == 2)
 
 
-def asset_events() -> list[dict]:
+def asset_events() -> list[dict[str, Any]]:
     """Return what the events of assets say so far."""
     from airflow.models.asset import AssetEvent
     from airflow.utils.session import create_session

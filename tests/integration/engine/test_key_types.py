@@ -58,8 +58,11 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("descending", [False, True], ids=["ascending", "descending"])
-@pytest.mark.parametrize("kind", list(TYPES))
+# The direction is tried with each type in the unit tests; here every other type descends.
+DIRECTIONS = [(kind, index % 2 == 1) for index, kind in enumerate(TYPES)] + [("bigint", False), ("string", False)]
+
+
+@pytest.mark.parametrize(("kind", "descending"), DIRECTIONS)
 def test_backfill_by_key_type(lakehouse: Lakehouse, kind: str, descending: bool) -> None:
     """I1 with one row per epoch: each value of the type is a position once, null among them."""
     sql_type, values = TYPES[kind]

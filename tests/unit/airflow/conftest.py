@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests import airflow_home  # isort: skip - before anything of Airflow
+import tests.airflow_home  # noqa: F401  # isort: skip - before anything of Airflow
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,6 @@ import pytest
 
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from tests.unit.airflow.stand_in import ROWS, Lake, StandInSpark
-
-assert airflow_home.AIRFLOW_HOME
 
 
 @pytest.fixture
@@ -47,7 +46,6 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> StandInSpark:
 @pytest.fixture
 def connection(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Makes a connection exist; returns its id."""
-    import json
 
     def make(conn_id: str = "lake", conn_type: str = "airflow_backfill", **fields: Any) -> str:
         monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps({"conn_type": conn_type, **fields}))

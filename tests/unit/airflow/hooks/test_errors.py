@@ -15,7 +15,7 @@ def subclasses(error: type[BackfillError]) -> list[type[BackfillError]]:
 
 @pytest.mark.parametrize("error", subclasses(BackfillError))
 def test_an_error_keeps_its_message_and_is_retried_only_where_that_can_help(error):
-    with pytest.raises(AirflowException, match="^what is wrong$") as raised, airflow_errors():
+    with pytest.raises(AirflowException, match=r"^what is wrong$") as raised, airflow_errors():
         raise error("what is wrong")
 
     assert isinstance(raised.value, AirflowFailException) is not error.retryable

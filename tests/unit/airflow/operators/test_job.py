@@ -68,7 +68,7 @@ def test_a_wrong_definition_is_refused_when_the_task_runs(orders: Lake, spark: S
 def test_an_application_that_fails_leaves_the_retry_to_airflow(orders: Lake, spark: StandInSpark):
     spark.before.append(("no room", True))
 
-    with pytest.raises(AirflowException, match="^no room$"):
+    with pytest.raises(AirflowException, match=r"^no room$"):
         create(orders.definition)
 
 

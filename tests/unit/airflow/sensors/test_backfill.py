@@ -85,7 +85,7 @@ def resume(waiting: BackfillSensor, deferred: TaskDeferred, ctx: Any) -> Any:
         def timed_out(*_: Any, **__: Any) -> None:
             raise TaskDeferralTimeout("the trigger timed out")
 
-        waiting.execute_complete = timed_out  # type: ignore[method-assign]
+        waiting.execute_complete = timed_out  # type: ignore[assignment, method-assign]
         arguments = {}
     return waiting.resume_execution(deferred.method_name, arguments, ctx)
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from airflow.sdk._shared.module_loading import import_string
@@ -40,7 +41,7 @@ def event_of(waiting: BackfillTrigger) -> TriggerEvent:
     return asyncio.run(asyncio.wait_for(first(), timeout=10))
 
 
-def event_after(lake: Lake, kind: str, change: Callable[[], None]) -> dict:
+def event_after(lake: Lake, kind: str, change: Callable[[], None]) -> Any:
     """Let a trigger wait, change something, and return its event."""
 
     async def scenario() -> TriggerEvent:

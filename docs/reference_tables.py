@@ -1,0 +1,343 @@
+"""
+Makes the tables of ``reference.md`` from the code that they describe.
+
+``python -m docs.reference_tables --write`` puts them into the page, ``--check`` compares them with it. Starts neither Spark
+nor Airflow's processes. Where the code doesn't say what something means, this file does, and fails if it says too
+little or too much.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import typer
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from airflow_backfill_provider.core import errors
+from airflow_backfill_provider.core.barrier import Barrier, ChangeFilter, EpochCommit, UpstreamWindow
+from airflow_backfill_provider.core.job import BackfillJob, KeyColumn, Upstream
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.status import JobStatus
+from airflow_backfill_provider.get_provider_info import get_provider_info
+from airflow_backfill_provider.state import records
+from docs.generated import main, table
+
+PAGE = Path(__file__).with_name("reference.md")
+
+JOB_TYPES = {
+    "name": "text of `a`–`z`, `0`–`9`, `_`; at most 100",
+    "upstream": "mapping, see below",
+    "materialized_view": "absolute path or URI",
+    "query": "text",
+    "strategy": "`auto`, `no_shuffle`; `arrangement` is refused until it is built",
+    "vnode_count": "whole number, 1 to 32768",
+    "rate_limit": "whole number from 0, or null",
+    "state": "absolute path or URI",
+    "table_properties": "mapping of text to text",
+}
+JOB_DEFAULTS = {"state": "`_backfill/<name>` beside the view", "table_properties": "none"}
+
+UPSTREAM_FIELDS = {
+    "path": ("absolute path or URI", "the Delta table to read; it must have a change data feed"),
+    "key": ("list of columns", "the columns that identify a row, most significant first; see below"),
+    "distribution_key": (
+        "list of column names",
+        "the columns that a row's vnode is computed from; unused by `no_shuffle`",
+    ),
+}
+UPSTREAM_DEFAULTS = {"distribution_key": "the key"}
+
+KEY_FIELDS = {
+    "column": ("text", "the column's name, as the upstream spells it"),
+    "descending": ("true or false", "read from the largest value to the smallest; nulls still come first"),
+}
+
+STATUS_FIELDS = {
+    "name": "the job's name",
+    "strategy": "the strategy decided on; never `auto`",
+    "paused": "whether the job is paused",
+    "cancelled": "whether the job was cancelled",
+    "rate_limit": "snapshot rows per epoch; null is unlimited, 0 reads none",
+    "vnodes": "how many vnodes are where: `total`, `not_started`, `in_progress`, `completed`",
+    "upstream_latest_version": "the upstream's newest version",
+}
+
+SETTINGS_COLUMNS = {
+    "sequence": "number of the change, from 1; the highest one is in force",
+    "change": "`create`, `pause`, `resume`, `throttle`, `cancel`, `finish`, `rebuild`",
+    "paused": "whether barriers read no snapshot",
+    "rate_limit": "snapshot rows per epoch; null is unlimited, 0 reads none",
+    "cancelled": "whether no barrier is injected any more",
+    "finished_epoch": "the epoch as of which the view was marked finished; null before",
+    "incarnation": "changes with every rebuild",
+    "requested_by": "a task run of Airflow, or `user@host`",
+    "requested_at": "when",
+    "record": "the whole record as JSON: the definition, the upstream's table id and columns, and the above",
+}
+LOG_COLUMNS = {
+    "epoch": "the epoch",
+    "event": "`injected`: the barrier is pinned. `committed`: the epoch is done",
+    "incarnation": "the incarnation that the epoch belongs to",
+    "from_version": "last upstream version of the epoch before; -1 in the first",
+    "to_version": "last upstream version of this epoch",
+    "mutations": "changes of the settings that the barrier carries",
+    "requested_by": "who asked for the barrier",
+    "snapshot_read_row_count": "upstream rows in the chunk, before the query's filter",
+    "upstream_output_row_count": "net changes let through, before the query's filter",
+    "watermark": "commit time of the upstream's `to_version`",
+    "seconds": "wall-clock seconds of the attempt that committed",
+    "at": "when it was pinned or committed",
+    "record": "the whole barrier or commit as JSON",
+}
+STATE_COLUMNS = {
+    "vnode": "the virtual node, from 0",
+    "order_id": "one column for each key column, with its name and type: the position. A name that the table has already gets "
+    "`key_` before it",
+    "has_position": "whether the key columns are a position; nulls alone could be one of a null key",
+    "backfill_finished": "whether the vnode is Completed",
+    "row_count": "snapshot rows read so far, **by the whole job**",
+    "epoch": "the epoch that wrote the row",
+    "incarnation": "the incarnation that it belongs to",
+}
+
+WHAT_TO_DO = {
+    "InvalidJobError": "correct what it names; [rebuild](how-to/rebuild.md) if the job exists",
+    "UpstreamError": "what it says",
+    "UpstreamNotFoundError": "check `upstream.path`, and the storage options of an object store",
+    "ChangeDataFeedDisabledError": "run the `ALTER TABLE` that it prints; [rebuild](how-to/rebuild.md) if the feed was off "
+    "meanwhile",
+    "ChangeFeedGapError": "[rebuild](how-to/rebuild.md), and [keep changes longer](how-to/set-retention.md)",
+    "UpstreamReplacedError": "[rebuild](how-to/rebuild.md) if the new table is the right one",
+    "UpstreamSchemaChangedError": "adapt the query, [rebuild](how-to/rebuild.md)",
+    "DuplicateKeyError": "remove the duplicates, or give `upstream.key` the columns that identify a row; "
+    "[rebuild](how-to/rebuild.md) if the job exists",
+    "MaterializedViewError": "choose another folder; if something else wrote to the view, [rebuild](how-to/rebuild.md)",
+    "StateError": "what it says",
+    "JobNotCreatedError": "create the job",
+    "StateLayoutError": "upgrade the package, or [recover the tables](how-to/recover-after-a-failure.md)",
+    "JobCancelledError": "[rebuild](how-to/rebuild.md) to start over",
+    "NotFinishedError": "run more epochs",
+    "ConcurrentUpdateError": "try again",
+    "SparkUnavailableError": "install what it names",
+    "EpochFailedError": "run again; if it fails the same way, mend the cause that it names",
+    "InvalidConnectionError": "correct the connection",
+}
+
+
+def make() -> dict[str, str]:
+    """Return the page's blocks."""
+    # Airflow writes its configuration when it is imported; not into the user's home.
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["AIRFLOW_HOME"] = home
+        return {
+            "job": _job(),
+            "upstream": _given(Upstream, UPSTREAM_FIELDS, UPSTREAM_DEFAULTS),
+            "key": _given(KeyColumn, KEY_FIELDS, {}),
+            "commands": _commands(),
+            "status": _documented(JobStatus, STATUS_FIELDS),
+            "settings table": _columns(records.SETTINGS_SCHEMA, SETTINGS_COLUMNS),
+            "barrier log table": _columns(records.BARRIER_LOG_SCHEMA, LOG_COLUMNS),
+            "state table": _columns(_state_schema(), STATE_COLUMNS),
+            "barrier": _documented(Barrier, {}),
+            "window": _documented(UpstreamWindow, {}),
+            "change filter": _documented(ChangeFilter, {}),
+            "commit": _documented(EpochCommit, _COMMIT_FIELDS),
+            "connection": _connection(),
+            "airflow": _airflow(),
+            "errors": _errors(),
+        }
+
+
+_COMMIT_FIELDS = {
+    "epoch": "the epoch",
+    "incarnation": "the incarnation that it belongs to",
+    "digest": "digest of the pinned barrier",
+    "watermark": "commit time of the upstream's `to_version`",
+    "committed_at": "when",
+}
+
+
+def _job() -> str:
+    meanings = _params(BackfillJob)
+    _same(meanings, BackfillJob.model_fields, "documented fields of a job")
+    _same(JOB_TYPES, BackfillJob.model_fields, "fields of a job")
+    return table(
+        ("field", "type", "default", "meaning"),
+        (
+            (f"`{name}`", JOB_TYPES[name], JOB_DEFAULTS.get(name) or _default(BackfillJob, name), meanings[name])
+            for name in BackfillJob.model_fields
+        ),
+    )
+
+
+def _given(model: type[BaseModel], fields: Mapping[str, tuple[str, str]], defaults: Mapping[str, str]) -> str:
+    _same(fields, model.model_fields, f"fields of {model.__name__}")
+    return table(
+        ("field", "type", "default", "meaning"),
+        (
+            (f"`{name}`", kind, defaults.get(name) or _default(model, name), meaning)
+            for name, (kind, meaning) in fields.items()
+        ),
+    )
+
+
+def _default(model: type[BaseModel], name: str) -> str:
+    default = model.model_fields[name].default
+    if default is PydanticUndefined:
+        return "required"
+    if default is None:
+        return "null"
+    return f"`{str(default).lower()}`"
+
+
+def _documented(model: type[BaseModel], rest: Mapping[str, str]) -> str:
+    meanings = {**rest, **_params(model)}
+    _same(meanings, model.model_fields, f"fields of {model.__name__}")
+    return table(("field", "meaning"), ((f"`{name}`", meanings[name]) for name in model.model_fields))
+
+
+def _columns(schema: pa.Schema, meanings: Mapping[str, str]) -> str:
+    _same(meanings, schema.names, "columns")
+    return table(
+        ("column", "type", "meaning"),
+        ((f"`{field.name}`", _type(field.type), meanings[field.name]) for field in schema),
+    )
+
+
+def _type(kind: pa.DataType) -> str:
+    return (
+        "timestamp"
+        if pa.types.is_timestamp(kind)
+        else {"int64": "long", "int32": "int", "double": "double"}.get(str(kind), str(kind))
+    )
+
+
+def _state_schema() -> pa.Schema:
+    return records.state_schema(KeyOrder((KeyField(name="order_id", type="long"),)))
+
+
+def _commands() -> str:
+    from airflow_backfill_provider.cli.main import app
+
+    program = typer.main.get_command(app)
+    lines = []
+    for name, command in program.commands.items():  # type: ignore[attr-defined]  # a group has commands
+        arguments = " ".join(p.metavar or p.name.upper() for p in command.params if p.param_type_name == "argument")
+        options = [
+            f"`{option.opts[-1]}{' ' + (option.metavar or _value(option)) if _takes_value(option) else ''}`"
+            for option in command.params
+            if option.param_type_name == "option" and option.name not in {"help", "debug"}
+        ]
+        first = (command.help or "").strip().split("\n\n")[0].replace("\n", " ")
+        lines.append((f"`{name} {arguments}`", ", ".join(options), first))
+    return table(("command", "options", "what it does"), lines)
+
+
+def _takes_value(option: Any) -> bool:
+    return not getattr(option, "is_flag", False)
+
+
+def _value(option: Any) -> str:
+    return {"master": "URL", "interval": "SECONDS"}.get(option.name, "VALUE")
+
+
+def _connection() -> str:
+    (connection,) = get_provider_info()["connection-types"]
+    return table(
+        ("extra", "meaning"),
+        ((f"`{name}`", field["description"]) for name, field in connection["conn-fields"].items()),
+    )
+
+
+def _airflow() -> str:
+    lines = []
+    info = get_provider_info()
+    for kind in ("operators", "sensors"):
+        for module in (name for entry in info[kind] for name in entry["python-modules"]):
+            for name, found in sorted(vars(importlib.import_module(module)).items()):
+                if _is_public(found, name, module):
+                    summary = _sentence(inspect.getdoc(found) or "")
+                    arguments = ", ".join(f"`{argument}`" for argument in _arguments(found))
+                    lines.append(
+                        (f"`{module.removeprefix('airflow_backfill_provider.')}`", f"`{name}`", arguments, summary)
+                    )
+    return table(("module", "class", "arguments", "what it does"), lines)
+
+
+def _is_public(found: Any, name: str, module: str) -> bool:
+    return (
+        inspect.isclass(found)
+        and found.__module__ == module
+        and not name.startswith("_")
+        and not inspect.isabstract(found)
+    )
+
+
+def _arguments(found: type) -> Iterator[str]:
+    """Yield the names of the arguments that this package adds to Airflow's own, the class's own first."""
+    seen = {"kwargs", "self"}
+    for base in found.__mro__:
+        if base.__module__.startswith("airflow_backfill_provider") and "__init__" in vars(base):
+            for name in inspect.signature(vars(base)["__init__"]).parameters:
+                if name not in seen:
+                    seen.add(name)
+                    yield name
+
+
+def _errors() -> str:
+    invalid_connection = importlib.import_module("airflow_backfill_provider.hooks.backfill").InvalidConnectionError
+    found = [
+        kind
+        for kind in (*vars(errors).values(), invalid_connection)
+        if inspect.isclass(kind) and issubclass(kind, errors.BackfillError) and kind is not errors.BackfillError
+    ]
+    _same(WHAT_TO_DO, [kind.__name__ for kind in found], "errors")
+    return table(
+        ("class", "retryable", "meaning", "what to do"),
+        (
+            (
+                f"`{kind.__name__}`",
+                "**yes**" if kind.retryable else "no",
+                _sentence(inspect.getdoc(kind) or ""),
+                WHAT_TO_DO[kind.__name__],
+            )
+            for kind in found
+        ),
+    )
+
+
+def _params(model: type) -> dict[str, str]:
+    """Return what a class's docstring says of its fields."""
+    text = inspect.getdoc(model) or ""
+    found = re.findall(r"^:param (\w+): (.*?)(?=^:|\Z)", text, re.MULTILINE | re.DOTALL)
+    return {name: _plain(meaning).rstrip(".") for name, meaning in found}
+
+
+def _sentence(text: str) -> str:
+    return _plain(text.split("\n\n", maxsplit=1)[0])
+
+
+def _plain(text: str) -> str:
+    """Return reStructuredText as Markdown, on one line."""
+    text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", " ".join(text.split()))
+    return re.sub(r"\s*\(templated: [^)]*\)", "", text.replace("``", "`")).replace("`None`", "null")
+
+
+def _same(given: Iterable[str], expected: Iterable[str], what: str) -> None:
+    different = set(given) ^ set(expected)
+    if different:
+        raise ValueError(f"{what}: {', '.join(sorted(different))}; bring docs/reference_tables.py up to date")
+
+
+if __name__ == "__main__":
+    sys.exit(main(PAGE, make()))

@@ -1,0 +1,372 @@
+"""
+The engine of the epoch protocol in plain Python: reads the real upstream, keeps the view's rows in memory.
+
+It stands where Spark stands and keeps the same promises (:class:`airflow_backfill_provider.protocol.Engine`): every
+write carries epoch and digest, a write that the view's log shows is skipped, one that a later epoch overtook is
+refused, and a view that anything else wrote to is not touched. Changes are found by comparing versions, key by key,
+instead of reading a change feed. Only the view's identity lies on disk, where the protocol looks for it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cmp_to_key
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.errors import DuplicateKeyError, EpochFailedError, MaterializedViewError
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.keys import KeyOrder, Position
+from airflow_backfill_provider.core.progress import Completed, InProgress
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.crash_points import CrashPoint, reached
+from airflow_backfill_provider.lake.view_identity import (
+    INCARNATION_PROPERTY,
+    JOB_PROPERTY,
+    ViewIdentity,
+    view_identity,
+)
+from airflow_backfill_provider.protocol import EpochWrites, pinned_range
+from tests.builders import NOW, PAID, Key, Orders, job_of
+
+Row = dict[str, Any]
+Output = tuple[Any, ...]
+
+EVERYTHING = "SELECT * FROM upstream"
+QUERIES: dict[str, Callable[[Row], Output | None]] = {
+    PAID: lambda row: (row["id"], row["amount"] * 100) if row["status"] == "paid" else None,
+    EVERYTHING: lambda row: (row["id"], row["status"], row["amount"]),
+}
+
+
+class ViewCommit(NamedTuple):
+    """A write of the view as its log shows it."""
+
+    version: int
+    part: str
+    epoch: int
+    digest: str
+
+
+@dataclass
+class View:
+    """A materialized view: rows as a list, in which a duplicate shows, and its log."""
+
+    identity: ViewIdentity
+    rows: list[tuple[Key, Output]] = field(default_factory=list)
+    log: list[ViewCommit] = field(default_factory=list)
+    version: int = 0
+    marked_finished: list[int] = field(default_factory=list)
+
+
+class Warehouse:
+    """What outlives every engine: the views, and versions of upstreams once read."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, View] = {}
+        self.lock = threading.RLock()
+        self._read: dict[tuple[str, str, int], list[Row]] = {}
+
+    def upstream(self, path: str, table_id: str, version: int) -> list[Row]:
+        """Return the rows of an upstream at a version."""
+        place = (path, table_id, version)
+        if place not in self._read:
+            table = DeltaTable(path, version=version)
+            answer = QueryBuilder().register("upstream", table).execute("SELECT * FROM upstream")
+            self._read[place] = pa.table(answer.read_all()).to_pylist()
+        return self._read[place]
+
+
+class MemoryEngine:
+    """One engine, as one run of the application has it; ``calls`` tells what was asked of it."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self.warehouse = warehouse
+        self.calls: list[str] = []
+        self.refusal: Exception | None = None
+        self.view_version: int | None = None
+
+    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
+        """Refuse a path that belongs to somebody else, and what the test wants to be refused."""
+        self.calls.append("check")
+        _require_usable(job.materialized_view, job.name, incarnations)
+        if self.refusal is not None:
+            raise self.refusal
+
+    def ensure_view(self, settings: JobSettings, earlier_incarnations: frozenset[str]) -> None:
+        """Make the empty view of the settings' incarnation, in place of an earlier one's."""
+        self.calls.append("ensure_view")
+        if self.refusal is not None:
+            raise self.refusal
+        path, mine = settings.job["materialized_view"], _identity(settings)
+        with self.warehouse.lock:
+            if _require_usable(path, mine.job, earlier_incarnations | {mine.incarnation}) == mine:
+                return
+            properties = {JOB_PROPERTY: mine.job, INCARNATION_PROPERTY: mine.incarnation}
+            schema = pa.schema([("rows_are_in_memory", pa.int64())])
+            DeltaTable.create(
+                path, schema, mode="overwrite", configuration=properties, raise_if_key_not_exists=False
+            )
+            self.warehouse.views[path] = View(mine)
+
+    def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
+        """Write the changes, then the chunk, each once."""
+        self.calls.append(f"execute {barrier.epoch}")
+        self.view_version = view_version
+        if self.refusal is not None:
+            raise self.refusal
+        view = self._untouched(settings, barrier, view_version)
+        query, order = QUERIES[settings.job["query"]], settings.key_order
+        chunk = self._chunk(settings, barrier, order)
+        changes = self._net_changes(settings, barrier, order)
+
+        def merge() -> None:
+            view.rows = [(key, output) for key, output in view.rows if key not in changes]
+            view.rows += [
+                (key, output) for key, row in changes.items() if row and (output := query(row)) is not None
+            ]
+
+        def append() -> None:
+            view.rows += [(key, output) for key, row in chunk.items() if (output := query(row)) is not None]
+
+        reached(CrashPoint.BEFORE_CHANGES_COMMIT)
+        if changes:
+            self._once("changes", settings, barrier, merge)
+        reached(CrashPoint.AFTER_CHANGES_COMMIT)
+        reached(CrashPoint.BEFORE_SNAPSHOT_COMMIT)
+        if chunk:
+            self._once("snapshot", settings, barrier, append)
+        reached(CrashPoint.AFTER_SNAPSHOT_COMMIT)
+        return EpochWrites(len(chunk), len(changes), view.version, {"snapshot": 0.25, "changes": 0.5})
+
+    def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+        """Publish that the view is finished, unless it says so."""
+        self.calls.append("mark_finished")
+        with self.warehouse.lock:
+            view = self._view(settings)
+            if not view.marked_finished:
+                view.marked_finished.append(barrier.epoch)
+                view.version += 1
+
+    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
+        """Take no turns: the protocol must be safe without."""
+        return nullcontext()
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def _rows(self, settings: JobSettings, barrier: Barrier, version: int) -> dict[Key, Row]:
+        rows = self.warehouse.upstream(settings.job["upstream"]["path"], barrier.upstream.table_id, version)
+        by_key = {tuple(row[name] for name in settings.key_order.names): row for row in rows}
+        if len(by_key) < len(rows):
+            raise DuplicateKeyError("several rows have the same key")
+        return by_key
+
+    def _chunk(self, settings: JobSettings, barrier: Barrier, order: KeyOrder) -> dict[Key, Row]:
+        bounds = pinned_range(barrier, order)
+        if bounds is None:
+            return {}
+        rows = self._rows(settings, barrier, barrier.upstream.to_version)
+        return {
+            key: row
+            for key, row in rows.items()
+            if (bounds.after is None or order.compare(key, bounds.after) > 0)
+            and (bounds.up_to is None or order.compare(key, bounds.up_to) <= 0)
+        }
+
+    def _net_changes(self, settings: JobSettings, barrier: Barrier, order: KeyOrder) -> dict[Key, Row | None]:
+        if not barrier.applies_changes:
+            return {}
+        up_to = order.decode(barrier.changes.position)
+        net: dict[Key, Row | None] = {}
+        before = self._rows(settings, barrier, barrier.upstream.from_version)
+        for version in range(barrier.upstream.from_version + 1, barrier.upstream.to_version + 1):
+            after = self._rows(settings, barrier, version)
+            net |= {key: after.get(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+            before = after
+        return {key: row for key, row in net.items() if up_to is None or order.compare(key, up_to) <= 0}
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def _once(self, part: str, settings: JobSettings, barrier: Barrier, write: Callable[[], None]) -> None:
+        with self.warehouse.lock:
+            view = self._view(settings)
+            epochs = {commit.epoch: commit for commit in view.log if commit.part == part}
+            if barrier.epoch in epochs:
+                if epochs[barrier.epoch].digest != barrier.digest:
+                    raise MaterializedViewError(f"epoch {barrier.epoch} was written from another plan")
+                return
+            if max(epochs, default=0) > barrier.epoch:
+                raise EpochFailedError(f"epoch {barrier.epoch} was overtaken")
+            write()
+            view.version += 1
+            view.log.append(ViewCommit(view.version, part, barrier.epoch, barrier.digest))
+
+    def _view(self, settings: JobSettings) -> View:
+        path, mine = settings.job["materialized_view"], _identity(settings)
+        view = self.warehouse.views.get(path)
+        if view is None or view.identity != mine or view_identity(path) != mine:
+            raise MaterializedViewError(f"{path} is not the view of {mine} any more")
+        return view
+
+    def _untouched(self, settings: JobSettings, barrier: Barrier, view_version: int | None) -> View:
+        with self.warehouse.lock:
+            view = self._view(settings)
+            if view_version is not None and view.version < view_version:
+                raise MaterializedViewError("the view went back")
+            for commit in view.log:
+                if (view_version is None or commit.version > view_version) and commit.digest != barrier.digest:
+                    raise MaterializedViewError(f"version {commit.version} was not written by epoch {barrier.epoch}")
+            return view
+
+
+def _identity(settings: JobSettings) -> ViewIdentity:
+    return ViewIdentity(settings.job["name"], settings.incarnation)
+
+
+def _require_usable(path: str, job: str, incarnations: frozenset[str]) -> ViewIdentity | None:
+    found = view_identity(path)
+    if found is not None and (found.job != job or found.incarnation not in incarnations):
+        raise MaterializedViewError(f"{path} holds the view of job {found.job}")
+    return found
+
+
+# --- one job and its lake -------------------------------------------------------------------------
+
+TESTER = Requester(user="tester")
+
+
+class Backfilling:
+    """
+    A job over the orders of a lake, and everything at hand to drive it.
+
+    :param lake: folder of upstream, view and control tables.
+    :param job: fields of the job.
+    """
+
+    def __init__(self, lake: Path, **job: Any) -> None:
+        self.lake = lake
+        self.orders = Orders(lake)
+        self.warehouse = Warehouse()
+        self.job = job_of(lake, **{"query": EVERYTHING, "rate_limit": 3, **job})
+        self.engines: list[MemoryEngine] = []
+        self._ticks = 0
+
+    @property
+    def backfill(self) -> Backfill:
+        """The job with its tables, opened anew: nothing is remembered from one step to the next."""
+        return Backfill(self.job)
+
+    @property
+    def store(self) -> Any:
+        """The job's control tables."""
+        return self.backfill.store
+
+    @property
+    def view(self) -> View:
+        """The view."""
+        return self.warehouse.views[self.job.materialized_view]
+
+    def clock(self) -> dt.datetime:
+        """Tick once a minute."""
+        self._ticks += 1
+        return NOW + dt.timedelta(minutes=self._ticks)
+
+    def engine(self) -> MemoryEngine:
+        """Start an engine."""
+        self.engines.append(MemoryEngine(self.warehouse))
+        return self.engines[-1]
+
+    def create(self, **changes: Any) -> JobSettings:
+        """Create the job, after changing some of its fields."""
+        if changes:
+            self.job = BackfillJob(**{**self.job.model_dump(mode="json"), **changes})
+        return protocol.create_job(self.job, requested_by="creator", **self._with(), upstream=self.orders.table)
+
+    def rebuild(self, **changes: Any) -> JobSettings:
+        """Start the job over, with some of its fields changed."""
+        self.job = BackfillJob(**{**self.job.model_dump(mode="json"), **changes})
+        return protocol.rebuild_job(self.job, requested_by="rebuilder", **self._with(), upstream=self.orders.table)
+
+    def ask(self, requester: Requester = TESTER, until: dt.datetime | None = None) -> protocol.Injection:
+        """Ask for a barrier."""
+        return protocol.inject_barrier(
+            store=self.store, upstream=self.orders.table, requester=requester, until=until, clock=self.clock
+        )
+
+    def inject(self, requester: Requester = TESTER, until: dt.datetime | None = None) -> Barrier:
+        """Ask for a barrier, and get one."""
+        injection = self.ask(requester, until)
+        assert injection.barrier is not None, injection.reason
+        return injection.barrier
+
+    def run(self, barrier: Barrier, engine: MemoryEngine | None = None) -> EpochCommit:
+        """Run a pinned barrier."""
+        return protocol.run_barrier(barrier, store=self.store, engine=engine or self.engine(), clock=self.clock)
+
+    def epoch(self) -> EpochCommit:
+        """Inject and run one epoch."""
+        return self.run(self.inject())
+
+    def epochs(self, most: int = 40) -> Iterator[EpochCommit]:
+        """Run epochs until there is nothing to do, holding I1 and I3 after each."""
+        before = self.store.state()
+        for _ in range(most):
+            barrier = self.ask().barrier
+            if barrier is None:
+                return
+            yield self.run(barrier)
+            self.assert_truth()
+            after = self.store.state()
+            before.require_successor(after, self.store.settings().key_order)
+            before = after
+        raise AssertionError(f"I4: not finished after {most} epochs")
+
+    def finish(self) -> list[EpochCommit]:
+        """Run epochs until there is nothing to do."""
+        return list(self.epochs())
+
+    def rows(self) -> list[Output]:
+        """Return the view's rows in key order."""
+        order = self.store.settings().key_order
+        return [row for _, row in sorted(self.view.rows, key=cmp_to_key(lambda a, b: order.compare(a[0], b[0])))]
+
+    def truth(self) -> list[Output]:
+        """Return the rows that I1 asks for, worked out from upstream and committed state alone."""
+        settings, state = self.store.settings(), self.store.state()
+        order, query = settings.key_order, QUERIES[settings.job["query"]]
+        commits = [commit for commit in self.store.commits() if commit.incarnation == settings.incarnation]
+        if not commits:
+            return []
+        barrier = next(found for found in self.store.barriers() if found.epoch == commits[-1].epoch)
+        rows = Warehouse().upstream(self.orders.path, barrier.upstream.table_id, barrier.upstream.to_version)
+        keyed = [(tuple(row[name] for name in order.names), row) for row in rows]
+        keyed.sort(key=cmp_to_key(lambda a, b: order.compare(a[0], b[0])))
+        shown = (query(row) for key, row in keyed if _covers(state.shared, key, order))
+        return [output for output in shown if output is not None]
+
+    def assert_truth(self) -> None:
+        """Hold I1: no row is missing, none is there twice."""
+        assert self.rows() == self.truth()
+
+    def _with(self) -> dict[str, Any]:
+        return {"store": self.store, "engine": self.engine, "clock": self.clock}
+
+
+def _covers(progress: Any, key: Position, order: KeyOrder) -> bool:
+    match progress:
+        case InProgress(position=position):
+            return order.compare(key, position) <= 0
+        case Completed():
+            return True
+        case _:
+            return False
