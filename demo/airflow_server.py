@@ -129,6 +129,8 @@ def _environment(places: Places, size: Size, port: int) -> dict[str, str]:
     return {
         **inherited,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+        # An application lives for seconds only, most of which the JVM would spend on optimizing code.
+        "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
         "AIRFLOW_HOME": str(places.airflow_home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",

@@ -58,7 +58,8 @@ class Processes:
 
         :raises DemoError: if it failed.
         """
-        code = self._running.pop(name).wait()
+        code = self._running[name].wait()
+        del self._running[name]
         if code:
             raise DemoError(f"{name} ended with exit code {code}: {self.last_words(name)}")
 

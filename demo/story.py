@@ -23,7 +23,7 @@ from demo.terminal import Terminal, writer_line
 from demo.upstream import create_orders
 
 FRESH_EPOCHS = 2
-LOOK_EVERY = 0.5
+LOOK_EVERY = 1.0
 ASK_AIRFLOW_EVERY = 2.0
 
 

@@ -31,7 +31,7 @@ def filled(text: str, blocks: Mapping[str, str]) -> str:
     names = {match["name"] for match in _BLOCK.finditer(text)}
     if names != set(blocks):
         raise KeyError(f"blocks of the page and of the script differ: {sorted(names ^ set(blocks))}")
-    return _BLOCK.sub(lambda match: f"{match[1]}{blocks[match['name']]}{match[4]}", text)
+    return _BLOCK.sub(lambda match: f"{match[1]}\n{blocks[match['name']]}\n{match[4]}", text)
 
 
 def main(page: Path, blocks: Mapping[str, str]) -> int:

@@ -1,9 +1,9 @@
 """
 Makes the tables of ``reference.md`` from the code that they describe.
 
-``python -m docs.reference_tables --write`` puts them into the page, ``--check`` compares them with it. Starts neither Spark
-nor Airflow's processes. Where the code doesn't say what something means, this file does, and fails if it says too
-little or too much.
+``python -m docs.reference_tables --write`` puts them into the page, ``--check`` compares them with it. Starts neither
+Spark nor Airflow's processes. Where the code doesn't say what something means, this file does, and fails if it says
+too little or too much.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ LOG_COLUMNS = {
 }
 STATE_COLUMNS = {
     "vnode": "the virtual node, from 0",
-    "order_id": "one column for each key column, with its name and type: the position. A name that the table has already gets "
-    "`key_` before it",
+    "order_id": "one column for each key column, with its name and type: the position. A name that the table has "
+    "already gets `key_` before it",
     "has_position": "whether the key columns are a position; nulls alone could be one of a null key",
     "backfill_finished": "whether the vnode is Completed",
     "row_count": "snapshot rows read so far, **by the whole job**",
@@ -114,8 +114,8 @@ WHAT_TO_DO = {
     "InvalidJobError": "correct what it names; [rebuild](how-to/rebuild.md) if the job exists",
     "UpstreamError": "what it says",
     "UpstreamNotFoundError": "check `upstream.path`, and the storage options of an object store",
-    "ChangeDataFeedDisabledError": "run the `ALTER TABLE` that it prints; [rebuild](how-to/rebuild.md) if the feed was off "
-    "meanwhile",
+    "ChangeDataFeedDisabledError": "run the `ALTER TABLE` that it prints; [rebuild](how-to/rebuild.md) if the feed was "
+    "off meanwhile",
     "ChangeFeedGapError": "[rebuild](how-to/rebuild.md), and [keep changes longer](how-to/set-retention.md)",
     "UpstreamReplacedError": "[rebuild](how-to/rebuild.md) if the new table is the right one",
     "UpstreamSchemaChangedError": "adapt the query, [rebuild](how-to/rebuild.md)",

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
 from airflow_backfill_provider.core.status import ALMOST_DONE
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.state.store import BackfillReader
+
+
+def current_progress(reader: BackfillReader, incarnation: str) -> tuple[float, int]:
+    """Return a job's progress and the epoch that made it, 0 and 0 before the first."""
+    # The newest epoch may be pinned and not committed; the one before it is.
+    barriers, commits = reader.log(since_epoch=max(reader.last_epoch() - 1, 0))
+    ours = [commit for commit in commits if commit.incarnation == incarnation]
+    return (progress_after(ours[-1], barriers[-1]), ours[-1].epoch) if ours else (0.0, 0)
 
 
 def progress_after(commit: EpochCommit, barrier: Barrier) -> float:

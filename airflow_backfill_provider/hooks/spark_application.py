@@ -27,6 +27,7 @@ from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.errors import airflow_error
 from airflow_backfill_provider.spark_settings import (
+    STORAGE_OPTIONS_VARIABLE,
     require_java,
     spark_conf,
     spark_environment,
@@ -69,6 +70,7 @@ class SparkApplicationHook(SparkSubmitHook):
         super().__init__(conn_id=spark_conn_id or "", conf=dict(conf or {}), name=name)
         self._storage_options = dict(storage_options or {})
         self._error = ""
+        self._killed = False
         self._conf = {**spark_conf(self._connection["master"]), **self._conf}
         for key, value in self._conf.items():
             if _SECRET_CONF.search(key):
@@ -96,8 +98,10 @@ class SparkApplicationHook(SparkSubmitHook):
         """
         require_java()
         self._application_args = list(arguments)
+        # The worker may have options of its own there; those of the connection are meant, also if it has none.
+        inherited = {name: value for name, value in os.environ.items() if name != STORAGE_OPTIONS_VARIABLE}
         environment = {
-            **os.environ,
+            **inherited,
             **spark_environment(),
             **storage_options_to_environment(self._storage_options),
         }
@@ -116,7 +120,8 @@ class SparkApplicationHook(SparkSubmitHook):
             self._end_processes()
 
     def on_kill(self) -> None:
-        """End the application: on this machine all its processes, on a cluster its driver."""
+        """End the application, or the start of it: on this machine all its processes, on a cluster its driver."""
+        self._killed = True
         if self._is_cluster:
             super().on_kill()
         self._end_processes()
@@ -146,6 +151,9 @@ class SparkApplicationHook(SparkSubmitHook):
         return super()._resolve_connection()
 
     def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
+        if self._killed:
+            # on_kill came before there was a process to end.
+            self._end_processes()
         super()._process_spark_submit_log(self._watched(itr))
 
     def _watched(self, lines: Iterator[str]) -> Iterator[str]:

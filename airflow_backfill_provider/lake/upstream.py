@@ -300,5 +300,6 @@ def _bounds(
             return
         if field.kind in {KeyKind.TIMESTAMP, KeyKind.TIMESTAMP_NTZ}:
             # Statistics keep milliseconds, so the real maximum may lie up to one behind.
-            largest += dt.timedelta(milliseconds=1)
+            latest = dt.datetime.max.replace(tzinfo=largest.tzinfo)
+            largest += min(dt.timedelta(milliseconds=1), latest - largest)
         yield smallest if lower != field.descending else largest

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, XComArg
+from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
 from airflow_backfill_provider.hooks.errors import airflow_errors
@@ -78,6 +79,7 @@ class SparkBackfillOperator(BackfillOperator):
         self.spark_conn_id = spark_conn_id
         self.conf = conf
         self._application: SparkApplicationHook | None = None
+        self._killed = False
 
     def submit(self, backfill: Backfill, application: str, arguments: Sequence[str]) -> None:
         """
@@ -93,9 +95,12 @@ class SparkBackfillOperator(BackfillOperator):
             storage_options=backfill.storage_options,
             name=f"airflow-backfill {backfill.job.name}",
         )
+        if self._killed:
+            raise AirflowException(f"the task was killed before it submitted {application}")
         self._application.run(application, arguments)
 
     def on_kill(self) -> None:
-        """End the application, if one runs."""
+        """End the application, if one runs, and start none any more."""
+        self._killed = True
         if self._application is not None:
             self._application.on_kill()

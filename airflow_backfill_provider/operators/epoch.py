@@ -10,10 +10,10 @@ from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError, StateError
-from airflow_backfill_provider.hooks.progress import progress_after
+from airflow_backfill_provider.hooks.progress import current_progress, progress_after
 from airflow_backfill_provider.operators.arguments import epoch_of, is_unset
 from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator
-from airflow_backfill_provider.operators.summaries import barrier_summary, epoch_summary, nothing_to_do
+from airflow_backfill_provider.operators.summaries import barrier_summary, epoch_summary, no_barrier, no_epoch
 from airflow_backfill_provider.operators.task_run import requester_of, until_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class InjectBarrierOperator(BackfillOperator):
             injection = _inject(backfill, context, requester_of(context))
         if injection.barrier is None:
             self.log.info("nothing to do: %s", injection.reason)
-            return nothing_to_do(injection.reason)
+            return no_barrier(injection.reason)
         self.log.info("epoch %d is pinned", injection.barrier.epoch)
         return barrier_summary(injection.barrier)
 
@@ -55,7 +55,7 @@ class RunEpochOperator(SparkBackfillOperator):
     once the barrier log says so. If somebody else's barrier is due, a failed run's say, it is completed first.
 
     Returns the epoch's summary (``epoch, from_version, to_version, rows, changes, progress, finished``); ``epoch`` is
-    ``None`` if there was nothing to do.
+    ``None`` if there was nothing to do, and ``reason`` says why.
 
     :param barrier: the epoch to run, as a number or as :class:`InjectBarrierOperator` returns it; ``None`` injects one
         on behalf of this task run, with the rules of that operator.
@@ -73,7 +73,7 @@ class RunEpochOperator(SparkBackfillOperator):
             if is_unset(self.barrier):
                 summary = self._run_own(backfill, context)
             elif isinstance(self.barrier, Mapping) and self.barrier.get("epoch") is None:
-                summary = nothing_to_do(str(self.barrier.get("reason", "there is no barrier")))
+                summary = self._run_none(backfill, str(self.barrier.get("reason", "there is no barrier")))
             else:
                 summary = self._run(backfill, _pinned(backfill, epoch_of(self.barrier)))
         # What a mapped task run is called in the grid; see map_index_template.
@@ -86,8 +86,7 @@ class RunEpochOperator(SparkBackfillOperator):
         for _ in range(MOST_OF_OTHERS):
             injection = _inject(backfill, context, requester)
             if injection.barrier is None:
-                self.log.info("nothing to do: %s", injection.reason)
-                return nothing_to_do(injection.reason)
+                return self._run_none(backfill, injection.reason)
             summary = self._run(backfill, injection.barrier)
             if injection.barrier.injected_by == requester:
                 return summary
@@ -96,6 +95,11 @@ class RunEpochOperator(SparkBackfillOperator):
             f"others pinned {MOST_OF_OTHERS} barriers of job {backfill.job.name} before this task run could pin its "
             "own; try again"
         )
+
+    def _run_none(self, backfill: Backfill, reason: str) -> dict[str, Any]:
+        self.log.info("nothing to do: %s", reason)
+        progress, _ = current_progress(backfill.store, backfill.store.settings().incarnation)
+        return no_epoch(reason, progress)
 
     def _run(self, backfill: Backfill, barrier: Barrier) -> dict[str, Any]:
         commit = _commit_of(backfill, barrier.epoch)

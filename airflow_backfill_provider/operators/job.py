@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 
-from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from airflow_backfill_provider.operators.summaries import settings_summary
 from airflow_backfill_provider.operators.task_run import requester_of
@@ -27,14 +26,15 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Create the job."""
+        from airflow_backfill_provider import protocol
+
         with self.opened() as backfill:
-            settings = _created(backfill)
-            if settings is None:
-                _submit(self, backfill, "create", context)
-                settings = backfill.require_created()
-            else:
+            if protocol.is_created(backfill.job, backfill.store):
                 creation = backfill.store.settings_history()[0]
                 self.log.info("job %s was created by %s", backfill.job.name, creation.requested_by)
+            else:
+                _submit(self, backfill, "create", context)
+            settings = backfill.require_created()
         return settings_summary(settings)
 
 
@@ -59,15 +59,3 @@ def _submit(operator: SparkBackfillOperator, backfill: Backfill, action: str, co
     definition = json.dumps(backfill.job.model_dump(mode="json"))
     requested_by = str(requester_of(context))
     operator.submit(backfill, "backfill_job.py", [action, "--job", definition, "--requested-by", requested_by])
-
-
-def _created(backfill: Backfill) -> JobSettings | None:
-    """Return the settings of a job that needs no Spark to be whole; what else a crash left, an epoch repairs."""
-    from deltalake import DeltaTable
-
-    if not backfill.store.created():
-        return None
-    settings = backfill.require_created()
-    backfill.store.repair_state()
-    options = dict(backfill.storage_options or {}) or None
-    return settings if DeltaTable.is_deltatable(backfill.job.materialized_view, storage_options=options) else None

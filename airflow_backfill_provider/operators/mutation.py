@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context, XComArg
 
+from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.operators.arguments import rate_limit_of
 from airflow_backfill_provider.operators.base import BackfillOperator
@@ -15,6 +16,7 @@ from airflow_backfill_provider.operators.summaries import settings_summary
 from airflow_backfill_provider.operators.task_run import requester_of
 
 if TYPE_CHECKING:
+    from airflow_backfill_provider.backfill import Backfill
     from airflow_backfill_provider.state.store import BackfillStore
 
 
@@ -28,9 +30,20 @@ class _MutationOperator(BackfillOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Change the settings."""
         with self.opened() as backfill:
+            # The definition may have been edited since; whose control tables these are may not.
+            _require_same_name(backfill)
             settings = self.mutate(backfill.store, str(requester_of(context)))
         self.log.info("settings %d of job %s are in force", settings.sequence, settings.job["name"])
         return settings_summary(settings)
+
+
+def _require_same_name(backfill: Backfill) -> None:
+    created = backfill.store.settings().job["name"]
+    if created != backfill.job.name:
+        raise InvalidJobError(
+            f"state: {backfill.job.state} holds the control tables of job {created}, not of {backfill.job.name}; give "
+            "each job its own folder"
+        )
 
 
 class PauseBackfillOperator(_MutationOperator):

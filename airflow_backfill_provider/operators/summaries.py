@@ -34,9 +34,23 @@ def epoch_summary(barrier: Barrier, commit: EpochCommit, progress: float) -> dic
     }
 
 
-def nothing_to_do(reason: str) -> dict[str, Any]:
+def no_barrier(reason: str) -> dict[str, Any]:
     """Describe that there was no barrier to inject; ``epoch`` is ``None``."""
     return {"epoch": None, "reason": reason}
+
+
+def no_epoch(reason: str, progress: float) -> dict[str, Any]:
+    """Describe that there was no epoch to run, with the fields of an epoch; ``epoch`` is ``None``."""
+    return {
+        "epoch": None,
+        "from_version": None,
+        "to_version": None,
+        "rows": 0,
+        "changes": 0,
+        "progress": progress,
+        "finished": progress >= 1,
+        "reason": reason,
+    }
 
 
 def settings_summary(settings: JobSettings) -> dict[str, Any]:

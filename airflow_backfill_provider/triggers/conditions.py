@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_backfill_provider.core.errors import JobCancelledError, JobNotCreatedError
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.hooks.progress import progress_after
+from airflow_backfill_provider.hooks.progress import current_progress
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.state.store import BackfillReader
@@ -91,14 +91,6 @@ class ProgressAtLeast:
 
     def look(self, reader: BackfillReader, settings: JobSettings) -> Observation:
         """Look at the two newest epochs of the barrier log."""
-        progress, epoch = _progress(reader, settings.incarnation)
+        progress, epoch = current_progress(reader, settings.incarnation)
         note = f"the progress of job {settings.job['name']} is {progress:.1%} of at least {self.share:.1%}"
         return Observation({"progress": progress, "epoch": epoch} if progress >= self.share else None, note)
-
-
-def _progress(reader: BackfillReader, incarnation: str) -> tuple[float, int]:
-    """Return the progress and the epoch that made it."""
-    # The newest epoch may be pinned and not committed; the one before it is.
-    barriers, commits = reader.log(since_epoch=max(reader.last_epoch() - 1, 0))
-    ours = [commit for commit in commits if commit.incarnation == incarnation]
-    return (progress_after(ours[-1], barriers[-1]), ours[-1].epoch) if ours else (0.0, 0)

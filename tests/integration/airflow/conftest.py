@@ -117,6 +117,11 @@ class Run:
         self.states = {(instance.task_id, instance.map_index): str(instance.state) for instance in instances}
         self._instances = {(instance.task_id, instance.map_index): instance for instance in instances}
 
+    def name(self, task_id: str, map_index: int) -> str | None:
+        """Return what a mapped task run is called in the grid."""
+        rendered: str | None = self._instances[task_id, map_index].rendered_map_index
+        return rendered
+
     def result(self, task_id: str, map_index: int = -1) -> Any:
         """Return what a task run returned."""
         return self._instances[task_id, map_index].xcom_pull(

@@ -31,6 +31,7 @@ def test_a_backfill_lives_through_its_dags(orders: Orders, environment, run_dag)
     assert later.states["backfill.finish_view", -1] == "skipped"
     assert later.result("backfill.run_epoch", 0)["changes"] == 2
     assert later.result("backfill.run_epoch", 1)["epoch"] is None, "nothing was left to do, and no Spark was started"
+    assert [later.name("backfill.run_epoch", index) for index in (0, 1)] == ["3", "nothing to do"]
     assert len(asset_events()) == 1, "a view is finished once"
     assert orders.view() == orders.expected()
 

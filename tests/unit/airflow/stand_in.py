@@ -22,6 +22,12 @@ from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Request
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.hooks.errors import airflow_error
+from airflow_backfill_provider.lake.view_identity import (
+    INCARNATION_PROPERTY,
+    JOB_PROPERTY,
+    ViewIdentity,
+    view_identity,
+)
 from airflow_backfill_provider.protocol import EpochWrites, pinned_range
 
 ROWS = 1000
@@ -35,8 +41,16 @@ class CountingEngine:
         pass
 
     def ensure_view(self, settings: JobSettings, earlier_incarnations: frozenset[str]) -> None:
+        wanted = ViewIdentity(settings.job["name"], settings.incarnation)
         view = settings.job["materialized_view"]
-        DeltaTable.create(view, schema=pa.schema([("order_id", pa.int64())]), mode="ignore")
+        if view_identity(view) != wanted:
+            DeltaTable.create(
+                view,
+                schema=pa.schema([("order_id", pa.int64())]),
+                mode="overwrite",
+                configuration={JOB_PROPERTY: wanted.job, INCARNATION_PROPERTY: wanted.incarnation},
+                raise_if_key_not_exists=False,
+            )
 
     def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
         chunk = pinned_range(barrier, settings.key_order)

@@ -269,3 +269,23 @@ def test_killing_the_task_ends_all_processes_of_the_application(running):
 
 def test_killing_a_task_that_runs_nothing_does_nothing():
     SparkApplicationHook().on_kill()
+
+
+def test_an_application_that_is_killed_before_it_has_a_process_does_not_live_long(spark_submit):
+    spark_submit("sleep 300")
+    hook = SparkApplicationHook()
+    hook.on_kill()
+
+    started = time.monotonic()
+    with pytest.raises(AirflowException):
+        run(hook)
+    assert time.monotonic() - started < 10
+
+
+def test_storage_options_of_the_worker_itself_are_not_passed_on(spark_submit, monkeypatch):
+    submitted = spark_submit()
+    monkeypatch.setenv("AIRFLOW_BACKFILL_STORAGE_OPTIONS", json.dumps(OPTIONS))
+
+    run(SparkApplicationHook())
+
+    assert "AIRFLOW_BACKFILL_STORAGE_OPTIONS" not in submitted.environment

@@ -63,8 +63,9 @@ def test_task_runs_in_a_row_finish_the_backfill_and_then_start_no_spark(created:
     summaries = [run(created, context("run_epoch", map_index=index)) for index in range(4)]
 
     assert [summary["epoch"] for summary in summaries] == [1, 2, 3, None]
-    assert [summary["finished"] for summary in summaries[:3]] == [False, False, True]
-    assert summaries[2]["progress"] == 1.0
+    assert [summary["finished"] for summary in summaries] == [False, False, True, True]
+    assert [summary["progress"] for summary in summaries] == [0.4, 0.8, 1.0, 1.0]
+    assert summaries[3].keys() - {"reason"} == summaries[0].keys()
     assert spark.epochs == [1, 2, 3]
 
 
@@ -133,7 +134,18 @@ def test_no_barrier_injects_one(created: Lake, spark: StandInSpark, barrier):
 
 
 def test_a_barrier_task_that_had_nothing_to_do_leaves_nothing_to_run(created: Lake, spark: StandInSpark):
-    assert run(created, barrier={"epoch": None, "reason": "covered"}) == {"epoch": None, "reason": "covered"}
+    created.epochs(1)
+
+    assert run(created, barrier={"epoch": None, "reason": "covered"}) == {
+        "epoch": None,
+        "from_version": None,
+        "to_version": None,
+        "rows": 0,
+        "changes": 0,
+        "progress": 0.4,
+        "finished": False,
+        "reason": "covered",
+    }
     assert spark.submitted == []
 
 

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator, RebuildBackfillOperator
-from tests.unit.airflow.stand_in import Lake, StandInSpark, context
+from tests.unit.airflow.stand_in import CountingEngine, Lake, StandInSpark, context
 
 
 def create(job):
@@ -41,6 +41,17 @@ def test_a_creation_that_died_before_the_view_is_completed_by_spark(created: Lak
     create(created.definition)
 
     assert len(spark.submitted) == 1
+
+
+def test_a_rebuild_that_died_before_the_view_is_completed_by_spark(created: Lake, spark: StandInSpark, monkeypatch):
+    with monkeypatch.context() as dying:
+        dying.setattr(CountingEngine, "ensure_view", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            RebuildBackfillOperator(task_id="rebuild", job=created.definition).execute(context("rebuild"))
+
+    create(created.definition)
+
+    assert [call[1] for call in spark.submitted] == ["rebuild", "create"]
 
 
 def test_a_job_is_given_as_an_object_as_fields_or_as_a_file(created: Lake, spark: StandInSpark, tmp_path):

@@ -64,6 +64,15 @@ def test_a_cancelled_job_takes_no_other_change(created: Lake):
         execute(ResumeBackfillOperator, created)
 
 
+def test_an_edited_definition_can_still_be_paused_but_not_somebody_elses_job(created: Lake):
+    edited = {**created.definition, "query": "SELECT order_id + 1 AS order_id FROM upstream"}
+    other = {**created.definition, "name": "other", "state": created.backfill.job.state}
+
+    assert PauseBackfillOperator(task_id="pause", job=edited).execute(context("pause"))["paused"] is True
+    with pytest.raises(AirflowFailException, match="holds the control tables of job small_orders, not of other"):
+        ResumeBackfillOperator(task_id="resume", job=other).execute(context("resume"))
+
+
 def test_a_job_that_was_not_created_is_refused(orders: Lake):
     with pytest.raises(AirflowFailException, match="create it first"):
         execute(PauseBackfillOperator, orders)

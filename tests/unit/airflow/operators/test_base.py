@@ -1,0 +1,81 @@
+"""What every operator does alike."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_backfill_provider.get_provider_info import get_provider_info
+from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+from airflow_backfill_provider.operators.base import BackfillOperator
+from airflow_backfill_provider.operators.epoch import RunEpochOperator
+from airflow_backfill_provider.operators.mutation import PauseBackfillOperator
+from tests.unit.airflow.stand_in import Lake, context
+
+
+def operators() -> list[type[BackfillOperator]]:
+    """Every operator that Airflow is told of."""
+    modules = [module for entry in get_provider_info()["operators"] for module in entry["python-modules"]]
+    return [
+        member
+        for module in modules
+        for name, member in inspect.getmembers(import_module(module), inspect.isclass)
+        if issubclass(member, BackfillOperator) and member.__module__ == module and not name.startswith("_")
+    ]
+
+
+@pytest.mark.parametrize("operator", operators())
+def test_making_an_operator_looks_at_nothing(operator):
+    arguments = {"rate_limit": "{{ anything }}"} if "rate_limit" in operator.template_fields else {}
+
+    made = operator(task_id="task", job="/no/such/file.yaml", backfill_conn_id="nowhere", **arguments)
+
+    assert "job" in made.template_fields
+
+
+@pytest.mark.parametrize("operator", operators())
+def test_every_template_field_is_an_attribute(operator):
+    arguments = {"rate_limit": 1} if "rate_limit" in operator.template_fields else {}
+
+    made = operator(task_id="task", job="x", **arguments)
+
+    assert all(hasattr(made, field) for field in made.template_fields)
+
+
+def test_a_missing_connection_fails_the_task_without_a_retry(orders: Lake):
+    pause = PauseBackfillOperator(task_id="pause", job=orders.definition, backfill_conn_id="nowhere")
+
+    with pytest.raises(AirflowFailException, match="there is no connection nowhere"):
+        pause.execute(context())
+
+
+def test_a_missing_spark_connection_fails_the_task_without_a_retry(created: Lake):
+    run = RunEpochOperator(task_id="run_epoch", job=created.definition, spark_conn_id="nowhere")
+
+    with pytest.raises(AirflowFailException, match="there is no Spark connection nowhere"):
+        run.execute(context())
+
+
+def test_the_application_gets_what_the_operator_was_given(created: Lake, monkeypatch):
+    made: list[dict] = []
+    monkeypatch.setattr(SparkApplicationHook, "__init__", lambda _, **arguments: made.append(arguments))
+    monkeypatch.setattr(SparkApplicationHook, "run", lambda *_: None)
+    run = RunEpochOperator(task_id="run_epoch", job=created.definition, spark_conn_id="cluster", conf={"spark.x": "1"})
+
+    with pytest.raises(AirflowException, match="holds no commit"):
+        run.execute(context())
+
+    (arguments,) = made
+    assert arguments["name"] == "airflow-backfill small_orders"
+    assert (arguments["spark_conn_id"], arguments["conf"]) == ("cluster", {"spark.x": "1"})
+
+
+def test_a_task_that_is_killed_first_submits_nothing_later(created: Lake):
+    run = RunEpochOperator(task_id="run_epoch", job=created.definition)
+    run.on_kill()
+
+    with pytest.raises(AirflowException, match=r"was killed before it submitted backfill_epoch\.py"):
+        run.execute(context())

@@ -1,0 +1,114 @@
+"""A job with its tables at hand, opened by its definition or by its control tables alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.errors import InvalidJobError, JobNotCreatedError, StateLayoutError
+from airflow_backfill_provider.core.status import RECENT_EPOCHS
+from tests.builders import job_of
+from tests.property.memory_engine import Backfilling
+
+
+@pytest.fixture
+def backfilling(lake):
+    """A created job over the orders 0 to 9, four rows an epoch."""
+    made = Backfilling(lake, rate_limit=4)
+    made.orders.add(*range(10))
+    made.create()
+    return made
+
+
+def test_opening_a_job_costs_nothing_and_makes_nothing(lake):
+    backfill = Backfill(job_of(lake), {"region": "x"})
+    assert backfill.store.storage_options == {"region": "x"}
+    assert backfill.store is backfill.store
+    assert list(lake.iterdir()) == []
+
+
+def test_a_created_job_is_opened_by_its_control_tables_alone(backfilling):
+    opened = Backfill.at(backfilling.job.state)
+    assert opened.job == backfilling.job
+    assert opened.require_created() == backfilling.store.settings()
+
+
+def test_a_rebuilt_job_is_opened_with_its_newest_definition(backfilling):
+    backfilling.rebuild(vnode_count=9)
+    assert Backfill.at(backfilling.job.state).job.vnode_count == 9
+
+
+def test_a_job_that_was_not_created_says_so(lake):
+    backfill = Backfill(job_of(lake))
+    for look in (backfill.require_created, backfill.status, lambda: Backfill.at(backfill.job.state)):
+        with pytest.raises(JobNotCreatedError, match="create it first"):
+            look()
+    assert list(lake.iterdir()) == []
+
+
+def test_a_job_of_another_definition_is_refused(backfilling):
+    other = job_of(backfilling.lake, vnode_count=99)
+    with pytest.raises(InvalidJobError, match="another query, vnode_count"):
+        Backfill(other).require_created()
+
+
+def test_status_follows_a_job_to_its_end(backfilling):
+    """Issue part 6: progress, lag and what it waits for, in milliseconds and without a JVM."""
+    backfill = backfilling.backfill
+    shown = [backfill.status()]
+    backfilling.orders.add(50)
+    while not shown[-1].finished:
+        backfilling.epoch()
+        shown.append(backfill.status())
+    assert [s.epoch for s in shown] == [0, 1, 2, 3]
+    assert [s.rows_read for s in shown] == [0, 4, 8, 11]
+    assert [round(s.progress, 3) for s in shown] == [0.0, 0.364, 0.727, 1.0]
+    assert [s.lag_versions for s in shown] == [1, 0, 0, 0]
+    assert [s.vnodes.in_progress for s in shown] == [0, 4, 4, 0]
+    assert [s.watermark is None for s in shown] == [True, True, True, False]
+    assert shown[2].rows_per_second
+    assert shown[2].eta_seconds
+    backfilling.orders.add(51)
+    assert backfill.status().lag_versions == 1
+
+
+def test_status_shows_what_the_job_waits_for(backfilling):
+    backfilling.epoch()
+    backfilling.inject()
+    store = backfilling.store
+    protocol.pause_job(store=store, requested_by="x")
+    protocol.throttle_job(0, store=store, requested_by="x")
+    protocol.cancel_job(store=store, requested_by="x")
+    status = backfilling.backfill.status()
+    assert (status.pinned_epoch, status.paused, status.rate_limit, status.cancelled) == (2, True, 0, True)
+    assert status.eta_seconds is None
+
+
+def test_status_of_a_rebuilt_job_begins_anew(backfilling):
+    backfilling.epoch()
+    backfilling.rebuild()
+    status = backfilling.backfill.status()
+    assert (status.epoch, status.rows_read, status.progress, status.upstream_version) == (1, 0, 0.0, None)
+
+
+def test_status_of_a_long_job_reads_the_end_of_its_log_only(lake):
+    backfilling = Backfilling(lake, rate_limit=1)
+    backfilling.orders.add(*range(RECENT_EPOCHS + 10))
+    backfilling.create()
+    for _ in range(RECENT_EPOCHS + 4):
+        backfilling.epoch()
+    status = backfilling.backfill.status()
+    assert status.epoch == RECENT_EPOCHS + 4
+    # one row a tick of the clock for the injection and one for the commit; the first of the ten is only a commit late
+    assert status.rows_per_second == pytest.approx(RECENT_EPOCHS / (60 * (2 * RECENT_EPOCHS - 1)))
+
+
+def test_status_of_a_damaged_state_is_refused(backfilling):
+    """I6."""
+    from pathlib import Path
+
+    for file in (Path(backfilling.job.state) / "vnode_state").glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(StateLayoutError, match="vnode_state"):
+        backfilling.backfill.status()

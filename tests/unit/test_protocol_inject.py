@@ -1,0 +1,442 @@
+"""Injecting a barrier: what is pinned, for whom, and when there is nothing to do."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.barrier import ChangeFilter, Mutation, PinnedChunk, Requester
+from airflow_backfill_provider.core.errors import (
+    ChangeDataFeedDisabledError,
+    ChangeFeedGapError,
+    JobCancelledError,
+    JobNotCreatedError,
+    UpstreamError,
+    UpstreamNotFoundError,
+    UpstreamReplacedError,
+    UpstreamSchemaChangedError,
+)
+from airflow_backfill_provider.core.progress import Completed, InProgress
+from tests.builders import NOW, Orders, commit_file, committed_at
+from tests.property.memory_engine import Backfilling
+
+TASK = Requester(dag_id="orders", run_id="manual__1", task_id="inject")
+
+
+@pytest.fixture
+def backfilling(lake):
+    """A created job over the orders 0 to 9, three rows an epoch."""
+    made = Backfilling(lake)
+    made.orders.add(*range(10))
+    made.create()
+    return made
+
+
+def over(lake, *ids, **job):
+    made = Backfilling(lake, **job)
+    made.orders.add(*ids)
+    made.create()
+    return made
+
+
+# --- what is pinned -------------------------------------------------------------------------------
+
+
+def test_the_first_barrier_pins_everything_that_the_epoch_depends_on(backfilling):
+    """I2."""
+    barrier = backfilling.inject(TASK)
+    settings = backfilling.store.settings()
+    assert (barrier.job, barrier.incarnation) == ("paid_orders", settings.incarnation)
+    assert (barrier.epoch, barrier.prev_epoch) == (1, 0)
+    window = barrier.upstream
+    assert (window.from_version, window.to_version, window.row_count) == (-1, 0, 10)
+    assert (window.table_id, window.watermark) == (settings.upstream.table_id, backfilling.orders.table.watermark(0))
+    assert barrier.definition == protocol.definition_digest(settings)
+    assert barrier.chunk == PinnedChunk(after=None, up_to=("2",))
+    assert barrier.changes == ChangeFilter(let_through="none")
+    assert (barrier.rate_limit, barrier.paused, barrier.mutations, barrier.settings_sequence) == (3, False, (), 1)
+    assert barrier.injected_by == TASK
+    assert barrier.injected_at > NOW
+    assert backfilling.store.barriers() == [barrier]
+
+
+def test_the_next_barrier_continues_where_the_one_before_ended(backfilling):
+    """Windows are half-open, ``(from, to]``; changes are filtered by the old position (design §5.3)."""
+    backfilling.epoch()
+    backfilling.orders.add(100)
+    backfilling.orders.add(101)
+    barrier = backfilling.inject()
+    assert (barrier.epoch, barrier.prev_epoch) == (2, 1)
+    assert (barrier.upstream.from_version, barrier.upstream.to_version) == (0, 2)
+    assert barrier.chunk == PinnedChunk(after=("2",), up_to=("5",))
+    assert barrier.changes == ChangeFilter(let_through="up_to", position=("2",))
+
+
+def test_the_last_chunk_has_no_upper_bound_and_later_barriers_have_no_chunk(backfilling):
+    """Design §5.3 and §5.4."""
+    for _ in range(3):
+        backfilling.epoch()
+    last = backfilling.inject()
+    assert last.chunk == PinnedChunk(after=("8",), up_to=None)
+    backfilling.run(last)
+    backfilling.orders.add(100)
+    after = backfilling.inject()
+    assert (after.chunk, after.changes) == (None, ChangeFilter(let_through="all"))
+
+
+@pytest.mark.parametrize(
+    ("rate_limit", "rows"), [(None, [10]), (10, [10]), (10**18, [10]), (2**63 - 1, [10]), (4, [4, 4, 2]), (1, [1] * 10)]
+)
+def test_every_rate_limit_is_kept_and_comes_to_an_end(lake, rate_limit, rows):
+    """I4: about rows ÷ rate limit epochs, however small the rate limit."""
+    backfilling = over(lake, *range(10), rate_limit=rate_limit)
+    assert [commit.snapshot_read_row_count for commit in backfilling.finish()] == rows
+
+
+def test_a_rate_limit_of_zero_reads_nothing_until_it_is_raised(lake):
+    """I4: paused by rate limit."""
+    backfilling = over(lake, 1, 2, rate_limit=0)
+    assert backfilling.ask().barrier is None
+    assert backfilling.ask().reason == "the rate limit is 0, and nothing was read yet that could change"
+    protocol.throttle_job(1, store=backfilling.store, requested_by="x")
+    assert len(backfilling.finish()) == 2
+
+
+def test_an_empty_upstream_completes_at_once_and_then_takes_every_change(lake):
+    """Design §5.7."""
+    backfilling = over(lake)
+    barrier = backfilling.inject()
+    assert barrier.chunk == PinnedChunk(after=None, up_to=None)
+    commit = backfilling.run(barrier)
+    assert (commit.completed, commit.snapshot_read_row_count) == (True, 0)
+    assert backfilling.store.state().shared == Completed(None, 0)
+    backfilling.orders.add(5, None)
+    backfilling.finish()
+    assert [row[0] for row in backfilling.rows()] == [None, 5]
+
+
+@pytest.mark.parametrize("key", [7, None])
+@pytest.mark.parametrize("rate_limit", [None, 1])
+def test_a_one_row_upstream_completes_at_once(lake, key, rate_limit):
+    """Design §5.8; a null key is a key."""
+    backfilling = over(lake, key, rate_limit=rate_limit)
+    assert [commit.completed for commit in backfilling.finish()] == [True]
+    assert [row[0] for row in backfilling.rows()] == [key]
+
+
+def test_the_position_of_a_null_key_is_a_position(lake):
+    """Design §5.7: it lets the null key's changes through, and only those."""
+    backfilling = over(lake, None, 1, 2, rate_limit=1)
+    backfilling.epoch()
+    assert backfilling.store.state().shared == InProgress((None,), 1)
+    backfilling.orders.change([None, 2], amount=50)
+    barrier = backfilling.inject()
+    assert barrier.changes == ChangeFilter(let_through="up_to", position=(None,))
+    commit = backfilling.run(barrier)
+    assert (commit.snapshot_read_row_count, commit.upstream_output_row_count) == (1, 1)
+    backfilling.assert_truth()
+
+
+def test_a_barrier_carries_the_planners_warnings(lake):
+    backfilling = Backfilling(lake, rate_limit=50)
+    for start in range(20):
+        backfilling.orders.add(*range(start, 400, 20))
+    backfilling.create()
+    barrier = backfilling.inject()
+    assert len(barrier.warnings) == 1
+    assert "not laid out in the key's order" in barrier.warnings[0]
+
+
+# --- the same barrier again -----------------------------------------------------------------------
+
+
+def test_a_retry_of_a_task_run_finds_its_own_barrier(backfilling):
+    """I2: also long after, when later epochs were committed."""
+    mine = backfilling.inject(TASK)
+    assert backfilling.ask(TASK) == protocol.Injection(mine)
+    commit = backfilling.run(mine)
+    assert backfilling.ask(TASK) == protocol.Injection(mine, commit)
+    backfilling.epoch()
+    assert backfilling.ask(TASK) == protocol.Injection(mine, commit)
+    assert len(backfilling.store.barriers()) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Requester(dag_id="orders", run_id="manual__2", task_id="inject"),
+        Requester(dag_id="orders", run_id="manual__1", task_id="inject", map_index=1),
+        Requester(user="tester"),
+    ],
+)
+def test_whoever_comes_while_a_barrier_is_pinned_adopts_it(backfilling, other):
+    """Design §3.1: a pinned barrier that was not committed is returned again."""
+    mine = backfilling.inject(TASK)
+    backfilling.orders.add(50)
+    assert backfilling.ask(other) == protocol.Injection(mine)
+    commit = backfilling.run(mine)
+    assert backfilling.inject(other).epoch == 2
+    assert commit.epoch == 1
+
+
+def test_somebody_at_a_terminal_gets_a_new_barrier_every_time(backfilling):
+    assert [backfilling.epoch().epoch for _ in range(3)] == [1, 2, 3]
+
+
+def test_injectors_at_once_all_get_one_barrier(backfilling):
+    """Design §3.1: the first in log order wins and the others adopt it."""
+    with ThreadPoolExecutor(6) as threads:
+        requesters = [Requester(dag_id="d", run_id=f"r{n}", task_id="t") for n in range(6)]
+        found = list(threads.map(backfilling.inject, requesters))
+    assert found == [found[0]] * 6
+    assert backfilling.store.barriers() == [found[0]]
+
+
+# --- nothing to do --------------------------------------------------------------------------------
+
+
+def test_a_finished_job_without_changes_has_nothing_to_do(backfilling):
+    backfilling.finish()
+    injection = backfilling.ask()
+    assert injection == protocol.Injection(None, reason="the upstream has no changes after version 0")
+    assert len(backfilling.store.barriers()) == 4
+
+
+def test_versions_that_change_no_row_are_no_epoch(backfilling):
+    backfilling.orders.add(20)
+    backfilling.finish()
+    backfilling.orders.compact()
+    DeltaTable(backfilling.orders.path).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
+    assert backfilling.orders.table.latest_version() == 3
+    assert backfilling.ask().barrier is None
+    backfilling.orders.add(50)
+    window = backfilling.inject().upstream
+    assert (window.from_version, window.to_version) == (1, 4)
+
+
+def test_a_paused_job_that_read_nothing_has_nothing_to_do(backfilling):
+    """Design §5.3: NotStarted drops every change."""
+    protocol.pause_job(store=backfilling.store, requested_by="x")
+    backfilling.orders.add(50)
+    assert backfilling.ask().reason == "paused, and nothing was read yet that could change"
+
+
+def test_a_paused_job_reads_no_snapshot_and_still_applies_changes(backfilling):
+    """I4."""
+    backfilling.epoch()
+    protocol.pause_job(store=backfilling.store, requested_by="x")
+    assert backfilling.ask().reason == "paused, and the upstream has no changes after version 0"
+    backfilling.orders.change([0, 9], amount=50)
+    barrier = backfilling.inject()
+    assert (barrier.chunk, barrier.paused) == (None, True)
+    before = backfilling.store.state()
+    commit = backfilling.run(barrier)
+    assert (commit.snapshot_read_row_count, commit.upstream_output_row_count) == (0, 1)
+    assert backfilling.store.state() == before
+    backfilling.assert_truth()
+    protocol.resume_job(store=backfilling.store, requested_by="x")
+    backfilling.finish()
+
+
+# --- instants -------------------------------------------------------------------------------------
+
+
+def minute(number):
+    return NOW + dt.timedelta(minutes=number)
+
+
+@pytest.fixture
+def dated(lake):
+    """A created job over five versions with one order each, committed at the minutes 0 to 4; one row an epoch."""
+    made = Backfilling(lake, rate_limit=1)
+    for i in range(5):
+        made.orders.add(i)
+        committed_at(made.orders.path, i, minute(i))
+    made.create()
+    return made
+
+
+def test_runs_of_a_schedule_see_the_upstream_as_of_their_instants_in_order(dated):
+    """Issue part 3: catch-up and backfill runs pass their ``data_interval_end``."""
+    seen = []
+    for number in (1, 2.5, 4):
+        barrier = dated.inject(Requester(dag_id="d", run_id=f"r{number}", task_id="t"), until=minute(number))
+        dated.run(barrier)
+        dated.assert_truth()
+        seen.append((barrier.upstream.from_version, barrier.upstream.to_version, barrier.upstream.watermark))
+    assert seen == [(-1, 1, minute(1)), (1, 2, minute(2)), (2, 4, minute(4))]
+
+
+def test_a_run_whose_window_is_covered_has_nothing_to_do(dated):
+    """Issue part 3: it succeeds as a no-op that starts no Spark."""
+    dated.run(dated.inject(until=minute(3)))
+    injection = dated.ask(TASK, until=minute(1))
+    assert injection.barrier is None
+    assert injection.reason == "the window up to version 1 is covered: version 3 is committed already"
+    assert len(dated.store.barriers()) == 1
+
+
+def test_a_run_before_the_upstream_began_has_nothing_to_do(dated):
+    injection = dated.ask(until=minute(-1))
+    assert injection.barrier is None
+    assert "no version as old as" in injection.reason
+
+
+def test_an_unfinished_job_goes_on_reading_at_the_same_version(dated):
+    """I4: every unpaused barrier advances the position, also without a new version."""
+    dated.run(dated.inject(until=minute(2)))
+    barrier = dated.inject(until=minute(2))
+    assert (barrier.upstream.from_version, barrier.upstream.to_version) == (2, 2)
+    assert barrier.chunk == PinnedChunk(after=("0",), up_to=("1",))
+    dated.run(barrier)
+    dated.assert_truth()
+
+
+def test_a_task_run_finds_its_barrier_whatever_instant_it_asks_for_now(dated):
+    mine = dated.inject(TASK, until=minute(1))
+    assert dated.ask(TASK, until=minute(4)).barrier == mine
+
+
+# --- mutations ------------------------------------------------------------------------------------
+
+
+def test_a_barrier_carries_who_changed_what_and_when_since_the_one_before(backfilling):
+    """Design §1: mutations are carried by the next barrier; once each, in order."""
+    store = backfilling.store
+    backfilling.epoch()
+    protocol.throttle_job(5, store=store, requested_by="vera", clock=backfilling.clock)
+    protocol.pause_job(store=store, requested_by="o'brien", clock=backfilling.clock)
+    protocol.resume_job(store=store, requested_by=str(TASK), clock=backfilling.clock)
+    barrier = backfilling.inject()
+    assert [(m.mutation, m.value, m.requested_by) for m in barrier.mutations] == [
+        (Mutation.THROTTLE, 5, "vera"),
+        (Mutation.PAUSE, None, "o'brien"),
+        (Mutation.RESUME, None, str(TASK)),
+    ]
+    times = [m.requested_at for m in barrier.mutations]
+    assert times == sorted(times)
+    assert times[-1] < barrier.injected_at
+    assert (barrier.rate_limit, barrier.paused, barrier.settings_sequence) == (5, False, 4)
+    backfilling.run(barrier)
+    assert backfilling.inject().mutations == ()
+
+
+def test_a_change_of_settings_does_not_change_a_pinned_barrier(backfilling):
+    """I2: it takes effect with the next one."""
+    pinned = backfilling.inject()
+    protocol.throttle_job(1, store=backfilling.store, requested_by="x")
+    assert backfilling.inject() == pinned
+    assert backfilling.run(pinned).snapshot_read_row_count == 3
+    following = backfilling.inject()
+    assert (following.rate_limit, len(following.mutations)) == (1, 1)
+    assert backfilling.run(following).snapshot_read_row_count == 1
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+def refused(backfilling, error, match):
+    """Hold I6: an error that says what to do, and nothing pinned."""
+    before = backfilling.store.barriers()
+    with pytest.raises(error, match=match) as caught:
+        backfilling.ask()
+    assert backfilling.store.barriers() == before
+    return str(caught.value)
+
+
+def test_a_job_that_was_not_created_is_refused(lake):
+    with pytest.raises(JobNotCreatedError, match="create it first"):
+        Backfilling(lake).ask()
+
+
+def test_a_cancelled_job_is_refused_with_who_cancelled_it(backfilling):
+    backfilling.inject()
+    protocol.cancel_job(store=backfilling.store, requested_by="vera")
+    refused(backfilling, JobCancelledError, "was cancelled by vera; rebuild it to start over")
+
+
+def test_an_upstream_that_was_replaced_is_refused(backfilling):
+    backfilling.epoch()
+    shutil.rmtree(backfilling.orders.path)
+    refused(backfilling, UpstreamNotFoundError, "no Delta table")
+    Orders(backfilling.lake).add(1)
+    Orders(backfilling.lake).add(2)
+    refused(backfilling, UpstreamReplacedError, "rebuild the job")
+
+
+def test_a_replaced_upstream_is_refused_also_when_its_log_is_shorter(backfilling):
+    """The new table has fewer versions than the old one had: no covered window, but another table."""
+    backfilling.orders.add(20)
+    backfilling.orders.add(21)
+    backfilling.epoch()
+    shutil.rmtree(backfilling.orders.path)
+    Orders(backfilling.lake).add(1)
+    refused(backfilling, UpstreamReplacedError, "rebuild the job")
+
+
+def overwrite(backfilling, **columns):
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    write_deltalake(backfilling.orders.path, table, mode="overwrite", schema_mode="overwrite")
+
+
+def test_columns_that_the_job_does_not_use_may_come_and_go(lake):
+    backfilling = over(lake, 1, 2, query="SELECT id, status FROM upstream")
+    overwrite(backfilling, id=[1, 2], status=["paid", "paid"], note=["new", "column"])
+    assert backfilling.inject().upstream.to_version == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"id": [1, 2], "amount": [1, 1]}, "column 'status' is gone"),
+        ({"id": [1, 2], "status": [1, 1]}, "column 'status' was string and is long"),
+        ({"id": ["1", "2"], "status": ["a", "b"]}, "column 'id' was long and is string"),
+    ],
+)
+def test_a_used_column_that_changed_is_refused(lake, columns, said):
+    backfilling = over(lake, 1, 2, query="SELECT id, status FROM upstream")
+    overwrite(backfilling, **columns)
+    assert "adapt the job's query and rebuild it" in refused(backfilling, UpstreamSchemaChangedError, said)
+
+
+def test_an_upstream_whose_feed_was_switched_off_is_refused_with_the_statement(backfilling):
+    backfilling.epoch()
+    DeltaTable(backfilling.orders.path).alter.set_table_properties({"delta.enableChangeDataFeed": "false"})
+    refused(backfilling, ChangeDataFeedDisabledError, "ALTER TABLE")
+
+
+def clean_up(backfilling, up_to):
+    DeltaTable(backfilling.orders.path).create_checkpoint()
+    for version in range(up_to + 1):
+        commit_file(backfilling.orders.path, version).unlink()
+
+
+def test_a_change_feed_gap_is_refused(backfilling):
+    """I6."""
+    backfilling.epoch()
+    for i in range(20, 24):
+        backfilling.orders.add(i)
+    clean_up(backfilling, 2)
+    message = refused(backfilling, ChangeFeedGapError, "from version 1 on, but its log begins at version 3")
+    assert "Rebuild the job" in message
+
+
+def test_a_job_that_read_nothing_yet_needs_no_changes_from_before(backfilling):
+    """A job is created on any old table, whose first versions are long gone."""
+    for i in range(20, 24):
+        backfilling.orders.add(i)
+    clean_up(backfilling, 2)
+    backfilling.finish()
+    assert len(backfilling.rows()) == 14
+
+
+def test_a_version_whose_watermark_is_gone_is_refused(backfilling):
+    backfilling.orders.add(20)
+    clean_up(backfilling, 1)
+    refused(backfilling, UpstreamError, "Rebuild|rebuild")

@@ -1,0 +1,406 @@
+"""Running epochs: the view's truth, crashes at every named point, attempts that overlap, and zombies."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import pytest
+
+from airflow_backfill_provider import crash_points, protocol
+from airflow_backfill_provider.core.errors import (
+    BackfillError,
+    EpochFailedError,
+    MaterializedViewError,
+    StateError,
+)
+from airflow_backfill_provider.core.progress import Completed, InProgress, SnapshotRange
+from airflow_backfill_provider.crash_points import CrashPoint
+from tests.builders import PAID
+from tests.property.memory_engine import Backfilling
+
+
+@pytest.fixture
+def backfilling(lake):
+    """A created job over the orders 0 to 9, four rows an epoch."""
+    made = Backfilling(lake, rate_limit=4)
+    made.orders.add(*range(10))
+    made.create()
+    return made
+
+
+class DiedError(Exception):
+    """The process is gone."""
+
+
+def die_at(point):
+    """Die the next time that the protocol gets to a point."""
+
+    def callback(reached):
+        if reached is point:
+            crash_points.install(None)
+            raise DiedError(point)
+
+    crash_points.install(callback)
+
+
+# --- epochs ---------------------------------------------------------------------------------------
+
+
+def test_the_view_is_the_query_after_every_epoch_while_the_upstream_changes(lake):
+    """I1 and I3: updates, deletes, re-keying, swaps, re-inserts, rows entering and leaving the filter."""
+    backfilling = Backfilling(lake, rate_limit=4, query=PAID)
+    orders = backfilling.orders
+    orders.add(*range(0, 20, 2))
+    orders.add(None, 21, status="draft")
+    backfilling.create()
+    changes = [
+        lambda: (orders.change([0, 2], status="draft"), orders.change([None], status="paid"), orders.add(1)),
+        lambda: (orders.rekey({4: 100, 16: 3}), orders.remove(0), orders.add(0, amount=7), orders.add(50)),
+        lambda: (orders.rekey({2: 4, 6: 2}), orders.rekey({2: 4, 4: 2}), orders.change([2, 4, 100], amount=9)),
+        lambda: (orders.remove(None, 18), orders.compact(), orders.change([21, 2], status="paid")),
+    ]
+    before = backfilling.store.state()
+    for change in changes:
+        backfilling.epoch()
+        backfilling.assert_truth()
+        after = backfilling.store.state()
+        before.require_successor(after, backfilling.store.settings().key_order)
+        before = after
+        change()
+    backfilling.finish()
+    paid = [(i, 100 * amount) for i, (status, amount) in orders.rows.items() if status == "paid"]
+    assert sorted(backfilling.rows()) == sorted(paid)
+
+
+def test_a_row_that_moves_from_behind_the_position_into_the_chunk_is_there_once(backfilling):
+    """Design §5.5: the changes go before the append."""
+    backfilling.epoch()
+    backfilling.orders.rekey({0: 5, 5: 0})
+    backfilling.epoch()
+    backfilling.assert_truth()
+    backfilling.orders.rekey({1: 100, 9: -1})
+    backfilling.epoch()
+    backfilling.assert_truth()
+
+
+def test_commits_tell_what_the_epochs_did(backfilling):
+    """Issue part 5: row counts, the watermark and timings go into the barrier log."""
+    first = backfilling.epoch()
+    backfilling.orders.change([0, 9], amount=5)
+    second = backfilling.epoch()
+    third = backfilling.epoch()
+    assert [(c.snapshot_read_row_count, c.upstream_output_row_count) for c in (first, second, third)] == [
+        (4, 0),
+        (4, 1),
+        (2, 0),
+    ]
+    assert [c.rows_read for c in (first, second, third)] == [4, 8, 10]
+    assert [c.completed for c in (first, second, third)] == [False, False, True]
+    assert [c.watermark for c in (first, second)] == [backfilling.orders.table.watermark(v) for v in (0, 1)]
+    assert set(first.seconds) == {"snapshot", "changes", "commit"}
+    assert all(earlier.committed_at < later.committed_at for earlier, later in pairwise((first, second, third)))
+    barriers, commits = backfilling.store.log()
+    assert commits == [first, second, third]
+    assert [c.digest for c in commits] == [b.digest for b in barriers]
+
+
+def test_the_state_follows_the_pinned_plan(backfilling):
+    barrier = backfilling.inject()
+    backfilling.run(barrier)
+    assert backfilling.store.state().shared == InProgress((3,), 4)
+    backfilling.finish()
+    assert backfilling.store.state().shared == Completed((7,), 10)
+
+
+def test_the_state_is_written_only_when_it_changed(backfilling):
+    """Design §5.12."""
+    backfilling.finish()
+    before = backfilling.store.state()
+    backfilling.orders.change([3], amount=7)
+    commit = backfilling.epoch()
+    assert commit.upstream_output_row_count == 1
+    assert backfilling.store.state() == before
+    assert before.epoch == 3
+
+
+def test_an_epoch_gets_the_version_at_which_the_one_before_left_the_view(backfilling):
+    """I6: whatever wrote to the view since then is seen."""
+    engine = backfilling.engine()
+    first = backfilling.run(backfilling.inject(), engine)
+    assert engine.view_version is None
+    backfilling.run(backfilling.inject(), engine)
+    assert engine.view_version == first.view_version
+
+
+def test_a_view_that_something_else_wrote_to_is_refused(backfilling):
+    """I6."""
+    backfilling.epoch()
+    view = backfilling.view
+    view.version += 1
+    view.log.append(view.log[-1]._replace(version=view.version, digest="foreign"))
+    with pytest.raises(MaterializedViewError, match="not written by"):
+        backfilling.epoch()
+    assert len(backfilling.store.commits()) == 1
+
+
+def test_running_a_committed_barrier_again_does_nothing(backfilling):
+    """I2."""
+    barrier = backfilling.inject()
+    commit = backfilling.run(barrier)
+    rows = backfilling.rows()
+    engine = backfilling.engine()
+    assert backfilling.run(barrier, engine) == commit
+    backfilling.epoch()
+    assert backfilling.run(barrier, engine) == commit
+    assert engine.calls == []
+    assert backfilling.rows()[: len(rows)] == rows
+
+
+def test_an_epoch_that_failed_is_run_again_from_the_same_barrier(backfilling):
+    barrier = backfilling.inject()
+    engine = backfilling.engine()
+    engine.refusal = EpochFailedError("the network")
+    with pytest.raises(EpochFailedError, match="the network"):
+        backfilling.run(barrier, engine)
+    assert backfilling.store.commits() == []
+    backfilling.orders.add(50)
+    assert backfilling.inject() == barrier
+    backfilling.run(barrier)
+    backfilling.assert_truth()
+
+
+def test_a_barrier_of_another_definition_is_refused(backfilling):
+    """I6."""
+    barrier = backfilling.inject().model_copy(update={"definition": "0" * 32})
+    with pytest.raises(StateError, match="another definition .* rebuild the job"):
+        backfilling.run(barrier)
+    assert backfilling.rows() == []
+
+
+def test_a_barrier_behind_the_committed_state_is_refused(backfilling):
+    """I3 and I6: the log lost a commit that the state has."""
+    backfilling.epoch()
+    barrier = backfilling.inject()
+    backfilling.run(barrier)
+    old = barrier.model_copy(update={"epoch": 0, "prev_epoch": -1})
+    with pytest.raises(StateError, match="is of epoch 2, but epoch 0 is not committed"):
+        backfilling.run(old)
+
+
+def test_the_view_is_marked_finished_once_by_the_epoch_that_completes(backfilling):
+    """Design §3.4."""
+    backfilling.finish()
+    backfilling.orders.add(50)
+    backfilling.epoch()
+    assert backfilling.view.marked_finished == [3]
+    protocol.finish_job(store=backfilling.store, requested_by="x")
+    backfilling.orders.add(51)
+    engine = backfilling.engine()
+    backfilling.run(backfilling.inject(), engine)
+    assert "mark_finished" not in engine.calls, "once it is recorded nobody looks again"
+
+
+def test_keys_read_after_an_epoch(backfilling):
+    order = backfilling.store.settings().key_order
+    first = backfilling.inject()
+    assert protocol.keys_read_after(first, order) == SnapshotRange(None, (3,))
+    backfilling.run(first)
+    protocol.pause_job(store=backfilling.store, requested_by="x")
+    backfilling.orders.change([0], amount=5)
+    assert protocol.keys_read_after(backfilling.inject(), order) == SnapshotRange(None, (3,))
+    backfilling.epoch()
+    protocol.resume_job(store=backfilling.store, requested_by="x")
+    backfilling.finish()
+    backfilling.orders.add(50)
+    assert protocol.keys_read_after(backfilling.inject(), order) == SnapshotRange(None, None)
+
+
+# --- crashes --------------------------------------------------------------------------------------
+
+
+def history(backfilling):
+    """Run epoch 1, change rows behind and before its position, and return what epoch 2 has to do."""
+    backfilling.epoch()
+    backfilling.orders.change([0, 9], amount=5)
+    backfilling.orders.rekey({1: 6, 6: 1})
+    backfilling.orders.remove(3)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """What the same history comes to when nothing crashes: rows, state and counts after each epoch."""
+    backfilling = Backfilling(tmp_path_factory.mktemp("undisturbed"), rate_limit=4)
+    backfilling.orders.add(*range(10))
+    backfilling.create()
+    history(backfilling)
+    commits = backfilling.finish()
+    return backfilling.rows(), backfilling.store.state(), list(map(counts, commits))
+
+
+def counts(commit):
+    return (
+        commit.epoch,
+        commit.snapshot_read_row_count,
+        commit.upstream_output_row_count,
+        commit.rows_read,
+        commit.completed,
+    )
+
+
+@pytest.mark.parametrize("point", CrashPoint)
+def test_an_epoch_that_died_anywhere_is_completed_by_the_next_run(backfilling, undisturbed, point):
+    """I2: the same rows, the same state, the same counts; nothing lost, nothing twice."""
+    history(backfilling)
+    die_at(point)
+    with pytest.raises(DiedError):
+        backfilling.epoch()
+    backfilling.orders.add()
+    commits = backfilling.finish()
+    assert (backfilling.rows(), backfilling.store.state()) == undisturbed[:2]
+    assert list(map(counts, backfilling.store.commits()))[1:] == undisturbed[2]
+    assert list(map(counts, commits)) == undisturbed[2]
+
+
+def test_an_epoch_that_dies_at_one_point_after_the_other_is_completed_in_the_end(backfilling, undisturbed):
+    """I2: once or many times."""
+    history(backfilling)
+    for point in CrashPoint:
+        die_at(point)
+        with pytest.raises(DiedError):
+            backfilling.epoch()
+    commits = backfilling.finish()
+    assert (backfilling.rows(), backfilling.store.state()) == undisturbed[:2]
+    assert list(map(counts, commits)) == undisturbed[2]
+
+
+def test_the_completing_epoch_is_completed_however_often_it_dies(backfilling):
+    """Design §5.10: a finished job reports finished again."""
+    backfilling.epoch()
+    backfilling.epoch()
+    for point in reversed(CrashPoint):
+        if point is CrashPoint.AFTER_PIN and len(backfilling.store.barriers()) == 3:
+            continue
+        die_at(point)
+        with pytest.raises(DiedError):
+            backfilling.epoch()
+    (commit,) = backfilling.finish()
+    assert (commit.epoch, commit.completed) == (3, True)
+    assert backfilling.view.marked_finished == [3]
+    assert protocol.finish_job(store=backfilling.store, requested_by="x").finished_epoch == 3
+
+
+def test_every_named_point_is_passed_in_order(backfilling):
+    """So that the tests above did die where they say."""
+    passed = []
+    crash_points.install(passed.append)
+    history(backfilling)
+    assert passed == list(CrashPoint)
+    passed.clear()
+    backfilling.epoch()
+    assert passed == list(CrashPoint)
+
+
+# --- attempts that overlap ------------------------------------------------------------------------
+
+
+def test_runs_of_one_epoch_at_once_commit_it_once(backfilling, undisturbed):
+    """I2 and I5: concurrently or not."""
+    history(backfilling)
+    barrier = backfilling.inject()
+    with ThreadPoolExecutor(4) as threads:
+        commits = list(threads.map(backfilling.run, [barrier] * 4))
+    assert commits == [commits[0]] * 4
+    assert len(backfilling.store.commits()) == 2
+    backfilling.finish()
+    assert (backfilling.rows(), backfilling.store.state()) == undisturbed[:2]
+
+
+AFTER_INJECTION = [point for point in CrashPoint if point is not CrashPoint.AFTER_PIN]
+
+
+def while_asleep_at(point, meanwhile):
+    """Do something while the next attempt that gets to a point sleeps there."""
+
+    def callback(reached):
+        if reached is point:
+            crash_points.install(None)
+            meanwhile()
+
+    crash_points.install(callback)
+
+
+@pytest.mark.parametrize("point", AFTER_INJECTION)
+def test_a_zombie_that_wakes_up_after_its_successors_changes_nothing(backfilling, undisturbed, point):
+    """I5: it returns the commit of its epoch that the others made."""
+    history(backfilling)
+    barrier = backfilling.inject()
+    while_asleep_at(point, backfilling.finish)
+    commit = backfilling.run(barrier)
+    assert commit == backfilling.store.commits()[1]
+    assert (backfilling.rows(), backfilling.store.state()) == undisturbed[:2]
+    assert list(map(counts, backfilling.store.commits()))[1:] == undisturbed[2]
+
+
+def rebuilt_meanwhile(backfilling, point):
+    """Run epoch 2, which sleeps at a point while the job is rebuilt and reads its first chunk again."""
+    history(backfilling)
+    barrier = backfilling.inject()
+
+    def meanwhile():
+        backfilling.rebuild()
+        backfilling.epoch()
+
+    while_asleep_at(point, meanwhile)
+    return backfilling.run(barrier)
+
+
+def assert_nothing_happened_to_the_rebuilt(backfilling):
+    assert backfilling.store.state().shared == InProgress((4,), 4), "orders 0, 1, 2 and 4 are left"
+    backfilling.assert_truth()
+    assert [commit.epoch for commit in backfilling.finish()] == [4, 5]
+    assert sorted(row[0] for row in backfilling.rows()) == sorted(backfilling.orders.rows)
+
+
+AFTER_STATE = {CrashPoint.AFTER_STATE_COMMIT, CrashPoint.BEFORE_LOG_COMMIT}
+
+
+@pytest.mark.parametrize("point", [point for point in AFTER_INJECTION if point not in AFTER_STATE])
+def test_a_zombie_that_wakes_up_after_a_rebuild_is_refused(backfilling, point):
+    """I5: its incarnation is over."""
+    with pytest.raises(BackfillError):
+        rebuilt_meanwhile(backfilling, point)
+    assert [commit.epoch for commit in backfilling.store.commits()] == [1, 3]
+    assert_nothing_happened_to_the_rebuilt(backfilling)
+
+
+@pytest.mark.parametrize("point", sorted(AFTER_STATE))
+def test_a_zombie_that_had_committed_before_a_rebuild_may_only_say_so(backfilling, point):
+    """I5: the log gets the record of an epoch that was done, of an incarnation that is over."""
+    assert rebuilt_meanwhile(backfilling, point).epoch == 2
+    first, second, third = backfilling.store.commits()
+    assert first.incarnation == second.incarnation != third.incarnation
+    assert_nothing_happened_to_the_rebuilt(backfilling)
+
+
+def test_an_injector_that_falls_asleep_returns_the_epoch_and_its_commit(backfilling):
+    while_asleep_at(CrashPoint.AFTER_PIN, backfilling.finish)
+    injection = backfilling.ask()
+    assert injection.barrier is not None
+    assert injection.barrier.epoch == 1
+    assert injection.commit == backfilling.store.commits()[0]
+
+
+def test_an_attempt_that_fails_because_it_was_overtaken_succeeds(backfilling):
+    """What it ran into is what its successor did."""
+    barrier = backfilling.inject()
+    engine = backfilling.engine()
+    execute = engine.execute
+
+    def overtaken(*arguments, **options):
+        backfilling.finish()
+        return execute(*arguments, **options)
+
+    engine.execute = overtaken
+    assert backfilling.run(barrier, engine) == backfilling.store.commits()[0]
+    backfilling.assert_truth()

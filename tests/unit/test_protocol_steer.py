@@ -1,0 +1,221 @@
+"""Pausing, throttling, cancelling and finishing a job, and what its status says of it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from airflow_backfill_provider import crash_points, protocol
+from airflow_backfill_provider.core.errors import (
+    InvalidJobError,
+    JobCancelledError,
+    JobNotCreatedError,
+    NotFinishedError,
+)
+from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.crash_points import CrashPoint
+from airflow_backfill_provider.state.store import BackfillStore
+from tests.builders import NOW
+from tests.property.memory_engine import Backfilling
+
+
+@pytest.fixture
+def backfilling(lake):
+    """A created job over the orders 0 to 9, five rows an epoch."""
+    made = Backfilling(lake, rate_limit=5)
+    made.orders.add(*range(10))
+    made.create()
+    return made
+
+
+@pytest.fixture
+def store(backfilling):
+    return backfilling.store
+
+
+STEERS = {
+    "pause": protocol.pause_job,
+    "resume": protocol.resume_job,
+    "throttle": lambda **options: protocol.throttle_job(7, **options),
+    "cancel": protocol.cancel_job,
+    "finish": protocol.finish_job,
+}
+
+
+@pytest.mark.parametrize("name", STEERS)
+def test_a_job_that_was_not_created_cannot_be_steered(lake, name):
+    with pytest.raises(JobNotCreatedError, match="create it first"):
+        STEERS[name](store=BackfillStore(str(lake / "state")), requested_by="x")
+    assert list(lake.iterdir()) == []
+
+
+def test_every_change_says_who_asked_for_it_and_when(store):
+    settings = protocol.pause_job(store=store, requested_by="o'brien", clock=lambda: NOW)
+    assert (settings.paused, settings.requested_by, settings.requested_at) == (True, "o'brien", NOW)
+    assert (settings.sequence, settings.change) == (2, SettingsChange.PAUSE)
+    assert store.settings() == settings
+
+
+@pytest.mark.parametrize("name", ["pause", "throttle", "cancel"])
+def test_asking_twice_is_one_change(store, name):
+    first = STEERS[name](store=store, requested_by="one")
+    assert STEERS[name](store=store, requested_by="two") == first
+    assert len(store.settings_history()) == 2
+
+
+def test_resuming_what_is_not_paused_changes_nothing(store):
+    assert protocol.resume_job(store=store, requested_by="x").sequence == 1
+
+
+@pytest.mark.parametrize("rate_limit", [None, 0, 1, 10**9, 2**63 - 1])
+def test_every_allowed_rate_limit_is_taken(store, rate_limit):
+    settings = protocol.throttle_job(rate_limit, store=store, requested_by="x")
+    assert (settings.rate_limit, settings.value) == (rate_limit, rate_limit)
+    assert store.settings().rate_limit == rate_limit
+
+
+@pytest.mark.parametrize(
+    "rate_limit",
+    [
+        -1,
+        -(2**70),
+        pytest.param(
+            2**63,
+            marks=pytest.mark.xfail(strict=True, reason="the definition's upper limit is not checked: Arrow overflows"),
+        ),
+    ],
+)
+def test_a_rate_limit_that_is_not_allowed_is_refused(store, rate_limit):
+    """I6: the same limits as in the definition."""
+    with pytest.raises(InvalidJobError, match="rate_limit"):
+        protocol.throttle_job(rate_limit, store=store, requested_by="x")
+    assert len(store.settings_history()) == 1
+
+
+def test_pause_and_rate_limit_are_independent_of_each_other(backfilling, store):
+    """Design §5.11."""
+    protocol.pause_job(store=store, requested_by="x")
+    protocol.throttle_job(0, store=store, requested_by="x")
+    protocol.resume_job(store=store, requested_by="x")
+    assert (store.settings().paused, store.settings().rate_limit) == (False, 0)
+    assert backfilling.ask().barrier is None
+    protocol.pause_job(store=store, requested_by="x")
+    protocol.throttle_job(5, store=store, requested_by="x")
+    assert (store.settings().paused, store.settings().rate_limit) == (True, 5)
+    assert backfilling.ask().barrier is None
+    protocol.resume_job(store=store, requested_by="x")
+    assert backfilling.epoch().snapshot_read_row_count == 5
+
+
+def test_steering_at_once_loses_nothing(store):
+    with ThreadPoolExecutor(5) as threads:
+        list(
+            threads.map(lambda n: protocol.throttle_job(n, store=BackfillStore(store.location), requested_by="x"), range(100, 105))
+        )
+    history = store.settings_history()
+    assert [record.sequence for record in history] == list(range(1, 7))
+    assert {record.rate_limit for record in history[1:]} == set(range(100, 105))
+
+
+# --- cancelling -----------------------------------------------------------------------------------
+
+
+def test_a_cancelled_job_cannot_be_steered_any_more(store):
+    protocol.cancel_job(store=store, requested_by="vera")
+    for name in ("pause", "resume", "throttle"):
+        with pytest.raises(JobCancelledError, match="rebuild it to start over"):
+            STEERS[name](store=store, requested_by="x")
+    assert protocol.cancel_job(store=store, requested_by="x").requested_by == "vera"
+
+
+def test_a_cancelled_jobs_view_stays_as_the_last_epoch_left_it(backfilling, store):
+    backfilling.epoch()
+    pinned = backfilling.inject()
+    protocol.cancel_job(store=store, requested_by="vera")
+    rows = backfilling.rows()
+    with pytest.raises(JobCancelledError, match="was cancelled by vera"):
+        backfilling.ask()
+    assert backfilling.rows() == rows
+    backfilling.run(pinned)
+    backfilling.assert_truth()
+
+
+# --- finishing ------------------------------------------------------------------------------------
+
+
+def test_a_job_is_finished_only_when_every_vnode_is_completed(backfilling, store):
+    """Design §3.4."""
+    for _ in range(2):
+        with pytest.raises(NotFinishedError, match="run more epochs") as caught:
+            protocol.finish_job(store=store, requested_by="x")
+        assert caught.value.retryable
+        backfilling.epoch()
+    settings = protocol.finish_job(store=store, requested_by="x")
+    assert (settings.finished_epoch, settings.change) == (2, SettingsChange.FINISH)
+
+
+def test_a_job_is_not_finished_before_the_completing_epoch_is_in_the_log(backfilling, store):
+    """A crash between the state and the log: the epoch is repaired first."""
+    backfilling.epoch()
+
+    def die(point):
+        if point is CrashPoint.BEFORE_LOG_COMMIT:
+            raise RuntimeError("died")
+
+    crash_points.install(die)
+    with pytest.raises(RuntimeError):
+        backfilling.epoch()
+    crash_points.install(None)
+    assert store.state().completed
+    with pytest.raises(NotFinishedError):
+        protocol.finish_job(store=store, requested_by="x")
+    backfilling.epoch()
+    assert protocol.finish_job(store=store, requested_by="x").finished_epoch == 2
+
+
+def test_finishing_is_idempotent_and_names_the_epoch_that_completed(backfilling, store):
+    """Design §5.10."""
+    backfilling.finish()
+    backfilling.orders.add(50)
+    backfilling.epoch()
+    first = protocol.finish_job(store=store, requested_by="one")
+    assert first.finished_epoch == 2
+    backfilling.orders.add(51)
+    backfilling.epoch()
+    assert protocol.finish_job(store=store, requested_by="two") == first
+    assert [record.change for record in store.settings_history()].count(SettingsChange.FINISH) == 1
+
+
+def test_finishers_at_once_finish_once(backfilling, store):
+    """Exactly once."""
+    backfilling.finish()
+    with ThreadPoolExecutor(6) as threads:
+        found = list(
+            threads.map(
+                lambda n: protocol.finish_job(store=BackfillStore(store.location), requested_by=f"r{n}"), range(6)
+            )
+        )
+    assert found == [found[0]] * 6
+    assert [record.change for record in store.settings_history()].count(SettingsChange.FINISH) == 1
+
+
+def test_a_paused_job_can_be_finished_and_stays_fresh(backfilling, store):
+    backfilling.finish()
+    protocol.pause_job(store=store, requested_by="x")
+    assert protocol.finish_job(store=store, requested_by="x").finished_epoch == 2
+    backfilling.orders.add(50)
+    backfilling.epoch()
+    backfilling.assert_truth()
+
+
+# --- planning and status --------------------------------------------------------------------------
+
+
+def test_planning_shows_the_next_chunk_and_pins_nothing(backfilling, store):
+    backfilling.epoch()
+    plan = protocol.plan_next(
+        backfilling.job, upstream=backfilling.orders.table, version=0, state=store.state(), rate_limit=2
+    )
+    assert (plan.chunk.after, plan.chunk.up_to) == ((4,), (6,))
+    assert len(store.barriers()) == 1
