@@ -24,7 +24,7 @@ def get_provider_info() -> dict[str, Any]:
         "integrations": [
             {
                 "integration-name": _INTEGRATION,
-                "external-doc-url": "https://pypi.org/project/airflow-backfill-provider/",
+                "external-doc-url": "https://delta.io/",
                 "tags": ["software"],
             }
         ],

@@ -45,6 +45,7 @@ from airflow_backfill_provider.core.barrier import (
 )
 from airflow_backfill_provider.core.errors import (
     BackfillError,
+    ConcurrentUpdateError,
     InvalidJobError,
     JobCancelledError,
     MaterializedViewError,
@@ -74,6 +75,9 @@ from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_iden
 from airflow_backfill_provider.state.store import BackfillStore
 
 Clock = Callable[[], dt.datetime]
+
+_INJECTIONS = 3
+"""How often an injection starts over because the job is rebuilt under it."""
 
 
 def utc_now() -> dt.datetime:
@@ -163,14 +167,15 @@ def create_job(
             requested_by=requested_by,
             requested_at=clock(),
         )
-    settings = store.create(settings) if not store.created() else settings
-    _require_same_definition(job, settings)
+        # Somebody may have created the job meanwhile; then it is theirs.
+        settings = store.create(settings)
+        _require_same_definition(job, settings)
     store.repair_state()
     if not _has_view(settings, store):
         if store.commits(since_epoch=settings.base_epoch + 1):
             raise MaterializedViewError(
-                f"materialized_view: the view of job {job.name} is gone from {job.materialized_view}, but epochs wrote to "
-                "it; restore it, or rebuild the job"
+                f"materialized_view: the view of job {job.name} is gone from {job.materialized_view}, but epochs wrote "
+                "to it; restore it, or rebuild the job"
             )
         _ensure_view(store, settings, engine())
     return settings
@@ -203,6 +208,8 @@ def rebuild_job(
     :raises InvalidJobError: if the job is wrong, or moves the view.
     """
     before = store.settings()
+    if before.job["name"] != job.name:
+        raise InvalidJobError(f"name: {job.state} holds job {before.job['name']}; a rebuild keeps a job's name")
     if before.job["materialized_view"] != job.materialized_view:
         raise InvalidJobError(
             f"materialized_view: a rebuild keeps the view at {before.job['materialized_view']}; to move it, create "
@@ -224,6 +231,7 @@ def rebuild_job(
             strategy=strategy.value,
             upstream=resolved,
             incarnation=incarnation,
+            state_table=f"vnode_state_{incarnation}",
             base_epoch=store.last_epoch(),
             rate_limit=job.rate_limit,
             paused=False,
@@ -283,29 +291,60 @@ def inject_barrier(
     :raises JobCancelledError: if the job was cancelled.
     :raises UpstreamError: if the upstream can no longer be backfilled from.
     """
-    settings = store.settings()
-    if settings.cancelled:
-        raise JobCancelledError(
-            f"job {settings.job['name']} was cancelled by {_who_cancelled(store)}; rebuild it to start over"
+    for _ in range(_INJECTIONS):
+        settings = store.settings()
+        if requester.is_task_run:
+            mine = store.barrier_of(requester)
+            if mine is not None and mine.incarnation == settings.incarnation:
+                return _injected(store, mine)
+        if settings.cancelled:
+            raise JobCancelledError(
+                f"job {settings.job['name']} was cancelled by {_who_cancelled(store)}; rebuild it to start over"
+            )
+        store.repair_state()
+        previous = store.newest_barrier(settings)
+        if previous is not None and _commit_of(store, previous.epoch) is None:
+            return Injection(previous)
+        barrier, idle = _next_barrier(
+            store, settings, upstream, previous=previous, requester=requester, until=until, now=clock()
         )
-    if requester.is_task_run:
-        mine = store.barrier_of(requester)
-        if mine is not None and mine.incarnation == settings.incarnation:
-            return _injected(store, mine)
-    last = store.last_epoch()
-    barriers, commits = store.log(since_epoch=last)
-    ours = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
-    if ours and not commits:
-        return Injection(ours[-1])
-    previous = ours[-1] if ours else None
-    barrier = _next_barrier(
-        store, settings, upstream, previous=previous, last_epoch=last, requester=requester, until=until, now=clock()
+        if barrier is None:
+            return Injection(None, reason=idle)
+        pinned = store.pin(barrier)
+        reached(CrashPoint.AFTER_PIN)
+        if pinned.incarnation != settings.incarnation:
+            continue
+        if idle and pinned == barrier:
+            _commit_idle(store, barrier, clock())
+            return Injection(None, reason=idle)
+        return _injected(store, pinned)
+    raise ConcurrentUpdateError(f"the job at {store.location} is being rebuilt; try again")
+
+
+def _commit_idle(store: BackfillStore, barrier: Barrier, now: dt.datetime) -> None:
+    """
+    Commit an epoch in which nothing happens to the view, without an engine.
+
+    It moves the window past versions that only compacted files, say, so that the view does not seem to lag behind
+    them and no later epoch needs their log.
+    """
+    state = store.state()
+    previous = _commit_of(store, barrier.prev_epoch)
+    mine = previous is not None and previous.incarnation == barrier.incarnation
+    commit = EpochCommit(
+        epoch=barrier.epoch,
+        incarnation=barrier.incarnation,
+        digest=barrier.digest,
+        snapshot_read_row_count=0,
+        upstream_output_row_count=0,
+        rows_read=state.shared.row_count,
+        completed=state.completed,
+        view_version=previous.view_version if previous and mine else None,
+        watermark=barrier.upstream.watermark,
+        seconds={},
+        committed_at=now,
     )
-    if isinstance(barrier, str):
-        return Injection(None, reason=barrier)
-    pinned = store.pin(barrier)
-    reached(CrashPoint.AFTER_PIN)
-    return _injected(store, pinned)
+    store.record_commit(barrier, commit)
 
 
 def _injected(store: BackfillStore, barrier: Barrier) -> Injection:
@@ -318,32 +357,31 @@ def _next_barrier(
     upstream: UpstreamTable,
     *,
     previous: Barrier | None,
-    last_epoch: int,
     requester: Requester,
     until: dt.datetime | None,
     now: dt.datetime,
-) -> Barrier | str:
-    """Return the next barrier, or why there is nothing to do."""
+) -> tuple[Barrier | None, str]:
+    """Return the next barrier, if there is one to pin, and why there is nothing to do for Spark, if there is not."""
     from_version = previous.upstream.to_version if previous else -1
     to_version = upstream.latest_version() if until is None else upstream.version_at(until)
     if to_version is None:
-        return f"the upstream has no version as old as {until}"
+        return None, f"the upstream has no version as old as {until}"
     described = upstream.at(to_version)
     described.require_same_table(settings.upstream, upstream.path)
     if to_version < from_version:
-        return f"the window up to version {to_version} is covered: version {from_version} is committed already"
+        return None, f"the window up to version {to_version} is covered: version {from_version} is committed already"
     described.require_as_created(settings.upstream, upstream.path)
 
     state = store.state()
     chunk, row_count, warnings = _plan(settings, upstream, state, to_version, previous)
     changes = _change_filter(state, settings.key_order)
-    if changes.let_through != "none":
+    idle = _why_idle(settings, state, upstream, changes, from_version, to_version) if chunk is None else ""
+    if idle and to_version == from_version:
+        return None, idle
+    if changes.let_through != "none" and not idle:
         upstream.require_changes(from_version, to_version)
-    if chunk is None:
-        idle = _why_idle(settings, state, upstream, changes, from_version, to_version)
-        if idle:
-            return idle
-    return Barrier(
+    last_epoch = store.last_epoch()
+    barrier = Barrier(
         job=settings.job["name"],
         incarnation=settings.incarnation,
         epoch=last_epoch + 1,
@@ -360,12 +398,13 @@ def _next_barrier(
         changes=changes,
         rate_limit=settings.rate_limit,
         paused=settings.paused,
-        mutations=tuple(_mutations_since(store, previous)),
+        mutations=tuple(_mutations_since(store, settings, previous)),
         settings_sequence=settings.sequence,
         warnings=warnings,
         injected_by=requester,
         injected_at=now,
     )
+    return barrier, idle
 
 
 def _plan(
@@ -416,11 +455,11 @@ def _why_idle(
     return ""
 
 
-def _mutations_since(store: BackfillStore, previous: Barrier | None) -> Iterator[PinnedMutation]:
+def _mutations_since(store: BackfillStore, settings: JobSettings, previous: Barrier | None) -> Iterator[PinnedMutation]:
     seen = previous.settings_sequence if previous else 0
-    for settings in store.settings_history():
-        mutation = settings.as_mutation()
-        if settings.sequence > seen and mutation is not None:
+    for record in store.settings_history():
+        mutation = record.as_mutation()
+        if record.incarnation == settings.incarnation and record.sequence > seen and mutation is not None:
             yield mutation
 
 
@@ -444,12 +483,11 @@ def run_barrier(barrier: Barrier, *, store: BackfillStore, engine: Engine, clock
         _require_current(barrier, settings, store)
         previous = _commit_of(store, barrier.prev_epoch)
         continues = previous is not None and previous.incarnation == settings.incarnation
-        if not continues:
-            _ensure_view(store, settings, engine)
+        view_version = previous.view_version if previous and continues else None
+        if view_version is None:
+            engine.ensure_view(settings, _incarnations(store) - {settings.incarnation})
         try:
-            writes = engine.execute(
-                settings, barrier, view_version=previous.view_version if previous and continues else None
-            )
+            writes = engine.execute(settings, barrier, view_version=view_version)
             return _commit(barrier, settings, writes, store=store, engine=engine, clock=clock)
         except BackfillError:
             # Another attempt may have committed this epoch and later ones, which is what this one ran into.
@@ -699,7 +737,8 @@ def key_order_of(job: BackfillJob, described: UpstreamVersion) -> KeyOrder:
 
 
 def _ensure_view(store: BackfillStore, settings: JobSettings, engine: Engine) -> None:
-    engine.ensure_view(settings, _incarnations(store) - {settings.incarnation})
+    with engine.exclusive(settings):
+        engine.ensure_view(settings, _incarnations(store) - {settings.incarnation})
 
 
 def _has_view(settings: JobSettings, store: BackfillStore) -> bool:

@@ -168,7 +168,6 @@ class Barrier(_Frozen):
         """Whether the change feed has to be read at all."""
         return self.changes.let_through != "none" and self.upstream.to_version > self.upstream.from_version
 
-
     @property
     def shows_all_rows(self) -> bool:
         """Whether the view has every row of the query once the epoch is committed."""
@@ -184,7 +183,7 @@ class EpochCommit(_Frozen):
     :param upstream_output_row_count: net changes let through to the view.
     :param rows_read: snapshot rows read by all epochs so far.
     :param completed: whether every vnode is Completed as of this epoch.
-    :param view_version: version of the view's table after the epoch's writes.
+    :param view_version: version of the view's table after the epoch's writes; ``None`` if no epoch wrote to it yet.
     :param seconds: wall-clock seconds by phase.
     """
 
@@ -195,7 +194,7 @@ class EpochCommit(_Frozen):
     upstream_output_row_count: int
     rows_read: int
     completed: bool
-    view_version: int
+    view_version: int | None
     watermark: dt.datetime
     seconds: dict[str, float]
     committed_at: dt.datetime

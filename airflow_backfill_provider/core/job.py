@@ -2,7 +2,7 @@
 The definition of a backfill job: one object for DAG files, YAML and the command line.
 
 A definition is checked as far as it can be without looking at a table; the rest is checked when the job is
-created (:mod:`airflow_backfill_provider.engine.compiler`).
+created (:func:`airflow_backfill_provider.protocol.create_job`).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class BackfillJob(BaseModel):
     :param upstream: the table to read; see :class:`Upstream`.
     :param materialized_view: where the materialized view's Delta table lies.
     :param query: row-level Spark SQL over the relation ``upstream``.
-    :param strategy: ``auto`` lets the upstream's file statistics decide.
+    :param strategy: how history is read; ``auto`` is ``no_shuffle`` until there is another one to choose.
     :param vnode_count: number of virtual nodes, frozen once the job is created.
     :param rate_limit: snapshot rows per epoch the job starts with; ``None`` is unlimited, 0 paused. A running
         job is throttled through its settings, which are authoritative from then on.

@@ -36,6 +36,8 @@ def canonical_location(value: str) -> str:
             )
         return _without_traversal("/" + path.lstrip("/"), value)
     bucket_and_key = value[scheme.end() :]
+    if "/" not in bucket_and_key.strip("/"):
+        raise InvalidJobError(f"location {value!r} is a whole bucket; give a folder in it")
     return f"{scheme.group(1).lower()}:/" + _without_traversal("/" + bucket_and_key, value)
 
 

@@ -118,16 +118,17 @@ def _cut(
     }
     if sum(counts.values()) <= rate_limit:
         return None
-    bound, bounded_rows = _last_file_bound_within(rest, counts, after, rate_limit, order)
-    if bound is not None and bounded_rows >= CLOSE_ENOUGH * rate_limit:
-        return bound
+    bound = _last_file_bound_within(rest, counts, after, rate_limit, order)
     reaching = [
         file
         for file in rest
         if bound is None or not _is_full(file.upper, order) or order.compare(file.upper, bound) > 0
     ]
-    wanted = rate_limit - sum(counts.values()) + sum(counts[file.path] for file in reaching)
-    return _nth_key(reaching, counts, after, wanted, order, keys)
+    # Files that reach behind the bound are not counted: a few rows with moved keys let a file reach anywhere.
+    bounded_rows = sum(counts.values()) - sum(counts[file.path] for file in reaching)
+    if bound is not None and bounded_rows >= CLOSE_ENOUGH * rate_limit:
+        return bound
+    return _nth_key(reaching, counts, after, rate_limit - bounded_rows, order, keys)
 
 
 def _last_file_bound_within(
@@ -136,13 +137,13 @@ def _last_file_bound_within(
     after: Position | None,
     rate_limit: int,
     order: KeyOrder,
-) -> tuple[Position | None, int]:
+) -> Position | None:
     """
-    Return the last upper bound of a file that is certain to keep the rate limit, and the rows up to it at most.
+    Return the last upper bound of a file that is certain to keep the rate limit, if there is one.
 
     All rows of every file that begins at or before the bound are counted.
     """
-    best: tuple[Position | None, int] = (None, 0)
+    best: Position | None = None
     rows, begun = 0, 0
     uppers = sorted((file.upper for file in rest if _is_full(file.upper, order)), key=cmp_to_key(order.compare))
     for upper in uppers:
@@ -152,7 +153,7 @@ def _last_file_bound_within(
         if rows > rate_limit:
             break
         if after is None or order.compare(upper, after) > 0:
-            best = (upper, rows)
+            best = upper
     return best
 
 

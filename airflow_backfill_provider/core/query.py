@@ -11,6 +11,7 @@ token positions, so that Spark runs the very expressions that were written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,9 +31,11 @@ _NON_DETERMINISTIC = frozenset(
     rand random randn randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id
     input_file_name input_file_block_start input_file_block_length current_timestamp now localtimestamp
     current_date curdate current_time localtime getdate current_user user session_user current_catalog
-    current_database current_schema current_timezone reflect try_reflect java_method version
+    current_database current_schema current_timezone reflect try_reflect java_method version aes_encrypt
     """.split()
 )
+
+_MOVING_DATE = re.compile(r"^\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*$", re.IGNORECASE)
 
 _AGGREGATES = frozenset(
     """
@@ -48,6 +51,7 @@ _AGGREGATES = frozenset(
 
 _GENERATORS = frozenset(
     """
+    window session_window
     explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode
     variant_explode_outer unnest
     """.split()
@@ -100,7 +104,7 @@ class CheckedQuery:
     _relation_end: int
     _named: bool
     _columns: tuple[tuple[str, str], ...]
-    _star_without: frozenset[str]
+    _star_without: frozenset[str] | None
     _possible_functions: frozenset[str]
 
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
@@ -128,7 +132,7 @@ class CheckedQuery:
         for source, output in self._columns:
             if source.lower() == column.lower():
                 return output
-        if self.has_star and column.lower() not in self._star_without:
+        if self._star_without is not None and column.lower() not in self._star_without:
             return column
         return None
 
@@ -236,6 +240,8 @@ def _refuse_expressions(select: exp.Select) -> None:
             raise _unsupported("parameters")
         if isinstance(node, exp.Column) and "_metadata" in {part.name.lower() for part in node.parts}:
             raise _unsupported("_metadata, which names files instead of rows,")
+        if isinstance(node, exp.Literal) and node.is_string and _MOVING_DATE.match(node.this):
+            raise _unsupported(f"the text {node.this!r}, which Spark reads as a date that moves,")
         if isinstance(node, exp.Func):
             _refuse_function(node)
 
@@ -273,21 +279,25 @@ def _from_tokens(tokens: Sequence[Token]) -> tuple[Token, Token]:
     raise InvalidJobError(f"the query has no FROM {RELATION} that could be found; write it as a plain clause")
 
 
-def _outputs(select: exp.Select, alias: str) -> tuple[tuple[tuple[str, str], ...], frozenset[str]]:
-    """Return (source column, output name) of the plain columns, and what a star leaves out."""
+def _outputs(select: exp.Select, alias: str) -> tuple[tuple[tuple[str, str], ...], frozenset[str] | None]:
+    """Return (source column, output name) of the plain columns, and what a star leaves out; None without a star."""
     columns: list[tuple[str, str]] = []
     without: set[str] = set()
+    carries_all = False
     for projection in select.expressions:
         source = projection.unalias()
         star = source if isinstance(source, exp.Star) else source.this if isinstance(source, exp.Column) else None
         if isinstance(star, exp.Star):
+            if isinstance(source, exp.Column) and source.table.lower() != alias.lower():
+                continue  # the fields of a struct, which carry no key
+            carries_all = True
             for excluded in star.args.get("except_") or star.args.get("except") or ():
                 without.add(excluded.name.lower())
             for replaced in star.args.get("replace") or ():
                 without.add(replaced.alias.lower())
         elif isinstance(source, exp.Column) and source.table.lower() in {"", alias.lower()} and not source.db:
             columns.append((source.name, projection.alias_or_name))
-    return tuple(columns), frozenset(without)
+    return tuple(columns), frozenset(without) if carries_all else None
 
 
 def _unsupported(what: str) -> InvalidJobError:

@@ -67,6 +67,7 @@ class JobSettings(BaseModel):
     :param job: the job's definition as JSON.
     :param strategy: the strategy decided on; never ``auto``.
     :param incarnation: changes with every rebuild.
+    :param state_table: the control table of per-vnode state; a rebuild begins a new one, for its key may differ.
     :param base_epoch: epochs up to this one belong to earlier incarnations.
     :param paused: whether snapshot reading is paused by the user.
     :param rate_limit: snapshot rows per epoch; ``None`` is unlimited, 0 reads none.
@@ -82,6 +83,7 @@ class JobSettings(BaseModel):
     strategy: str
     upstream: ResolvedUpstream
     incarnation: str
+    state_table: str = "vnode_state"
     base_epoch: int = 0
     paused: bool = False
     rate_limit: int | None = None

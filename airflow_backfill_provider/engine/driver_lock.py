@@ -26,6 +26,8 @@ KEPT_ALIVE_EVERY = 2.0
 DEAD_AFTER = 20.0
 """Seconds without a sign of life after which a holder is not waited for."""
 
+_POLLS_PER_SIGN = 4
+
 logger = logging.getLogger(__name__)
 
 
@@ -51,18 +53,21 @@ def driver_lock(folder: Path) -> Iterator[None]:
 def _acquire(file: IO[str]) -> bool:
     """Wait for the lock; return False if its holder is to be ignored."""
     told = False
+    silent_polls = 0
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             silent = time.time() - os.fstat(file.fileno()).st_mtime
-            if silent > DEAD_AFTER:
+            # One look is not enough: whoever just got the lock gives its first sign of life a moment later.
+            silent_polls = silent_polls + 1 if silent > DEAD_AFTER else 0
+            if silent_polls > _POLLS_PER_SIGN:
                 logger.warning("the driver that holds %s shows no life for %.0f s; going on", file.name, silent)
                 return False
             if not told:
                 logger.info("another driver works on this job (%s); waiting for it", file.name)
                 told = True
-            time.sleep(KEPT_ALIVE_EVERY / 4)
+            time.sleep(KEPT_ALIVE_EVERY / _POLLS_PER_SIGN)
         else:
             os.utime(file.fileno())
             return True

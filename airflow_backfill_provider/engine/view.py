@@ -134,7 +134,7 @@ class MaterializedView:
     def mark_finished(self, identity: ViewIdentity, epoch: int) -> None:
         """Publish that the view is finished, unless it says so already."""
         properties = view_properties(self.path, self._options) or {}
-        if properties.get(FINISHED_PROPERTY) == "true":
+        if properties.get(FINISHED_PROPERTY) == "true" or self.identity() != identity:
             return
         with self._committing({"event": "finish", "incarnation": identity.incarnation, "epoch": epoch}):
             self._spark.sql(f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ('{FINISHED_PROPERTY}' = 'true')")
@@ -350,7 +350,8 @@ def _is_ours(commit: Commit, identity: ViewIdentity, barrier: Barrier) -> bool:
     stamp = _stamp_of(commit)
     if stamp.get("incarnation") != identity.incarnation:
         return False
-    return stamp.get("event") in {"create", "finish"} or stamp.get("digest") == barrier.digest
+    earlier = isinstance(stamp.get("epoch"), int) and int(str(stamp["epoch"])) < barrier.epoch
+    return stamp.get("event") in {"create", "finish"} or earlier or stamp.get("digest") == barrier.digest
 
 
 def _is_harmless(commit: Commit) -> bool:

@@ -7,7 +7,6 @@ query. Rows of the per-vnode state have a column for every key column, in the ke
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -209,8 +208,3 @@ def _progress(position: Position | None, *, finished: bool, row_count: int) -> V
 def _key_column(name: str) -> str:
     """Return the state's column for a key column: its own name, unless the state has that name already."""
     return f"key_{name}" if name.lower() in _STATE_COLUMNS else name
-
-
-def now() -> dt.datetime:
-    """Return the current instant; the one place where the control tables read the clock."""
-    return dt.datetime.now(dt.UTC)

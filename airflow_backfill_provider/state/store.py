@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
-from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError
+from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError, StateLayoutError
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.state import records
@@ -80,6 +80,19 @@ class BackfillReader:
         """Return the newest epoch that was ever pinned, 0 before the first."""
         return self._barrier_log.greatest("epoch")
 
+    def newest_barrier(self, settings: JobSettings) -> Barrier | None:
+        """Return the newest barrier of the settings' incarnation."""
+        newest = self.last_epoch()
+        reach = 1
+        while newest > settings.base_epoch:
+            since = max(newest - reach, settings.base_epoch) + 1
+            ours = [found for found in self.barriers(since_epoch=since) if found.incarnation == settings.incarnation]
+            if ours or since == settings.base_epoch + 1:
+                return ours[-1] if ours else None
+            # A late injector of an earlier incarnation pinned the newest ones.
+            reach *= 8
+        return None
+
     def barrier_of(self, requester: Requester) -> Barrier | None:
         """Return the newest barrier that was pinned on behalf of a requester."""
         rows = self._barrier_log.read(f"requested_by = {text_literal(str(requester))}")
@@ -90,7 +103,7 @@ class BackfillReader:
         return ControlTable(f"{self.location}/{name}", schema, self.storage_options)
 
     def _state_table(self, settings: JobSettings) -> ControlTable:
-        return self._table("vnode_state", records.state_schema(settings.key_order))
+        return self._table(settings.state_table, records.state_schema(settings.key_order))
 
     def _parse_settings(self, rows: pa.Table) -> list[JobSettings]:
         parsed = [
@@ -104,7 +117,7 @@ class BackfillReader:
             vnode_count=settings.job["vnode_count"],
             incarnation=settings.incarnation,
             order=settings.key_order,
-            table=f"{self.location}/vnode_state",
+            table=f"{self.location}/{settings.state_table}",
         )
 
     def _log_rows(self, since_epoch: int) -> pa.Table:
@@ -146,17 +159,24 @@ class BackfillStore(BackfillReader):
         """
         Make the per-vnode state exist for the settings' incarnation; a crash of its creation is repaired so.
 
-        What an epoch of this incarnation wrote is left alone.
+        :raises StateLayoutError: if it is gone although epochs were committed; to begin again would read rows twice.
         """
         settings = self.settings()
         table = self._state_table(settings)
+        if table.exists() and table.read().num_rows:
+            return
+        if self.newest_barrier(settings) is not None:
+            raise StateLayoutError(
+                f"{table.location} is empty or missing, but epochs of the job were pinned; restore it from a copy, or "
+                "rebuild the job"
+            )
         table.create()
         initial = BackfillState(
             epoch=settings.base_epoch, vnodes=BackfillState.initial(settings.job["vnode_count"]).vnodes
         )
 
         def decide(rows: pa.Table) -> Write | None:
-            if settings.incarnation in set(rows.column("incarnation").to_pylist()):
+            if rows.num_rows:
                 return None
             return Write(records.state_rows(initial, settings.incarnation, settings.key_order), "overwrite")
 

@@ -318,45 +318,55 @@ class Backfilling:
         return self.run(self.inject())
 
     def epochs(self, most: int = 40) -> Iterator[EpochCommit]:
-        """Run epochs until there is nothing to do, holding I1 and I3 after each."""
-        before = self.store.state()
+        """Run epochs until there is nothing to do."""
         for _ in range(most):
             barrier = self.ask().barrier
             if barrier is None:
                 return
             yield self.run(barrier)
-            self.assert_truth()
-            after = self.store.state()
-            before.require_successor(after, self.store.settings().key_order)
-            before = after
         raise AssertionError(f"I4: not finished after {most} epochs")
 
     def finish(self) -> list[EpochCommit]:
-        """Run epochs until there is nothing to do."""
-        return list(self.epochs())
+        """Run epochs until there is nothing to do, and hold I1 after the last one."""
+        commits = list(self.epochs())
+        self.assert_truth()
+        return commits
+
+    def finish_watched(self) -> list[EpochCommit]:
+        """Run epochs until there is nothing to do, and hold I1 and I3 after each."""
+        settings, before, commits = self.store.settings(), self.store.state(), []
+        for commit in self.epochs():
+            self.assert_truth()
+            after = self.store.state()
+            before.require_successor(after, settings.key_order)
+            before = after
+            commits.append(commit)
+        return commits
 
     def rows(self) -> list[Output]:
         """Return the view's rows in key order."""
-        order = self.store.settings().key_order
-        return [row for _, row in sorted(self.view.rows, key=cmp_to_key(lambda a, b: order.compare(a[0], b[0])))]
+        return self._in_key_order(self.view.rows, self.store.settings().key_order)
 
     def truth(self) -> list[Output]:
         """Return the rows that I1 asks for, worked out from upstream and committed state alone."""
         settings, state = self.store.settings(), self.store.state()
         order, query = settings.key_order, QUERIES[settings.job["query"]]
-        commits = [commit for commit in self.store.commits() if commit.incarnation == settings.incarnation]
+        barriers, commits = self.store.log()
+        commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
         if not commits:
             return []
-        barrier = next(found for found in self.store.barriers() if found.epoch == commits[-1].epoch)
+        barrier = next(found for found in barriers if found.epoch == commits[-1].epoch)
         rows = Warehouse().upstream(self.orders.path, barrier.upstream.table_id, barrier.upstream.to_version)
-        keyed = [(tuple(row[name] for name in order.names), row) for row in rows]
-        keyed.sort(key=cmp_to_key(lambda a, b: order.compare(a[0], b[0])))
-        shown = (query(row) for key, row in keyed if _covers(state.shared, key, order))
-        return [output for output in shown if output is not None]
+        keyed = ((tuple(row[name] for name in order.names), query(row)) for row in rows)
+        shown = [(key, row) for key, row in keyed if row is not None and _covers(state.shared, key, order)]
+        return self._in_key_order(shown, order)
 
     def assert_truth(self) -> None:
         """Hold I1: no row is missing, none is there twice."""
         assert self.rows() == self.truth()
+
+    def _in_key_order(self, rows: list[tuple[Key, Output]], order: KeyOrder) -> list[Output]:
+        return [row for _, row in sorted(rows, key=cmp_to_key(lambda a, b: order.compare(a[0], b[0])))]
 
     def _with(self) -> dict[str, Any]:
         return {"store": self.store, "engine": self.engine, "clock": self.clock}

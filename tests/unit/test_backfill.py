@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from airflow_backfill_provider import backfill as backfill_module
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core import status as status_module
 from airflow_backfill_provider.core.errors import InvalidJobError, JobNotCreatedError, StateLayoutError
-from airflow_backfill_provider.core.status import RECENT_EPOCHS
 from tests.builders import job_of
 from tests.property.memory_engine import Backfilling
 
@@ -92,22 +95,22 @@ def test_status_of_a_rebuilt_job_begins_anew(backfilling):
     assert (status.epoch, status.rows_read, status.progress, status.upstream_version) == (1, 0, 0.0, None)
 
 
-def test_status_of_a_long_job_reads_the_end_of_its_log_only(lake):
+def test_status_of_a_long_job_reads_the_end_of_its_log_only(lake, monkeypatch):
+    monkeypatch.setattr(backfill_module, "RECENT_EPOCHS", 2)
+    monkeypatch.setattr(status_module, "RECENT_EPOCHS", 2)
     backfilling = Backfilling(lake, rate_limit=1)
-    backfilling.orders.add(*range(RECENT_EPOCHS + 10))
+    backfilling.orders.add(*range(10))
     backfilling.create()
-    for _ in range(RECENT_EPOCHS + 4):
+    for _ in range(6):
         backfilling.epoch()
     status = backfilling.backfill.status()
-    assert status.epoch == RECENT_EPOCHS + 4
-    # one row a tick of the clock for the injection and one for the commit; the first of the ten is only a commit late
-    assert status.rows_per_second == pytest.approx(RECENT_EPOCHS / (60 * (2 * RECENT_EPOCHS - 1)))
+    assert (status.epoch, status.rows_read) == (6, 6)
+    # Injections and commits take turns at the clock, a minute each: two rows from the one's first to the other's last.
+    assert status.rows_per_second == pytest.approx(2 / (60 * 3))
 
 
 def test_status_of_a_damaged_state_is_refused(backfilling):
     """I6."""
-    from pathlib import Path
-
     for file in (Path(backfilling.job.state) / "vnode_state").glob("*.parquet"):
         file.unlink()
     with pytest.raises(StateLayoutError, match="vnode_state"):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import crash_points, protocol
 from airflow_backfill_provider.core.barrier import ChangeFilter, Mutation, PinnedChunk, Requester
 from airflow_backfill_provider.core.errors import (
     ChangeDataFeedDisabledError,
@@ -23,6 +24,7 @@ from airflow_backfill_provider.core.errors import (
     UpstreamSchemaChangedError,
 )
 from airflow_backfill_provider.core.progress import Completed, InProgress
+from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW, Orders, commit_file, committed_at
 from tests.property.memory_engine import Backfilling
 
@@ -31,9 +33,9 @@ TASK = Requester(dag_id="orders", run_id="manual__1", task_id="inject")
 
 @pytest.fixture
 def backfilling(lake):
-    """A created job over the orders 0 to 9, three rows an epoch."""
+    """A created job over the orders 0 to 6, three rows an epoch."""
     made = Backfilling(lake)
-    made.orders.add(*range(10))
+    made.orders.add(*range(7))
     made.create()
     return made
 
@@ -55,7 +57,7 @@ def test_the_first_barrier_pins_everything_that_the_epoch_depends_on(backfilling
     assert (barrier.job, barrier.incarnation) == ("paid_orders", settings.incarnation)
     assert (barrier.epoch, barrier.prev_epoch) == (1, 0)
     window = barrier.upstream
-    assert (window.from_version, window.to_version, window.row_count) == (-1, 0, 10)
+    assert (window.from_version, window.to_version, window.row_count) == (-1, 0, 7)
     assert (window.table_id, window.watermark) == (settings.upstream.table_id, backfilling.orders.table.watermark(0))
     assert barrier.definition == protocol.definition_digest(settings)
     assert barrier.chunk == PinnedChunk(after=None, up_to=("2",))
@@ -80,10 +82,10 @@ def test_the_next_barrier_continues_where_the_one_before_ended(backfilling):
 
 def test_the_last_chunk_has_no_upper_bound_and_later_barriers_have_no_chunk(backfilling):
     """Design §5.3 and §5.4."""
-    for _ in range(3):
+    for _ in range(2):
         backfilling.epoch()
     last = backfilling.inject()
-    assert last.chunk == PinnedChunk(after=("8",), up_to=None)
+    assert last.chunk == PinnedChunk(after=("5",), up_to=None)
     backfilling.run(last)
     backfilling.orders.add(100)
     after = backfilling.inject()
@@ -91,12 +93,12 @@ def test_the_last_chunk_has_no_upper_bound_and_later_barriers_have_no_chunk(back
 
 
 @pytest.mark.parametrize(
-    ("rate_limit", "rows"), [(None, [10]), (10, [10]), (10**18, [10]), (2**63 - 1, [10]), (4, [4, 4, 2]), (1, [1] * 10)]
+    ("rate_limit", "rows"), [(None, [5]), (5, [5]), (2**63 - 1, [5]), (2, [2, 2, 1]), (1, [1] * 5)]
 )
 def test_every_rate_limit_is_kept_and_comes_to_an_end(lake, rate_limit, rows):
     """I4: about rows ÷ rate limit epochs, however small the rate limit."""
-    backfilling = over(lake, *range(10), rate_limit=rate_limit)
-    assert [commit.snapshot_read_row_count for commit in backfilling.finish()] == rows
+    backfilling = over(lake, *range(5), rate_limit=rate_limit)
+    assert [commit.snapshot_read_row_count for commit in backfilling.finish_watched()] == rows
 
 
 def test_a_rate_limit_of_zero_reads_nothing_until_it_is_raised(lake):
@@ -186,7 +188,7 @@ def test_whoever_comes_while_a_barrier_is_pinned_adopts_it(backfilling, other):
 
 
 def test_somebody_at_a_terminal_gets_a_new_barrier_every_time(backfilling):
-    assert [backfilling.epoch().epoch for _ in range(3)] == [1, 2, 3]
+    assert [backfilling.epoch().epoch for _ in range(2)] == [1, 2]
 
 
 def test_injectors_at_once_all_get_one_barrier(backfilling):
@@ -198,6 +200,40 @@ def test_injectors_at_once_all_get_one_barrier(backfilling):
     assert backfilling.store.barriers() == [found[0]]
 
 
+MEANWHILE = {
+    "injected": lambda other: other.inject(),
+    "ran an epoch": lambda other: other.epoch(),
+    "ran an epoch and injected": lambda other: (other.epoch(), other.inject()),
+    "ran two epochs": lambda other: (other.epoch(), other.epoch()),
+    "finished": lambda other: other.finish(),
+}
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@pytest.mark.parametrize("asleep_before", ["settings", "newest_barrier", "state", "last_epoch", "pin"])
+def test_an_injector_that_sleeps_anywhere_while_another_works_pins_nothing_twice(backfilling, asleep_before, meanwhile):
+    """I2 and I3: each barrier goes on where the one before ended, whoever was faster."""
+    awake = []
+
+    class Sleeper(BackfillStore):
+        def __getattribute__(self, name):
+            if name == asleep_before and not awake:
+                awake.append(name)
+                MEANWHILE[meanwhile](backfilling)
+            return super().__getattribute__(name)
+
+    protocol.inject_barrier(
+        store=Sleeper(backfilling.job.state), upstream=backfilling.orders.table, requester=TASK, clock=backfilling.clock
+    )
+    assert awake
+    backfilling.finish()
+    barriers = backfilling.store.barriers()
+    assert [barrier.epoch for barrier in barriers] == [1, 2, 3]
+    for earlier, later in pairwise(barriers):
+        assert later.upstream.from_version == earlier.upstream.to_version
+        assert later.chunk.after == earlier.chunk.up_to
+
+
 # --- nothing to do --------------------------------------------------------------------------------
 
 
@@ -205,19 +241,45 @@ def test_a_finished_job_without_changes_has_nothing_to_do(backfilling):
     backfilling.finish()
     injection = backfilling.ask()
     assert injection == protocol.Injection(None, reason="the upstream has no changes after version 0")
-    assert len(backfilling.store.barriers()) == 4
+    assert len(backfilling.store.barriers()) == 3
 
 
-def test_versions_that_change_no_row_are_no_epoch(backfilling):
+def test_versions_that_change_no_row_are_passed_without_an_engine(backfilling):
+    """The window moves on, so that the view does not seem to lag and their log may be cleaned up."""
+    backfilling.orders.add(20)
+    backfilling.finish()
+    rows = backfilling.rows()
+    backfilling.orders.compact()
+    DeltaTable(backfilling.orders.path).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
+    injection = backfilling.ask()
+    assert (injection.barrier, injection.commit) == (None, None)
+    assert injection.reason == "the upstream has no changes after version 1"
+    barriers, commits = backfilling.store.log(since_epoch=4)
+    assert [(b.upstream.from_version, b.upstream.to_version, b.chunk) for b in barriers] == [(1, 3, None)]
+    assert [(c.snapshot_read_row_count, c.upstream_output_row_count, c.completed) for c in commits] == [(0, 0, True)]
+    assert backfilling.rows() == rows
+    assert backfilling.ask().barrier is None
+    assert len(backfilling.store.barriers()) == 4, "and nothing more without a new version"
+    backfilling.orders.add(50)
+    window = backfilling.inject().upstream
+    assert (window.from_version, window.to_version) == (3, 4)
+    backfilling.finish()
+
+
+def test_an_epoch_without_work_that_died_before_its_commit_is_completed(backfilling):
+    """I2."""
     backfilling.orders.add(20)
     backfilling.finish()
     backfilling.orders.compact()
-    DeltaTable(backfilling.orders.path).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
-    assert backfilling.orders.table.latest_version() == 3
-    assert backfilling.ask().barrier is None
-    backfilling.orders.add(50)
-    window = backfilling.inject().upstream
-    assert (window.from_version, window.to_version) == (1, 4)
+
+    def die(_):
+        crash_points.install(None)
+        raise RuntimeError("died")
+
+    crash_points.install(die)
+    with pytest.raises(RuntimeError):
+        backfilling.ask()
+    assert [commit.upstream_output_row_count for commit in backfilling.finish()] == [0]
 
 
 def test_a_paused_job_that_read_nothing_has_nothing_to_do(backfilling):
@@ -232,7 +294,7 @@ def test_a_paused_job_reads_no_snapshot_and_still_applies_changes(backfilling):
     backfilling.epoch()
     protocol.pause_job(store=backfilling.store, requested_by="x")
     assert backfilling.ask().reason == "paused, and the upstream has no changes after version 0"
-    backfilling.orders.change([0, 9], amount=50)
+    backfilling.orders.change([0, 6], amount=50)
     barrier = backfilling.inject()
     assert (barrier.chunk, barrier.paused) == (None, True)
     before = backfilling.store.state()
@@ -324,6 +386,7 @@ def test_a_barrier_carries_who_changed_what_and_when_since_the_one_before(backfi
     assert times[-1] < barrier.injected_at
     assert (barrier.rate_limit, barrier.paused, barrier.settings_sequence) == (5, False, 4)
     backfilling.run(barrier)
+    backfilling.orders.add(50)
     assert backfilling.inject().mutations == ()
 
 
@@ -433,7 +496,7 @@ def test_a_job_that_read_nothing_yet_needs_no_changes_from_before(backfilling):
         backfilling.orders.add(i)
     clean_up(backfilling, 2)
     backfilling.finish()
-    assert len(backfilling.rows()) == 14
+    assert len(backfilling.rows()) == 11
 
 
 def test_a_version_whose_watermark_is_gone_is_refused(backfilling):

@@ -18,6 +18,7 @@ from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.cli import spark
 from airflow_backfill_provider.cli.main import app
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.lake.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY
 from airflow_backfill_provider.protocol import EpochWrites, pinned_range
 
 if TYPE_CHECKING:
@@ -40,12 +41,20 @@ class CountingEngine:
     before_execute: Callable[[Barrier], None] = lambda barrier: None
     failures: list[Exception] = field(default_factory=list)
 
-    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int) -> None:
+    def check(
+        self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]
+    ) -> None:
         if self.failures:
             raise self.failures.pop(0)
 
     def ensure_view(self, settings: JobSettings, earlier_incarnations: frozenset[str]) -> None:
-        pass
+        DeltaTable.create(
+            settings.job["materialized_view"],
+            schema=pa.schema([("order_id", pa.int64())]),
+            mode="overwrite",
+            configuration={JOB_PROPERTY: settings.job["name"], INCARNATION_PROPERTY: settings.incarnation},
+            raise_if_key_not_exists=False,
+        )
 
     def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
         self.before_execute(barrier)

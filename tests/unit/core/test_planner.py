@@ -208,10 +208,6 @@ def test_rows_that_statistics_count_but_that_are_deleted_do_not_stop_a_backfill(
     assert max(rows for rows, _ in chunks) <= 25
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a bound counts as filled by rows of files that reach beyond it, so that most of the rate limit is wasted",
-)
 def test_small_files_inside_the_range_of_a_large_one_do_not_shrink_the_chunks():
     """I4: finished within about rows ÷ rate limit epochs. (A compacted file, and appends since then.)"""
     layout = Layout([range(0, 100_000, 1000), *([i] for i in range(5, 1000, 5))])

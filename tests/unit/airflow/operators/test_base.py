@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from importlib import import_module
+from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -60,7 +61,7 @@ def test_a_missing_spark_connection_fails_the_task_without_a_retry(created: Lake
 
 
 def test_the_application_gets_what_the_operator_was_given(created: Lake, monkeypatch):
-    made: list[dict] = []
+    made: list[dict[str, Any]] = []
     monkeypatch.setattr(SparkApplicationHook, "__init__", lambda _, **arguments: made.append(arguments))
     monkeypatch.setattr(SparkApplicationHook, "run", lambda *_: None)
     run = RunEpochOperator(task_id="run_epoch", job=created.definition, spark_conn_id="cluster", conf={"spark.x": "1"})
