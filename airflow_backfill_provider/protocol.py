@@ -52,7 +52,7 @@ from airflow_backfill_provider.core.errors import (
     NotFinishedError,
     StateError,
 )
-from airflow_backfill_provider.core.job import BackfillJob, Strategy
+from airflow_backfill_provider.core.job import GREATEST_RATE_LIMIT, BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.planner import ChunkPlan, plan_chunk
 from airflow_backfill_provider.core.progress import (
@@ -302,11 +302,20 @@ def inject_barrier(
                 f"job {settings.job['name']} was cancelled by {_who_cancelled(store)}; rebuild it to start over"
             )
         store.repair_state()
+        # Read before the barrier: whatever is pinned from here on takes the next number first, and is adopted.
+        last_epoch = store.last_epoch()
         previous = store.newest_barrier(settings)
         if previous is not None and _commit_of(store, previous.epoch) is None:
             return Injection(previous)
         barrier, idle = _next_barrier(
-            store, settings, upstream, previous=previous, requester=requester, until=until, now=clock()
+            store,
+            settings,
+            upstream,
+            previous=previous,
+            last_epoch=last_epoch,
+            requester=requester,
+            until=until,
+            now=clock(),
         )
         if barrier is None:
             return Injection(None, reason=idle)
@@ -357,6 +366,7 @@ def _next_barrier(
     upstream: UpstreamTable,
     *,
     previous: Barrier | None,
+    last_epoch: int,
     requester: Requester,
     until: dt.datetime | None,
     now: dt.datetime,
@@ -373,6 +383,7 @@ def _next_barrier(
     described.require_as_created(settings.upstream, upstream.path)
 
     state = store.state()
+    _require_state_of(state, _commit_of(store, previous.epoch) if previous else None, store)
     chunk, row_count, warnings = _plan(settings, upstream, state, to_version, previous)
     changes = _change_filter(state, settings.key_order)
     idle = _why_idle(settings, state, upstream, changes, from_version, to_version) if chunk is None else ""
@@ -380,7 +391,6 @@ def _next_barrier(
         return None, idle
     if changes.let_through != "none" and not idle:
         upstream.require_changes(from_version, to_version)
-    last_epoch = store.last_epoch()
     barrier = Barrier(
         job=settings.job["name"],
         incarnation=settings.incarnation,
@@ -405,6 +415,17 @@ def _next_barrier(
         injected_at=now,
     )
     return barrier, idle
+
+
+def _require_state_of(state: BackfillState, commit: EpochCommit | None, store: BackfillStore) -> None:
+    """Refuse a state that is not what the last epoch left: reading on from an older one would read rows twice."""
+    if commit is None:
+        return
+    if (state.shared.row_count, state.completed) != (commit.rows_read, commit.completed):
+        raise StateError(
+            f"the state at {store.location} has {state.shared.row_count} rows read as of epoch {state.epoch}, but "
+            f"epoch {commit.epoch} was committed with {commit.rows_read}; it was restored or changed: rebuild the job"
+        )
 
 
 def _plan(
@@ -631,9 +652,10 @@ def throttle_job(
     :param rate_limit: rows; ``None`` is unlimited, 0 reads none.
     :raises InvalidJobError: if it is negative.
     """
-    if rate_limit is not None and rate_limit < 0:
+    if rate_limit is not None and not 0 <= rate_limit <= GREATEST_RATE_LIMIT:
         raise InvalidJobError(
-            f"rate_limit: {rate_limit} is negative; allowed are null (unlimited), 0 (paused) and more"
+            f"rate_limit: {rate_limit} is not allowed; allowed are null (unlimited), 0 (paused) and up to "
+            f"{GREATEST_RATE_LIMIT}"
         )
     return _mutate(store, SettingsChange.THROTTLE, requested_by, clock, rate_limit=rate_limit, value=rate_limit)
 

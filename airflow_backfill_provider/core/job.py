@@ -31,10 +31,11 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.query import check_query
 
 MAX_VNODE_COUNT = 32_768
+GREATEST_RATE_LIMIT = 2**63 - 1
 
 JobName = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z0-9_]+$", max_length=100)]
 VnodeCount = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
-RateLimit = Annotated[StrictInt, Field(ge=0, le=2**63 - 1)]
+RateLimit = Annotated[StrictInt, Field(ge=0, le=GREATEST_RATE_LIMIT)]
 
 
 class Strategy(StrEnum):
@@ -168,7 +169,7 @@ class BackfillJob(BaseModel):
         :raises InvalidJobError: if the file cannot be read, is no YAML mapping, or defines no valid job.
         """
         try:
-            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+            content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_OneValuePerField)  # noqa: S506 - safe
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise InvalidJobError(f"{path}: cannot be read as YAML: {error}") from error
         if not isinstance(content, dict):
@@ -185,6 +186,20 @@ class BackfillJob(BaseModel):
         The rate limit is left out: it only says where the job's settings begin.
         """
         return self.model_dump(mode="json", exclude={"rate_limit"})
+
+
+class _OneValuePerField(yaml.SafeLoader):
+    """The safe loader, which refuses a field that is written twice instead of taking the last value."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
+        """Build a mapping."""
+        names = [self.construct_object(key, deep=True) for key, _ in node.value]
+        repeated = sorted({str(name) for name in names if names.count(name) > 1})
+        if repeated:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{', '.join(repeated)} is written more than once", node.start_mark
+            )
+        return super().construct_mapping(node, deep)
 
 
 def _explain(error: ValidationError) -> str:

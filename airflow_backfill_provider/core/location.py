@@ -35,10 +35,12 @@ def canonical_location(value: str) -> str:
                 "directory, so give an absolute path or a URI"
             )
         return _without_traversal("/" + path.lstrip("/"), value)
-    bucket_and_key = value[scheme.end() :]
-    if "/" not in bucket_and_key.strip("/"):
+    bucket, _, path = value[scheme.end() :].partition("/")
+    if not bucket or not value[: scheme.end()].endswith("//") or value[: scheme.end()].endswith("///"):
+        raise InvalidJobError(f"location {value!r} names no bucket or host; write it as scheme://bucket/folder")
+    if not path.strip("/"):
         raise InvalidJobError(f"location {value!r} is a whole bucket; give a folder in it")
-    return f"{scheme.group(1).lower()}:/" + _without_traversal("/" + bucket_and_key, value)
+    return f"{scheme.group(1).lower()}://{bucket}{_without_traversal('/' + path.lstrip('/'), value)}"
 
 
 def is_local(location: str) -> bool:

@@ -39,13 +39,14 @@ _MOVING_DATE = re.compile(r"^\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*$", re
 
 _AGGREGATES = frozenset(
     """
-    aggregate_by any any_value approx_count_distinct approx_percentile approx_top_k array_agg avg bit_and bit_or
-    bit_xor bitmap_construct_agg bitmap_or_agg bool_and bool_or collect_list collect_set corr count count_if
-    count_min_sketch covar_pop covar_samp every first first_value grouping grouping_id histogram_numeric
-    hll_sketch_agg hll_union_agg kurtosis last last_value listagg max max_by mean median min min_by mode
-    percentile percentile_approx percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept
-    regr_r2 regr_slope regr_sxx regr_sxy regr_syy schema_of_json_agg skewness some std stddev stddev_pop
-    stddev_samp string_agg sum try_avg try_sum var_pop var_samp variance
+    any any_value bitmap_and_agg kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float
+    theta_sketch_agg theta_union_agg theta_intersection_agg measure approx_count_distinct approx_percentile
+    approx_top_k array_agg avg bit_and bit_or bit_xor bitmap_construct_agg bitmap_or_agg bool_and bool_or
+    collect_list collect_set corr count count_if count_min_sketch covar_pop covar_samp every first first_value
+    grouping grouping_id histogram_numeric hll_sketch_agg hll_union_agg kurtosis last last_value listagg max
+    max_by mean median min min_by mode percentile percentile_approx percentile_cont percentile_disc regr_avgx
+    regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy schema_of_json_agg
+    skewness some std stddev stddev_pop stddev_samp string_agg sum try_avg try_sum var_pop var_samp variance
     """.split()
 )
 
@@ -55,6 +56,13 @@ _GENERATORS = frozenset(
     explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode
     variant_explode_outer unnest
     """.split()
+)
+
+_UNSUPPORTED: tuple[tuple[tuple[type, ...], str], ...] = (
+    ((exp.Query, exp.Subquery, exp.Exists), "subqueries"),
+    ((exp.QueryTransform,), "a script transformation"),
+    ((exp.Window, exp.WithinGroup), "window functions"),
+    ((exp.Parameter, exp.Placeholder), "parameters"),
 )
 
 _CLAUSES = {
@@ -179,6 +187,10 @@ def check_query(text: str) -> CheckedQuery:
         statements = sqlglot.parse(text, read="spark")
     except SqlglotError as error:
         raise InvalidJobError(f"the query has a syntax error: {_one_line(error)}") from None
+    except (AttributeError, AssertionError, RecursionError, TypeError, ValueError):
+        # The parser's own failures at text that is no plain SELECT.
+        raise InvalidJobError("the query has a syntax error: it cannot be parsed") from None
+    statements = [statement for statement in statements if not isinstance(statement, exp.Semicolon)]
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         raise InvalidJobError(f"the query must be one SELECT … FROM {RELATION} [WHERE …]")
     select = statements[0]
@@ -228,20 +240,17 @@ def _refuse_clauses(select: exp.Select) -> None:
 
 def _refuse_expressions(select: exp.Select) -> None:
     for node in select.walk():
-        if node is select:
-            continue
         if isinstance(node, exp.Exists) and not isinstance(node.this, exp.Query):
             continue  # exists(array, lambda) is a function of one row
-        if isinstance(node, (exp.Query, exp.Subquery, exp.Exists)):
-            raise _unsupported("subqueries")
-        if isinstance(node, (exp.Window, exp.WithinGroup)):
-            raise _unsupported("window functions")
-        if isinstance(node, (exp.Parameter, exp.Placeholder)):
-            raise _unsupported("parameters")
+        for kinds, what in _UNSUPPORTED:
+            if node is not select and isinstance(node, kinds):
+                raise _unsupported(what)
         if isinstance(node, exp.Column) and "_metadata" in {part.name.lower() for part in node.parts}:
             raise _unsupported("_metadata, which names files instead of rows,")
         if isinstance(node, exp.Literal) and node.is_string and _MOVING_DATE.match(node.this):
-            raise _unsupported(f"the text {node.this!r}, which Spark reads as a date that moves,")
+            raise _unsupported(f"the text {node.this!r}, which Spark reads as a date that is not the same every time,")
+        if isinstance(node, exp.Any) and not isinstance(node.parent, exp.Predicate):
+            raise _unsupported("the aggregate any")
         if isinstance(node, exp.Func):
             _refuse_function(node)
 
@@ -273,8 +282,12 @@ def _from_tokens(tokens: Sequence[Token]) -> tuple[Token, Token]:
             depth += 1
         elif token.token_type == TokenType.R_PAREN:
             depth -= 1
-        # IS DISTINCT FROM is a comparison.
-        elif token.token_type == TokenType.FROM and depth == 0 and previous.token_type != TokenType.DISTINCT:
+        # IS DISTINCT FROM is a comparison, and after a dot any word is a name.
+        elif (
+            token.token_type == TokenType.FROM
+            and depth == 0
+            and previous.token_type not in {TokenType.DISTINCT, TokenType.DOT}
+        ):
             return token, following
     raise InvalidJobError(f"the query has no FROM {RELATION} that could be found; write it as a plain clause")
 

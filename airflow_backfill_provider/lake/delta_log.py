@@ -72,7 +72,7 @@ class DeltaLog:
         path = f"_delta_log/{version:020d}.json"
         try:
             with self._files.open_input_file(path) as file:
-                lines = file.read().decode("utf-8").splitlines()
+                lines = file.read().decode("utf-8").split("\n")
         except FileNotFoundError:
             return None
         return _parse(version, (json.loads(line) for line in lines if line.strip()), self._modified(path))

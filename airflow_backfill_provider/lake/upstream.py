@@ -192,14 +192,15 @@ class UpstreamTable:
         """
         if to_version <= from_version:
             return
-        first = from_version + 1
-        versions = self.log.versions()
-        if not versions or versions[0] > first:
-            oldest = versions[0] if versions else "none"
+        there = set(self.log.versions())
+        gone = [version for version in range(from_version + 1, to_version + 1) if version not in there]
+        if gone:
+            oldest = min(there, default="none")
+            lost = f"begins at version {oldest}" if gone[0] == from_version + 1 else f"lacks version {gone[0]}"
             raise ChangeFeedGapError(
-                f"the job needs the changes of {self.path} from version {first} on, but its log begins at version "
-                f"{oldest}; they were cleaned up before an epoch read them. Rebuild the job, and run its epochs more "
-                "often than delta.logRetentionDuration"
+                f"the job needs the changes of {self.path} from version {from_version + 1} on, but its log {lost}; they "
+                "were cleaned up before an epoch read them. Rebuild the job, and run its epochs more often than "
+                "delta.logRetentionDuration"
             )
 
     def changes_data(self, from_version: int, to_version: int) -> bool:

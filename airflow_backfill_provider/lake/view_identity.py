@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.location import is_local
@@ -31,6 +31,10 @@ def view_properties(path: str, storage_options: Mapping[str, str] | None = None)
         table = DeltaTable(path, storage_options=dict(storage_options or {}) or None)
     except TableNotFoundError:
         return None
+    except DeltaError as error:
+        raise MaterializedViewError(
+            f"materialized_view: {path} holds files that are no Delta table; choose an empty folder ({error})"
+        ) from error
     return {name: str(value) for name, value in table.metadata().configuration.items()}
 
 

@@ -9,6 +9,7 @@ committed meanwhile, deltalake's put-if-absent of the next log entry fails and t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 import pyarrow as pa
@@ -121,14 +122,21 @@ class ControlTable:
         raise ConcurrentUpdateError(f"{self.location} was changed by others {ATTEMPTS} times in a row; try again")
 
     def _compact(self, table: DeltaTable) -> None:
-        """Merge small files now and then; somebody else's commit in between only puts it off."""
+        """
+        Write many small files as one, now and then; somebody else's commit in between only puts it off.
+
+        Not with deltalake's own compaction: of two at once both succeed, and every row is there twice.
+        """
         table.update_incremental()
         if len(table.file_uris()) < _COMPACT_FILES_AT:
             return
-        try:
-            table.optimize.compact(commit_properties=CommitProperties(max_commit_retries=0))
-        except CommitFailedError:
-            return
+        with suppress(CommitFailedError):
+            write_deltalake(
+                table,
+                self._read(table, None),
+                mode="overwrite",
+                commit_properties=CommitProperties(max_commit_retries=0),
+            )
 
     def _open(self) -> DeltaTable:
         try:

@@ -146,7 +146,8 @@ def parse(model: type[Model], record: str, table: str) -> Model:
 
 def state_schema(order: KeyOrder) -> pa.Schema:
     """Return the columns of the per-vnode state: ``vnode, key…, backfill_finished, row_count, epoch`` and more."""
-    key = [(_key_column(field.name), arrow_type(field)) for field in order.fields]
+    names = _key_columns(order)
+    key = [(names[field.name], arrow_type(field)) for field in order.fields]
     return pa.schema([*_STATE_COLUMNS_BEFORE_KEY, *key, *_STATE_COLUMNS_AFTER_KEY])
 
 
@@ -163,8 +164,8 @@ def state_rows(state: BackfillState, incarnation: str, order: KeyOrder) -> pa.Ta
         "epoch": [state.epoch] * count,
         "incarnation": [incarnation] * count,
     }
-    for index, field in enumerate(order.fields):
-        columns[_key_column(field.name)] = [None if position is None else position[index] for position in positions]
+    for index, column in enumerate(_key_columns(order).values()):
+        columns[column] = [None if position is None else position[index] for position in positions]
     return pa.table([pa.array(columns[name], schema.field(name).type) for name in schema.names], schema=schema)
 
 
@@ -174,6 +175,12 @@ def parse_state(rows: pa.Table, *, vnode_count: int, incarnation: str, order: Ke
 
     :raises StateLayoutError: if vnodes are missing, repeated, or of different epochs or incarnations.
     """
+    holes = [name for name in sorted(_STATE_COLUMNS) if rows.column(name).null_count]
+    if holes:
+        raise StateLayoutError(
+            f"{table} has rows without {', '.join(holes)}; something else wrote to it: restore the table, or rebuild "
+            "the job"
+        )
     if rows.num_rows != vnode_count or sorted(rows.column("vnode").to_pylist()) != list(range(vnode_count)):
         raise StateLayoutError(
             f"{table} has {rows.num_rows} rows, but the job has the vnodes 0 to {vnode_count - 1}; something else "
@@ -188,7 +195,7 @@ def parse_state(rows: pa.Table, *, vnode_count: int, incarnation: str, order: Ke
         )
     rows = rows.sort_by("vnode")
     columns = {name: rows.column(name).to_pylist() for name in rows.column_names}
-    keys = [columns[_key_column(field.name)] for field in order.fields]
+    keys = [columns[column] for column in _key_columns(order).values()]
     shared: dict[object, VnodeProgress] = {}
     vnodes = []
     for index in range(vnode_count):
@@ -205,6 +212,13 @@ def _progress(position: Position | None, *, finished: bool, row_count: int) -> V
     return NotStarted() if position is None else InProgress(position, row_count)
 
 
-def _key_column(name: str) -> str:
-    """Return the state's column for a key column: its own name, unless the state has that name already."""
-    return f"key_{name}" if name.lower() in _STATE_COLUMNS else name
+def _key_columns(order: KeyOrder) -> dict[str, str]:
+    """Return the state's column for each key column: its own name, unless the state has that name already."""
+    taken = {*_STATE_COLUMNS, *(name.lower() for name in order.names if name.lower() not in _STATE_COLUMNS)}
+    columns = {}
+    for name in order.names:
+        column = name
+        while column.lower() in (_STATE_COLUMNS if column == name else taken):
+            column = f"key_{column}"
+        columns[name] = column
+    return columns

@@ -215,9 +215,10 @@ class BackfillStore(BackfillReader):
             if barrier.epoch in known:
                 pinned = known[barrier.epoch]
                 return None
-            if known and max(known) != barrier.prev_epoch:
+            newest = max(known, default=0)
+            if newest != barrier.prev_epoch:
                 raise StateError(
-                    f"epoch {barrier.epoch} cannot follow epoch {max(known)} in {self.location}/barrier_log; the log "
+                    f"epoch {barrier.epoch} cannot follow epoch {newest} in {self.location}/barrier_log; the log "
                     "and the state disagree: rebuild the job"
                 )
             pinned = barrier

@@ -114,9 +114,7 @@ class MemoryEngine:
                 return
             properties = {JOB_PROPERTY: mine.job, INCARNATION_PROPERTY: mine.incarnation}
             schema = pa.schema([("rows_are_in_memory", pa.int64())])
-            DeltaTable.create(
-                path, schema, mode="overwrite", configuration=properties, raise_if_key_not_exists=False
-            )
+            DeltaTable.create(path, schema, mode="overwrite", configuration=properties, raise_if_key_not_exists=False)
             self.warehouse.views[path] = View(mine)
 
     def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
@@ -132,9 +130,7 @@ class MemoryEngine:
 
         def merge() -> None:
             view.rows = [(key, output) for key, output in view.rows if key not in changes]
-            view.rows += [
-                (key, output) for key, row in changes.items() if row and (output := query(row)) is not None
-            ]
+            view.rows += [(key, output) for key, row in changes.items() if row and (output := query(row)) is not None]
 
         def append() -> None:
             view.rows += [(key, output) for key, row in chunk.items() if (output := query(row)) is not None]

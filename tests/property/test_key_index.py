@@ -36,7 +36,8 @@ def test_counting_and_finding_keys_agrees_with_plain_lists(drawn):
     with TemporaryDirectory() as folder:
         for path, some in keys_by_file.items():
             columns = {
-                field.name: pa.array([key[i] for key in some], arrow_type(field)) for i, field in enumerate(order.fields)
+                field.name: pa.array([key[i] for key in some], arrow_type(field))
+                for i, field in enumerate(order.fields)
             }
             pq.write_table(pa.table(columns), Path(folder) / path)
         storage = arrow_fs.SubTreeFileSystem(folder, arrow_fs.LocalFileSystem())

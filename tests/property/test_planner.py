@@ -93,7 +93,9 @@ def described(file, order, statistics):
 def tables(draw, *, statistics=(EXACT, LOOSE, LEADING, MISSING), layouts=LAYOUTS):
     """Draw a table of distinct keys in files whose key ranges may overlap in every way."""
     kinds = draw(
-        st.lists(st.tuples(st.sampled_from(["long", "long", "string", "boolean"]), st.booleans()), min_size=1, max_size=3)
+        st.lists(
+            st.tuples(st.sampled_from(["long", "long", "string", "boolean"]), st.booleans()), min_size=1, max_size=3
+        )
     )
     order = order_of(*kinds)
     key = st.tuples(*(st.one_of(st.none(), VALUES[kind]) if draw(st.booleans()) else VALUES[kind] for kind, _ in kinds))

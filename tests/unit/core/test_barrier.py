@@ -60,7 +60,9 @@ NOT_DECIDING = {
 
 
 def cases(fields):
-    return [(name, value) for name, values in fields.items() for value in (values if isinstance(values, list) else [values])]
+    return [
+        (name, value) for name, values in fields.items() for value in (values if isinstance(values, list) else [values])
+    ]
 
 
 def test_every_field_is_known_to_decide_or_not():
@@ -149,7 +151,10 @@ def test_requests_of_different_task_runs_are_different(change):
     ("requester", "text"),
     [
         (TASK, "d.t[2] of run r"),
-        (Requester(dag_id="d", run_id="scheduled__2026-01-01T00:00:00+00:00", task_id="t"), "d.t of run scheduled__2026-01-01T00:00:00+00:00"),
+        (
+            Requester(dag_id="d", run_id="scheduled__2026-01-01T00:00:00+00:00", task_id="t"),
+            "d.t of run scheduled__2026-01-01T00:00:00+00:00",
+        ),
         (Requester(user="vera@host"), "vera@host"),
         (Requester(), "unknown"),
     ],

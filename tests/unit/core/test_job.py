@@ -307,7 +307,6 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_path(tmp_path, place):
         BackfillJob.from_yaml(tmp_path / place)
 
 
-@pytest.mark.xfail(strict=True, reason="YAML's loader takes the last of two values without a word")
 def test_a_field_written_twice_is_a_contradiction(tmp_path):
     """I6: which of the two rate limits is meant cannot be known."""
     file = tmp_path / "job.yaml"

@@ -67,7 +67,6 @@ def test_a_place_that_readers_disagree_on_is_refused(written, said):
     assert said in str(caught.value)
 
 
-@pytest.mark.xfail(strict=True, reason="the slash of an empty authority is swallowed: /lake becomes the host `lake`")
 @pytest.mark.parametrize("written", ["hdfs:///lake/orders", "dbfs:/lake/orders"])
 def test_a_uri_without_a_bucket_does_not_get_one(written):
     """I6: refused, or kept; but never another place."""
@@ -78,7 +77,6 @@ def test_a_uri_without_a_bucket_does_not_get_one(written):
     assert "://lake" not in canonical
 
 
-@pytest.mark.xfail(strict=True, reason="`..` is resolved across the bucket's name")
 def test_a_uri_cannot_leave_its_bucket():
     try:
         canonical = location.canonical_location("s3://bucket/../other/orders")

@@ -18,7 +18,9 @@ class Layout:
     """Data files of a table, and planning over them."""
 
     def __init__(self, files, order=LONG, statistics=None):
-        self.keys = {f"part-{i:03}": [key if isinstance(key, tuple) else (key,) for key in keys] for i, keys in enumerate(files)}
+        self.keys = {
+            f"part-{i:03}": [key if isinstance(key, tuple) else (key,) for key in keys] for i, keys in enumerate(files)
+        }
         self.order = order
         self.files = [file_of(path, keys, order) for path, keys in self.keys.items()]
         if statistics is not None:
@@ -27,7 +29,9 @@ class Layout:
     def plan(self, after, rate_limit, files=None):
         """Return the plan, the number of rows in its chunk, and how many files' keys were read for it."""
         index = ExactKeys(self.keys, self.order)
-        plan = plan_chunk(self.files if files is None else files, after=after, rate_limit=rate_limit, order=self.order, keys=index)
+        plan = plan_chunk(
+            self.files if files is None else files, after=after, rate_limit=rate_limit, order=self.order, keys=index
+        )
         read = len(index.read)
         return plan, len(index.behind(self.keys, plan.chunk.after, plan.chunk.up_to)), read
 
@@ -147,7 +151,9 @@ def test_nulls_come_first_in_both_directions():
 
 
 def test_a_composite_key_with_one_leading_value_is_cut_by_the_other_columns():
-    layout = Layout([[("a", i) for i in range(f * 10, f * 10 + 10)] for f in range(5)], order=order_of("string", "long"))
+    layout = Layout(
+        [[("a", i) for i in range(f * 10, f * 10 + 10)] for f in range(5)], order=order_of("string", "long")
+    )
     chunks = layout.backfill(15)
     assert [rows for rows, _ in chunks] == [15, 15, 15, 5]
     assert max(read for _, read in chunks) <= 2
@@ -191,7 +197,9 @@ def test_statistics_of_the_leading_column_alone_find_the_files():
     def leading(file):
         return FileStatistics(path=file.path, row_count=file.row_count, lower=file.lower[:1], upper=file.upper[:1])
 
-    layout = Layout([[(f, i) for i in range(10)] for f in range(50)], order=order_of("long", "long"), statistics=leading)
+    layout = Layout(
+        [[(f, i) for i in range(10)] for f in range(50)], order=order_of("long", "long"), statistics=leading
+    )
     chunks = layout.backfill(20)
     assert all(rows == 20 for rows, _ in chunks)
     assert max(read for _, read in chunks) <= 4, "files around the two boundaries, not all fifty"
@@ -221,5 +229,8 @@ def test_small_files_inside_the_range_of_a_large_one_do_not_shrink_the_chunks():
 def test_two_planners_agree_in_whatever_order_the_log_lists_the_files():
     """I2."""
     layout = Layout([range(f, 500, 7) for f in range(7)])
-    plans = [layout.plan(None, 60, files)[0] for files in (layout.files, layout.files[::-1], layout.files[3:] + layout.files[:3])]
+    plans = [
+        layout.plan(None, 60, files)[0]
+        for files in (layout.files, layout.files[::-1], layout.files[3:] + layout.files[:3])
+    ]
     assert all(one == other for one, other in pairwise(plans))

@@ -132,7 +132,6 @@ def test_blank_lines_are_no_actions(tmp_path):
     assert commit_of(tmp_path, text='\n{"txn": {"appId": "a", "version": 3}}\r\n\n').transactions == {"a": 3}
 
 
-@pytest.mark.xfail(strict=True, reason="str.splitlines() also splits at characters that JSON keeps as they are")
 @pytest.mark.parametrize("character", ["\u2028", "\u2029", "\x85"])
 def test_any_character_may_stand_in_a_commit(tmp_path, character):
     """A string of the upstream's rows gets into the commit by its statistics: reading the watermark must not fail."""

@@ -40,7 +40,8 @@ def test_a_settings_row_has_the_columns_that_people_query():
 
 def test_a_barriers_row_has_the_columns_that_people_query():
     mutations = tuple(
-        PinnedMutation(mutation=kind, requested_by="vera", requested_at=NOW) for kind in (Mutation.PAUSE, Mutation.RESUME)
+        PinnedMutation(mutation=kind, requested_by="vera", requested_at=NOW)
+        for kind in (Mutation.PAUSE, Mutation.RESUME)
     )
     barrier = barrier_of(
         7, upstream=window_of(3, 9), mutations=mutations, injected_by=Requester(dag_id="d", run_id="r", task_id="t")
@@ -67,7 +68,9 @@ def test_a_commits_row_has_the_columns_that_people_query():
 )
 def test_a_garbage_record_is_damaged_state(record, wrong):
     """I6."""
-    with pytest.raises(StateLayoutError, match="a record of /log is damaged or was written by another version") as caught:
+    with pytest.raises(
+        StateLayoutError, match="a record of /log is damaged or was written by another version"
+    ) as caught:
         records.parse(Barrier, record, "/log")
     assert wrong in str(caught.value)
 
@@ -148,7 +151,6 @@ def test_a_key_column_may_be_named_like_a_column_of_the_state(name):
     assert parse(rows, order) == state
 
 
-@pytest.mark.xfail(strict=True, reason="key_vnode is also what the key column vnode is renamed to")
 def test_key_columns_may_be_named_like_the_names_that_clashing_ones_get():
     order = KeyOrder((KeyField(name="vnode", type="string"), KeyField(name="key_vnode", type="long")))
     state = state_of(*[InProgress(("x", 5), 1)] * 2)
@@ -184,7 +186,6 @@ def test_a_state_that_is_not_whole_is_refused(rows, said):
     assert "rebuild the job" in str(caught.value)
 
 
-@pytest.mark.xfail(strict=True, reason="nulls are taken for values, and a null has_position for a vnode that never started")
 @pytest.mark.parametrize("column", ["vnode", "epoch", "row_count", "backfill_finished", "has_position"])
 def test_a_state_with_a_hole_is_refused(column):
     """I6: a null where none can be."""
