@@ -421,7 +421,8 @@ def _require_state_of(state: BackfillState, commit: EpochCommit | None, store: B
     """Refuse a state that is not what the last epoch left: reading on from an older one would read rows twice."""
     if commit is None:
         return
-    if (state.shared.row_count, state.completed) != (commit.rows_read, commit.completed):
+    # A state that is ahead is another runner's, whose barrier will be found pinned.
+    if state.shared.row_count < commit.rows_read or (commit.completed and not state.completed):
         raise StateError(
             f"the state at {store.location} has {state.shared.row_count} rows read as of epoch {state.epoch}, but "
             f"epoch {commit.epoch} was committed with {commit.rows_read}; it was restored or changed: rebuild the job"

@@ -198,8 +198,8 @@ class UpstreamTable:
             oldest = min(there, default="none")
             lost = f"begins at version {oldest}" if gone[0] == from_version + 1 else f"lacks version {gone[0]}"
             raise ChangeFeedGapError(
-                f"the job needs the changes of {self.path} from version {from_version + 1} on, but its log {lost}; they "
-                "were cleaned up before an epoch read them. Rebuild the job, and run its epochs more often than "
+                f"the job needs the changes of {self.path} from version {from_version + 1} on, but its log {lost}; "
+                "they were cleaned up before an epoch read them. Rebuild the job, and run its epochs more often than "
                 "delta.logRetentionDuration"
             )
 

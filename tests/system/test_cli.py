@@ -160,11 +160,7 @@ def test_a_backfill_from_plan_to_verify(job):
     assert status["finished"]
     assert (status["progress"], status["lag_versions"], status["rate_limit"]) == (1.0, 0, None)
 
-
-def test_a_view_that_differs_fails_to_verify(job):
-    job.done("create")
-    job.done("run")
-    DeltaTable(str(job.view)).delete("id = 7")
+    DeltaTable(str(job.view)).delete("region = 'a' AND id = 8")
     code, out, err = job.run("verify")
     assert code == 1
     assert " 1 missing, 0 unexpected" in out
@@ -175,13 +171,12 @@ def test_a_view_that_differs_fails_to_verify(job):
     ("wrong", "texts"),
     [
         ({"query": "SELECT region, id, nope FROM upstream"}, ["query", "nope"]),
-        ({"query": "SELECT region, id, explain(note) FROM upstream"}, ["query", "explain"]),
         ({"query": "SELECT region, id, note FROM upstream WHERE"}, ["query"]),
         ({"upstream": {"path": "{folder}/nowhere", "key": ["id"]}}, ["nowhere"]),
         ({"upstream": {"path": "{folder}/orders", "key": ["region"]}}, ["region"]),
         ({"materialized_view": "{folder}/orders of others"}, ["orders of others"]),
     ],
-    ids=["unknown column", "unknown function", "syntax error", "missing table", "duplicate keys", "path taken"],
+    ids=["unknown column", "syntax error", "missing table", "duplicate keys", "path taken"],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(job, wrong, texts):
     write_deltalake(str(job.folder / "orders of others"), pa.table({"x": [1]}))
@@ -198,14 +193,18 @@ def test_spark_that_does_not_start_is_one_line(job):
     assert "Spark did not start" in error
 
 
-def test_a_killed_run_is_run_again_and_two_at_once_agree(job):
+def test_interrupted_killed_and_run_twice_at_once(job):
     job.done("create")
-    job.done("run")
+    interrupted = _run_into_an_epoch(job)
+    os.killpg(interrupted.pid, signal.SIGINT)  # as a terminal does
+    _, err = interrupted.communicate(timeout=60)
+    assert interrupted.returncode == 130
+    assert err.count("\n") == 1
+    _wait_for(lambda: not _alive(interrupted.pid))
+
     job.change()
-    killed = job.start("run", "--until-finished")
-    _wait_for(lambda: job.status()["pinned_epoch"] is not None)
-    time.sleep(6)
-    os.killpg(killed.pid, signal.SIGKILL)
+    killed = _run_into_an_epoch(job)
+    os.kill(killed.pid, signal.SIGKILL)  # its JVM lives on for a moment
     killed.communicate()
 
     runners = [job.start("run", "--until-finished") for _ in range(2)]
@@ -214,23 +213,10 @@ def test_a_killed_run_is_run_again_and_two_at_once_agree(job):
         assert runner.returncode == 0, err
         assert "finished as of epoch" in out
     assert job.equals_its_query()
-    assert job.status()["rows_read"] >= ROWS - 250
+    assert not _alive(killed.pid)
 
 
-def test_ctrl_c_ends_with_one_line_and_leaves_nothing_running(job):
-    job.done("create")
-    process = job.start("run")
-    _wait_for(lambda: job.status()["pinned_epoch"] is not None)
-    time.sleep(4)
-    os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert err.count("\n") == 1
-    _wait_for(lambda: not _alive(process.pid))
-    assert "epoch 1: 250 rows read" in job.done("run")
-
-
-def test_rebuild_with_another_definition(job):
+def test_rebuild_for_another_definition_and_another_upstream(job):
     job.done("create")
     job.done("run")
     job.write(query="SELECT region, id FROM upstream")
@@ -239,13 +225,16 @@ def test_rebuild_with_another_definition(job):
     assert "epoch 2: 250 rows read" in job.done("run")
     assert DeltaTable(str(job.view)).to_pyarrow_table().num_rows == 250
 
-
-def test_an_upstream_that_was_replaced_is_refused(job):
-    job.done("create")
-    job.done("run")
     shutil.rmtree(job.upstream)
     job.insert("a", range(10))
     assert "rebuild the job" in job.fails("run")
+
+
+def _run_into_an_epoch(job: Job) -> subprocess.Popen[str]:
+    process = job.start("run", "--until-finished")
+    _wait_for(lambda: job.status()["pinned_epoch"] is not None)
+    time.sleep(6)
+    return process
 
 
 def _in_folder(wrong: Any, folder: str) -> Any:

@@ -240,7 +240,7 @@ def test_a_window_that_the_log_still_holds_is_accepted(cleaned, from_version, to
 @pytest.mark.parametrize(("from_version", "first"), [(-1, 0), (0, 1), (3, 4)])
 def test_a_window_whose_versions_were_cleaned_up_is_refused(cleaned, from_version, first):
     """I6: a change feed gap."""
-    with pytest.raises(ChangeFeedGapError, match=f"from version {first} to 9, but its log begins at version 5") as caught:
+    with pytest.raises(ChangeFeedGapError, match=f"from version {first} on, but its log begins at version 5") as caught:
         cleaned.require_changes(from_version, 9)
     assert "Rebuild the job" in str(caught.value)
     assert "delta.logRetentionDuration" in str(caught.value)

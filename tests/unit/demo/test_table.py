@@ -1,0 +1,106 @@
+"""The demo's table and its writer: the same each time, keys that stay unique, a change feed that tells the truth."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from airflow_backfill_provider.core.job import BackfillJob
+from demo.job import QUERY, write_job
+from demo.places import DemoError, Places, Size, fresh_places, size_from_environment
+from demo.upstream import SCHEMA, create_orders
+from demo.writer import Writer
+
+
+@pytest.fixture
+def places(tmp_path):
+    places = Places(tmp_path)
+    create_orders(places.orders, 6000)
+    return places
+
+
+def rows_of(path) -> list[tuple]:
+    table = QueryBuilder().register("orders", DeltaTable(str(path)))
+    rows = table.execute("SELECT * FROM orders ORDER BY region, order_id").read_all()
+    return [tuple(row.values()) for row in pa.table(rows).to_pylist()]
+
+
+def test_the_table_is_the_same_each_time(places, tmp_path):
+    create_orders(tmp_path / "again", 6000)
+    rows = rows_of(places.orders)
+    assert rows == rows_of(tmp_path / "again")
+    assert len(rows) == 6000
+    assert len({row[:2] for row in rows}) == 6000
+
+
+def test_the_table_has_a_change_feed_and_files_in_key_order(places):
+    table = DeltaTable(str(places.orders))
+    assert table.metadata().configuration["delta.enableChangeDataFeed"] == "true"
+    assert table.schema().to_arrow()
+    files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    ranges = sorted(
+        ((file["min.region"], file["min.order_id"]), (file["max.region"], file["max.order_id"])) for file in files
+    )
+    assert all(upper < lower for (_, upper), (lower, _) in zip(ranges, ranges[1:], strict=False))
+
+
+def test_the_writer_changes_rows_in_every_way_and_keeps_keys_unique(places):
+    writer = Writer(places.orders, seed=3)
+    for _ in range(40):
+        writer.commit()
+    report = writer.report
+    assert min(report.inserted, report.updated, report.deleted, report.rekeyed) > 0
+    rows = rows_of(places.orders)
+    assert len(rows) == 6000 + report.inserted - report.deleted
+    assert max(Counter(row[:2] for row in rows).values()) == 1
+
+
+def test_the_change_feed_leads_from_one_version_to_the_other(places):
+    before = Counter(rows_of(places.orders))
+    version = DeltaTable(str(places.orders)).version()
+    writer = Writer(places.orders, seed=4)
+    for _ in range(30):
+        writer.commit()
+    feed = pa.table(DeltaTable(str(places.orders)).load_cdf(starting_version=version + 1).read_all())
+    for change in sorted(feed.to_pylist(), key=lambda row: row["_commit_version"]):
+        row = tuple(change[field.name] for field in SCHEMA)
+        before[row] += {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}[change["_change_type"]]
+    assert +before == Counter(rows_of(places.orders))
+    assert not -before
+
+
+def test_the_job_file_is_a_valid_job(tmp_path):
+    places = Places(tmp_path / "it's here")
+    places.folder.mkdir()
+    write_job(places, Size(rows=10, rate_limit=5, epochs_per_run=2, pause=0.0))
+    job = BackfillJob.from_yaml(places.job)
+    assert job.query.strip() == QUERY.strip()
+    assert (job.upstream.path, job.rate_limit) == (str(places.orders), 5)
+
+
+def test_each_demo_begins_with_an_empty_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEMO_FOLDER", str(tmp_path / "demo"))
+    with fresh_places() as places:
+        places.writer_report.write_text("{}")
+        with pytest.raises(DemoError, match="another demo runs"), fresh_places():
+            pass
+    with fresh_places() as places:
+        assert not places.writer_report.exists()
+
+
+def test_what_no_demo_made_is_left_alone(tmp_path, monkeypatch):
+    (tmp_path / "thesis.txt").write_text("all of it")
+    monkeypatch.setenv("DEMO_FOLDER", str(tmp_path))
+    with pytest.raises(DemoError, match="no demo made"), fresh_places():
+        pass
+    assert (tmp_path / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize("value", ["many", "-5", "0"])
+def test_a_size_that_makes_no_sense_is_refused(monkeypatch, value):
+    monkeypatch.setenv("DEMO_ROWS", value)
+    with pytest.raises(DemoError, match="DEMO_ROWS"):
+        size_from_environment()
