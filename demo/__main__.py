@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from types import FrameType
@@ -24,6 +25,8 @@ def main() -> int:
     arguments = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
+    # A Spark application lives for seconds here, most of which the JVM would spend on optimizing code.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     terminal = Terminal(Console())
     try:
         require_java()
@@ -32,9 +35,10 @@ def main() -> int:
             try:
                 Story(places, size_from_environment(), processes, terminal).tell(stay=arguments.stay)
             finally:
-                # A second Ctrl-C must not keep the processes from being ended.
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
-                processes.stop()
+                # Another Ctrl-C must not keep the processes from being ended.
+                for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                    signal.signal(number, signal.SIG_IGN)
+                processes.stop(patience=3)
     except (DemoError, BackfillError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1

@@ -65,10 +65,6 @@ class AirflowServer:
             time.sleep(1)
         self._call("PATCH", f"dags/{DAG}", {"is_paused": False})
 
-    def stop(self) -> None:
-        """End all processes."""
-        self._processes.stop(*(f"airflow-{component}" for component in COMPONENTS))
-
     def trigger(self) -> str:
         """Start a run of the DAG and return its id."""
         return str(self._call("POST", f"dags/{DAG}/dagRuns", {"logical_date": None})["dag_run_id"])
@@ -129,8 +125,6 @@ def _environment(places: Places, size: Size, port: int) -> dict[str, str]:
     return {
         **inherited,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
-        # An application lives for seconds only, most of which the JVM would spend on optimizing code.
-        "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
         "AIRFLOW_HOME": str(places.airflow_home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",

@@ -16,7 +16,7 @@ import psutil  # type: ignore[import-untyped]
 
 from demo.places import CHECKOUT, DemoError
 
-STOP_SECONDS = 20
+KILL_SECONDS = 10
 
 
 class Processes:
@@ -73,21 +73,26 @@ class Processes:
             if process.poll() is not None:
                 raise DemoError(f"{name} ended with exit code {process.returncode}: {self.last_words(name)}")
 
-    def stop(self, *names: str) -> None:
-        """End some processes, by default all: politely, then not, and their descendants in whatever session."""
-        stopping = [self._running.pop(name) for name in names or tuple(self._running) if name in self._running]
+    def stop(self, *, patience: float = 20.0) -> None:
+        """
+        End all processes: politely, then not, and their descendants in whatever session.
+
+        :param patience: seconds that they have to end by themselves.
+        """
+        stopping = list(self._running.values())
+        self._running.clear()
         family = {member for process in stopping for member in _family(process.pid)}
         for process in stopping:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
-        until = time.monotonic() + STOP_SECONDS
+        until = time.monotonic() + patience
         while any(process.poll() is None for process in stopping) and time.monotonic() < until:
             family.update(member for process in stopping for member in _family(process.pid))
             time.sleep(0.2)
         for member in family:
             with contextlib.suppress(psutil.NoSuchProcess):
                 member.kill()
-        psutil.wait_procs(family, STOP_SECONDS)
+        psutil.wait_procs(family, KILL_SECONDS)
         for process in stopping:
             process.wait()
 

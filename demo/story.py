@@ -188,6 +188,7 @@ class Story:
         terminal.heading("What to try next")
         for line in (
             f"{command} status {job}",
+            f"{command} plan {job}",
             f"{program('python')} -m demo.writer {shown(places.orders)} --commits 20",
             f"{command} run {job}",
             f"{command} verify {job}",

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,33 @@ def file_of(path: str, keys: Sequence[Key], order: KeyOrder) -> FileStatistics:
         lower=tuple(column[0][0] for column in bounds),
         upper=tuple(column[-1][0] for column in bounds),
     )
+
+
+# --- folders --------------------------------------------------------------------------------------
+
+
+class Template:
+    """
+    A folder with tables that is made once and restored for each test, which is much quicker than writing them anew.
+
+    Locations are written into jobs and states, so it is restored at the very place where it was made.
+
+    :param folder: where to keep it.
+    :param make: fills the new folder.
+    """
+
+    def __init__(self, folder: Path, make: Callable[[Path], None]) -> None:
+        self._copy = folder / "copy"
+        self.place = folder / "läke o'brien `x\" #1"
+        self.place.mkdir(parents=True)
+        make(self.place)
+        shutil.copytree(self.place, self._copy)
+
+    def restore(self) -> Path:
+        """Put everything back as it was made, and return the folder."""
+        shutil.rmtree(self.place)
+        shutil.copytree(self._copy, self.place)
+        return self.place
 
 
 # --- upstreams in Delta ---------------------------------------------------------------------------

@@ -9,9 +9,10 @@ instead of reading a change feed. Only the view's identity lies on disk, where t
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cmp_to_key
@@ -37,7 +38,7 @@ from airflow_backfill_provider.lake.view_identity import (
     view_identity,
 )
 from airflow_backfill_provider.protocol import EpochWrites, pinned_range
-from tests.builders import NOW, PAID, Key, Orders, job_of
+from tests.builders import NOW, PAID, Key, Orders, Template, job_of
 
 Row = dict[str, Any]
 Output = tuple[Any, ...]
@@ -352,7 +353,7 @@ class Backfilling:
         if not commits:
             return []
         barrier = next(found for found in barriers if found.epoch == commits[-1].epoch)
-        rows = Warehouse().upstream(self.orders.path, barrier.upstream.table_id, barrier.upstream.to_version)
+        rows = self.warehouse.upstream(self.orders.path, barrier.upstream.table_id, barrier.upstream.to_version)
         keyed = ((tuple(row[name] for name in order.names), query(row)) for row in rows)
         shown = [(key, row) for key, row in keyed if row is not None and _covers(state.shared, key, order)]
         return self._in_key_order(shown, order)
@@ -376,3 +377,36 @@ def _covers(progress: Any, key: Position, order: KeyOrder) -> bool:
             return True
         case _:
             return False
+
+
+class Prepared:
+    """
+    A created job over some orders, restored for each test.
+
+    :param folder: where to keep it.
+    :param ids: the orders of the upstream's first version.
+    :param further: what else happened before the test begins.
+    :param job: fields of the job.
+    """
+
+    def __init__(
+        self, folder: Path, ids: Iterable[int], further: Callable[[Backfilling], object] = bool, **job: Any
+    ) -> None:
+        self._job = job
+
+        def make(lake: Path) -> None:
+            self._made = Backfilling(lake, **job)
+            self._made.orders.add(*ids)
+            self._made.create()
+            further(self._made)
+
+        self._template = Template(folder, make)
+        self._view = copy.deepcopy(self._made.view)
+
+    def restore(self) -> Backfilling:
+        """Return the job as it was made."""
+        restored = Backfilling(self._template.restore(), **self._job)
+        restored.orders.rows = dict(self._made.orders.rows)
+        restored._ticks = self._made._ticks
+        restored.warehouse.views[restored.job.materialized_view] = copy.deepcopy(self._view)
+        return restored

@@ -12,16 +12,18 @@ from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core import status as status_module
 from airflow_backfill_provider.core.errors import InvalidJobError, JobNotCreatedError, StateLayoutError
 from tests.builders import job_of
-from tests.property.memory_engine import Backfilling
+from tests.property.memory_engine import Backfilling, Prepared
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    return Prepared(tmp_path_factory.mktemp("prepared"), range(10), rate_limit=4)
 
 
 @pytest.fixture
-def backfilling(lake):
+def backfilling(prepared):
     """A created job over the orders 0 to 9, four rows an epoch."""
-    made = Backfilling(lake, rate_limit=4)
-    made.orders.add(*range(10))
-    made.create()
-    return made
+    return prepared.restore()
 
 
 def test_opening_a_job_costs_nothing_and_makes_nothing(lake):

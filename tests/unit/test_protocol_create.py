@@ -397,8 +397,16 @@ def test_a_rebuild_that_died_is_completed_by_creating_by_an_epoch_or_by_rebuildi
     assert len(backfilling.rows()) == 10
 
 
-@pytest.mark.parametrize("meanwhile", ["rebuilt", "rebuilt and injected", "rebuilt and ran an epoch"])
-@pytest.mark.parametrize("asleep_before", ["newest_barrier", "state", "pin"])
+@pytest.mark.parametrize(
+    ("asleep_before", "meanwhile"),
+    [
+        ("newest_barrier", "rebuilt"),
+        ("newest_barrier", "rebuilt and injected"),
+        ("state", "rebuilt and injected"),
+        ("pin", "rebuilt"),
+        ("pin", "rebuilt and ran an epoch"),
+    ],
+)
 def test_an_injector_from_before_a_rebuild_that_wakes_up_after_it_does_no_harm(backfilling, asleep_before, meanwhile):
     """I2 and I5: whatever it pins or not, the rebuilt job reads every row once and comes to its end."""
     backfilling.create()

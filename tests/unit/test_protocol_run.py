@@ -17,16 +17,18 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.progress import Completed, InProgress, SnapshotRange
 from airflow_backfill_provider.crash_points import CrashPoint
 from tests.builders import PAID
-from tests.property.memory_engine import Backfilling
+from tests.property.memory_engine import Backfilling, Prepared
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    return Prepared(tmp_path_factory.mktemp("prepared"), range(10), rate_limit=4)
 
 
 @pytest.fixture
-def backfilling(lake):
+def backfilling(prepared):
     """A created job over the orders 0 to 9, four rows an epoch."""
-    made = Backfilling(lake, rate_limit=4)
-    made.orders.add(*range(10))
-    made.create()
-    return made
+    return prepared.restore()
 
 
 class DiedError(Exception):
@@ -220,58 +222,64 @@ def test_keys_read_after_an_epoch(backfilling):
 
 
 def history(backfilling):
-    """Run epoch 1, change rows behind and before its position, and return what epoch 2 has to do."""
+    """Run epoch 1 and change rows on both sides of its position, so that epoch 2 has changes and a chunk to write."""
     backfilling.epoch()
     backfilling.orders.change([0, 9], amount=5)
     backfilling.orders.rekey({1: 6, 6: 1})
     backfilling.orders.remove(3)
 
 
+def outcome(backfilling):
+    """Return what the epochs came to: rows, state and counts."""
+    counts = [
+        (c.epoch, c.snapshot_read_row_count, c.upstream_output_row_count, c.rows_read, c.completed)
+        for c in backfilling.store.commits()
+    ]
+    return backfilling.rows(), backfilling.store.state(), counts
+
+
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    """What the same history comes to when nothing crashes: rows, state and counts after each epoch."""
-    backfilling = Backfilling(tmp_path_factory.mktemp("undisturbed"), rate_limit=4)
-    backfilling.orders.add(*range(10))
-    backfilling.create()
-    history(backfilling)
-    commits = backfilling.finish()
-    return backfilling.rows(), backfilling.store.state(), list(map(counts, commits))
+def prepared_history(tmp_path_factory):
+    return Prepared(tmp_path_factory.mktemp("history"), range(10), history, rate_limit=4)
 
 
-def counts(commit):
-    return (
-        commit.epoch,
-        commit.snapshot_read_row_count,
-        commit.upstream_output_row_count,
-        commit.rows_read,
-        commit.completed,
-    )
+@pytest.fixture
+def begun(prepared_history):
+    """The job after one epoch and some changes."""
+    return prepared_history.restore()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(prepared_history):
+    """What the same history comes to after each further epoch when nothing happens."""
+    backfilling = prepared_history.restore()
+    outcomes = {}
+    for epoch in (2, 3):
+        backfilling.epoch()
+        backfilling.assert_truth()
+        outcomes[epoch] = outcome(backfilling)
+    return outcomes
 
 
 @pytest.mark.parametrize("point", CrashPoint)
-def test_an_epoch_that_died_anywhere_is_completed_by_the_next_run(backfilling, undisturbed, point):
+def test_an_epoch_that_died_anywhere_is_completed_by_the_next_run(begun, undisturbed, point):
     """I2: the same rows, the same state, the same counts; nothing lost, nothing twice."""
-    history(backfilling)
     die_at(point)
     with pytest.raises(DiedError):
-        backfilling.epoch()
-    backfilling.orders.add()
-    commits = backfilling.finish()
-    assert (backfilling.rows(), backfilling.store.state()) == undisturbed[:2]
-    assert list(map(counts, backfilling.store.commits()))[1:] == undisturbed[2]
-    assert list(map(counts, commits)) == undisturbed[2]
+        begun.epoch()
+    begun.epoch()
+    assert outcome(begun) == undisturbed[2]
 
 
-def test_an_epoch_that_dies_at_one_point_after_the_other_is_completed_in_the_end(backfilling, undisturbed):
-    """I2: once or many times."""
-    history(backfilling)
+def test_an_epoch_that_dies_at_one_point_after_the_other_is_completed_in_the_end(begun, undisturbed):
+    """I2: once or many times; and what is written to the upstream meanwhile waits for the next epoch."""
     for point in CrashPoint:
         die_at(point)
         with pytest.raises(DiedError):
-            backfilling.epoch()
-    commits = backfilling.finish()
-    assert (backfilling.rows(), backfilling.store.state()) == undisturbed[:2]
-    assert list(map(counts, commits)) == undisturbed[2]
+            begun.epoch()
+    begun.orders.add(50)
+    begun.epoch()
+    assert outcome(begun) == undisturbed[2]
 
 
 def test_the_completing_epoch_is_completed_however_often_it_dies(backfilling):
@@ -294,26 +302,22 @@ def test_every_named_point_is_passed_in_order(backfilling):
     """So that the tests above did die where they say."""
     passed = []
     crash_points.install(passed.append)
-    history(backfilling)
-    assert passed == list(CrashPoint)
-    passed.clear()
-    backfilling.epoch()
-    assert passed == list(CrashPoint)
+    for _ in range(2):
+        backfilling.epoch()
+        assert passed == list(CrashPoint)
+        passed.clear()
 
 
 # --- attempts that overlap ------------------------------------------------------------------------
 
 
-def test_runs_of_one_epoch_at_once_commit_it_once(backfilling, undisturbed):
+def test_runs_of_one_epoch_at_once_commit_it_once(begun, undisturbed):
     """I2 and I5: concurrently or not."""
-    history(backfilling)
-    barrier = backfilling.inject()
+    barrier = begun.inject()
     with ThreadPoolExecutor(4) as threads:
-        commits = list(threads.map(backfilling.run, [barrier] * 4))
+        commits = list(threads.map(begun.run, [barrier] * 4))
     assert commits == [commits[0]] * 4
-    assert len(backfilling.store.commits()) == 2
-    backfilling.finish()
-    assert (backfilling.rows(), backfilling.store.state()) == undisturbed[:2]
+    assert outcome(begun) == undisturbed[2]
 
 
 AFTER_INJECTION = [point for point in CrashPoint if point is not CrashPoint.AFTER_PIN]
@@ -331,35 +335,31 @@ def while_asleep_at(point, meanwhile):
 
 
 @pytest.mark.parametrize("point", AFTER_INJECTION)
-def test_a_zombie_that_wakes_up_after_its_successors_changes_nothing(backfilling, undisturbed, point):
+def test_a_zombie_that_wakes_up_after_its_successors_changes_nothing(begun, undisturbed, point):
     """I5: it returns the commit of its epoch that the others made."""
-    history(backfilling)
-    barrier = backfilling.inject()
-    while_asleep_at(point, backfilling.finish)
-    commit = backfilling.run(barrier)
-    assert commit == backfilling.store.commits()[1]
-    assert (backfilling.rows(), backfilling.store.state()) == undisturbed[:2]
-    assert list(map(counts, backfilling.store.commits()))[1:] == undisturbed[2]
+    barrier = begun.inject()
+    while_asleep_at(point, lambda: (begun.epoch(), begun.epoch()))
+    commit = begun.run(barrier)
+    assert commit == begun.store.commits()[1]
+    assert outcome(begun) == undisturbed[3]
 
 
-def rebuilt_meanwhile(backfilling, point):
+def rebuilt_meanwhile(begun, point):
     """Run epoch 2, which sleeps at a point while the job is rebuilt and reads its first chunk again."""
-    history(backfilling)
-    barrier = backfilling.inject()
+    barrier = begun.inject()
 
     def meanwhile():
-        backfilling.rebuild()
-        backfilling.epoch()
+        begun.rebuild()
+        begun.epoch()
 
     while_asleep_at(point, meanwhile)
-    return backfilling.run(barrier)
+    return begun.run(barrier)
 
 
 def assert_nothing_happened_to_the_rebuilt(backfilling):
     assert backfilling.store.state().shared == InProgress((4,), 4), "orders 0, 1, 2 and 4 are left"
     backfilling.assert_truth()
-    assert [commit.epoch for commit in backfilling.finish()] == [4, 5]
-    assert sorted(row[0] for row in backfilling.rows()) == sorted(backfilling.orders.rows)
+    assert backfilling.inject().epoch == 4
 
 
 AFTER_STATE = {CrashPoint.AFTER_STATE_COMMIT, CrashPoint.BEFORE_LOG_COMMIT}
@@ -384,7 +384,7 @@ def test_a_zombie_that_had_committed_before_a_rebuild_may_only_say_so(backfillin
 
 
 def test_an_injector_that_falls_asleep_returns_the_epoch_and_its_commit(backfilling):
-    while_asleep_at(CrashPoint.AFTER_PIN, backfilling.finish)
+    while_asleep_at(CrashPoint.AFTER_PIN, backfilling.epoch)
     injection = backfilling.ask()
     assert injection.barrier is not None
     assert injection.barrier.epoch == 1
@@ -398,7 +398,8 @@ def test_an_attempt_that_fails_because_it_was_overtaken_succeeds(backfilling):
     execute = engine.execute
 
     def overtaken(*arguments, **options):
-        backfilling.finish()
+        backfilling.epoch()
+        backfilling.epoch()
         return execute(*arguments, **options)
 
     engine.execute = overtaken

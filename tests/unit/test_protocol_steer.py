@@ -17,16 +17,18 @@ from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW
-from tests.property.memory_engine import Backfilling
+from tests.property.memory_engine import Backfilling, Prepared
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    return Prepared(tmp_path_factory.mktemp("prepared"), range(10), rate_limit=5)
 
 
 @pytest.fixture
-def backfilling(lake):
+def backfilling(prepared):
     """A created job over the orders 0 to 9, five rows an epoch."""
-    made = Backfilling(lake, rate_limit=5)
-    made.orders.add(*range(10))
-    made.create()
-    return made
+    return prepared.restore()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -44,7 +45,7 @@ def test_the_table_has_a_change_feed_and_files_in_key_order(places):
     ranges = sorted(
         ((file["min.region"], file["min.order_id"]), (file["max.region"], file["max.order_id"])) for file in files
     )
-    assert all(upper < lower for (_, upper), (lower, _) in zip(ranges, ranges[1:], strict=False))
+    assert all(upper < lower for (_, upper), (lower, _) in pairwise(ranges))
 
 
 def test_the_writer_changes_rows_in_every_way_and_keeps_keys_unique(places):

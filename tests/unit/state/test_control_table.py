@@ -183,13 +183,13 @@ def test_eight_threads_lose_nothing(table):
     def work(name):
         mine = ControlTable(table.location, SCHEMA)
         start.wait()
-        for _ in range(3):
+        for _ in range(2):
             add_next(mine, name)
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(work, [f"thread {n}" for n in range(8)]))
     rows = table.read().to_pylist()
-    assert sorted(found["n"] for found in rows) == list(range(1, 25))
+    assert sorted(found["n"] for found in rows) == list(range(1, 17))
     assert {found["who"] for found in rows} == {f"thread {n}" for n in range(8)}
 
 
@@ -332,27 +332,18 @@ DAMAGE = [
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_table_is_refused_with_its_place_and_what_to_do(table, damage):
+def test_a_damaged_table_is_refused_with_what_to_do_and_never_written_to(table, damage):
     """I6: unreadable state."""
     add_next(table)
     add_next(table)
     damage(table)
-    with pytest.raises(StateLayoutError) as caught:
-        table.read()
-    assert table.location in str(caught.value)
-    assert "rebuild the job" in str(caught.value)
-    assert not caught.value.retryable
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_table_is_never_written_to(table, damage):
-    """I6: refused before anything is written."""
-    add_next(table)
-    add_next(table)
-    damage(table)
     before = {path: path.read_bytes() for path in Path(table.location).rglob("*") if path.is_file()}
-    with pytest.raises(StateLayoutError):
-        add_next(table)
+    for look in (table.read, lambda: add_next(table)):
+        with pytest.raises(StateLayoutError) as caught:
+            look()
+        assert table.location in str(caught.value)
+        assert "rebuild the job" in str(caught.value)
+        assert not caught.value.retryable
     assert {path: path.read_bytes() for path in Path(table.location).rglob("*") if path.is_file()} == before
 
 

@@ -1,0 +1,78 @@
+"""The demo as ``make demo`` runs it, only smaller: it ends well, and it leaves nothing running however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+def start_demo(folder: Path) -> subprocess.Popen[str]:
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
+        "DEMO_FOLDER": str(folder),
+        "DEMO_ROWS": "4000",
+        "DEMO_RATE_LIMIT": "3500",
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "demo"],
+        cwd=CHECKOUT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    """Return what runs for the demo in a folder: every one of its processes has the folder in its environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("DEMO_FOLDER") == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+@pytest.mark.timeout(1500)
+def test_the_demo_ends_with_a_view_that_equals_its_query(tmp_path):
+    demo = start_demo(tmp_path)
+    out, err = demo.communicate()
+    assert demo.returncode == 0, out + err
+    for part in ("finished", "two more epochs keep it fresh", "equal: the view has", "What to try next"):
+        assert part in out
+    assert processes_of(tmp_path) == []
+
+    commands = out.partition("What to try next")[2].splitlines()
+    for command in ("status", "plan"):
+        assert any(f"airflow-backfill {command}" in line for line in commands)
+    status = next(line for line in commands if "airflow-backfill status" in line)
+    done = subprocess.run(status.split(), capture_output=True, text=True, cwd=CHECKOUT, check=True)
+    assert "finished" in done.stdout
+
+
+def test_an_interrupted_demo_leaves_nothing_running(tmp_path):
+    demo = start_demo(tmp_path)
+    while not (tmp_path / "logs" / "airflow-scheduler.log").exists():
+        assert demo.poll() is None
+        time.sleep(0.2)
+    time.sleep(2)
+    assert len(processes_of(tmp_path)) > 4
+    os.kill(demo.pid, signal.SIGINT)
+    _, err = demo.communicate(timeout=60)
+    assert demo.returncode == 130
+    assert err == "demo: stopped; nothing runs any more\n"
+    assert processes_of(tmp_path) == []
