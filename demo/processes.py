@@ -54,11 +54,18 @@ class Processes:
 
     def finish(self, name: str) -> None:
         """
-        Wait for a process to end by itself.
+        Wait for a process to end by itself, and for what it started.
 
         :raises DemoError: if it failed.
         """
-        code = self._running[name].wait()
+        process = self._running[name]
+        code = process.wait()
+        until = time.monotonic() + KILL_SECONDS
+        with contextlib.suppress(ProcessLookupError):
+            while time.monotonic() < until:
+                os.killpg(process.pid, 0)  # a JVM ends a moment after the Python that started it
+                time.sleep(0.1)
+            os.killpg(process.pid, signal.SIGKILL)
         del self._running[name]
         if code:
             raise DemoError(f"{name} ended with exit code {code}: {self.last_words(name)}")

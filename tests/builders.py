@@ -62,9 +62,7 @@ def job_of(folder: str | Path = "/lake", **changes: Any) -> BackfillJob:
     return BackfillJob(**job_fields(folder, **changes))
 
 
-def settings_of(
-    job: BackfillJob | None = None, *, types: dict[str, str] | None = None, **changes: Any
-) -> JobSettings:
+def settings_of(job: BackfillJob | None = None, *, types: dict[str, str] | None = None, **changes: Any) -> JobSettings:
     """Return the first settings of a job whose used columns have these types."""
     job = job or job_of()
     types = types or {"id": "long", "status": "string", "amount": "long"}
@@ -173,7 +171,7 @@ def in_order(keys: Iterable[Key], order: KeyOrder) -> list[Key]:
         nulls = [key for key in result if key[index] is None]
         values = [key for key in result if key[index] is not None]
         values.sort(
-            key=lambda key: key[index].encode() if isinstance(key[index], str) else key[index],  # noqa: B023
+            key=lambda key: key[index].encode() if isinstance(key[index], str) else key[index],
             reverse=field.descending,
         )
         result = nulls + values
@@ -182,9 +180,10 @@ def in_order(keys: Iterable[Key], order: KeyOrder) -> list[Key]:
 
 def file_of(path: str, keys: Sequence[Key], order: KeyOrder) -> FileStatistics:
     """Return exact statistics of a data file: bounds column by column, as Delta has them."""
-    bounds = [in_order([(value,) for value in column], KeyOrder((field,))) for field, column in zip(
-        order.fields, zip(*keys, strict=True), strict=True
-    )]
+    bounds = [
+        in_order([(value,) for value in column], KeyOrder((field,)))
+        for field, column in zip(order.fields, zip(*keys, strict=True), strict=True)
+    ]
     return FileStatistics(
         path=path,
         row_count=len(keys),

@@ -320,7 +320,10 @@ class Backfilling:
             barrier = self.ask().barrier
             if barrier is None:
                 return
-            yield self.run(barrier)
+            commit = self.run(barrier)
+            yield commit
+            if commit.completed and barrier.upstream.to_version == self.orders.table.latest_version():
+                return
         raise AssertionError(f"I4: not finished after {most} epochs")
 
     def finish(self) -> list[EpochCommit]:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
@@ -29,6 +29,7 @@ def files_of_keys(draw):
 
 
 @given(files_of_keys())
+@settings(max_examples=60)
 def test_counting_and_finding_keys_agrees_with_plain_lists(drawn):
     """Design §5.1: all key types, nulls first, each column in its own direction; repeated keys count."""
     order, keys_by_file, after = drawn

@@ -144,6 +144,7 @@ def test_a_backfill_reads_every_row_once_under_its_rate_limit_and_ends(table, ra
 
 
 @given(tables(), RATE_LIMITS, st.randoms(use_true_random=False))
+@settings(max_examples=50)
 def test_planners_agree_in_whatever_order_the_files_come(table, rate_limit, random):
     """I2: two planners of one upstream version pin the same chunk."""
     shuffled = random.sample(table.files, len(table.files))
@@ -154,6 +155,7 @@ def test_planners_agree_in_whatever_order_the_files_come(table, rate_limit, rand
 
 
 @given(tables(), st.integers(0, 40), RATE_LIMITS)
+@settings(max_examples=50)
 def test_any_point_of_the_key_space_is_a_position_to_go_on_from(table, place, rate_limit):
     """Positions are no keys: their row may be deleted, and a rate limit may have changed in between."""
     everything = in_order([key for keys in table.keys.values() for key in keys], table.order)
@@ -168,6 +170,7 @@ def test_any_point_of_the_key_space_is_a_position_to_go_on_from(table, place, ra
 
 
 @given(tables(), st.none() | RATE_LIMITS)
+@settings(max_examples=50)
 def test_what_is_said_to_be_scanned_holds_the_chunk(table, rate_limit):
     for plan, rows in table.chunks(rate_limit):
         chunk = set(rows)
@@ -178,6 +181,7 @@ def test_what_is_said_to_be_scanned_holds_the_chunk(table, rate_limit):
 
 
 @given(tables(statistics=(EXACT,), layouts=("ordered",)), RATE_LIMITS)
+@settings(max_examples=50)
 def test_files_in_key_order_are_filled_to_nine_tenths_from_two_files(table, rate_limit):
     after = None
     for plan, rows in table.chunks(rate_limit):
@@ -193,7 +197,7 @@ def test_files_in_key_order_are_filled_to_nine_tenths_from_two_files(table, rate
 
 
 @given(tables(statistics=(EXACT,)), st.floats(0, 1))
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_exact_keys_fill_every_chunk_to_nine_tenths(table, share):
     """I4: finished within about rows ÷ rate limit epochs, whatever the files look like."""
     rate_limit = 1 + int(share * table.rows)

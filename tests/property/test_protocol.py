@@ -65,7 +65,7 @@ def epoch(backfilling, point=None):
 
 
 @given(st.lists(st.sampled_from(IDS), max_size=5, unique=True), st.lists(STEPS, min_size=4, max_size=10))
-@settings(max_examples=8)
+@settings(max_examples=6)
 def test_the_view_is_the_query_whatever_happens(initial, steps):
     """I1 after every epoch that ended, I2 through every crash, I4 to the end."""
     with TemporaryDirectory() as folder:

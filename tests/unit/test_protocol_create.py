@@ -26,7 +26,7 @@ from airflow_backfill_provider.core.progress import BackfillState, NotStarted
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW, PAID, write_table
-from tests.property.memory_engine import TESTER, Backfilling
+from tests.property.memory_engine import TESTER, Backfilling, Prepared
 
 
 @pytest.fixture
@@ -39,6 +39,17 @@ def backfilling(lake):
 
 def files_of(lake):
     return sorted(str(path.relative_to(lake)) for path in lake.rglob("*") if path.is_file())
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    return Prepared(tmp_path_factory.mktemp("prepared"), range(10), rate_limit=5)
+
+
+@pytest.fixture
+def created(prepared):
+    """The same job, created."""
+    return prepared.restore()
 
 
 # --- creating -------------------------------------------------------------------------------------
@@ -71,10 +82,9 @@ def test_creating_again_changes_nothing_and_starts_no_engine(backfilling):
     assert protocol.is_created(backfilling.job, backfilling.store)
 
 
-def test_another_rate_limit_is_no_other_definition_and_does_not_throttle(backfilling):
+def test_another_rate_limit_is_no_other_definition_and_does_not_throttle(created):
     """Design §5.11: the settings are authoritative; the definition only says where they begin."""
-    backfilling.create()
-    assert backfilling.create(rate_limit=99).rate_limit == 5
+    assert created.create(rate_limit=99).rate_limit == 5
 
 
 @pytest.mark.parametrize(
@@ -88,17 +98,16 @@ def test_another_rate_limit_is_no_other_definition_and_does_not_throttle(backfil
         ({"query": PAID, "vnode_count": 8}, "query, vnode_count"),
     ],
 )
-def test_a_changed_definition_is_refused_naming_what_changed(backfilling, change, field):
+def test_a_changed_definition_is_refused_naming_what_changed(created, change, field):
     """I6."""
-    backfilling.create()
-    files = files_of(backfilling.lake)
+    files = files_of(created.lake)
     with pytest.raises(InvalidJobError, match=f"with another {field}; rebuild the job to change its definition"):
-        backfilling.create(**change)
+        created.create(**change)
     with pytest.raises(InvalidJobError, match=f"another {field}"):
-        backfilling.backfill.require_created()
+        created.backfill.require_created()
     with pytest.raises(InvalidJobError, match=f"another {field}"):
-        protocol.is_created(backfilling.job, backfilling.store)
-    assert files_of(backfilling.lake) == files
+        protocol.is_created(created.job, created.store)
+    assert files_of(created.lake) == files
 
 
 def upstream(backfilling, **fields):
@@ -158,7 +167,9 @@ def test_an_upstream_that_is_missing_or_records_no_changes_is_refused(lake):
     assert [path.name for path in lake.iterdir()] == ["orders"]
 
 
-@pytest.mark.parametrize("refusal", [DuplicateKeyError("twice"), MaterializedViewError("taken"), InvalidJobError("query")])
+@pytest.mark.parametrize(
+    "refusal", [DuplicateKeyError("twice"), MaterializedViewError("taken"), InvalidJobError("query")]
+)
 def test_what_the_engine_refuses_is_refused_before_anything_is_written(backfilling, monkeypatch, refusal):
     """I6."""
     files = files_of(backfilling.lake)
@@ -176,10 +187,9 @@ def test_what_the_engine_refuses_is_refused_before_anything_is_written(backfilli
     assert not backfilling.store.created()
 
 
-def test_a_view_of_another_job_is_refused(lake, backfilling):
+def test_a_view_of_another_job_is_refused(created):
     """I6: the view's path holds another table."""
-    backfilling.create()
-    other = Backfilling(lake, name="other", state=str(lake / "other state"))
+    other = Backfilling(created.lake, name="other", state=str(created.lake / "other state"))
     with pytest.raises(MaterializedViewError):
         other.create()
     assert not other.store.created()
@@ -225,35 +235,32 @@ def test_creators_at_once_create_one_job(backfilling):
     assert len(backfilling.rows()) == 10
 
 
-def test_a_view_that_is_gone_after_epochs_wrote_to_it_is_not_made_anew(backfilling):
+def test_a_view_that_is_gone_after_epochs_wrote_to_it_is_not_made_anew(created):
     """I6: an empty view would miss the rows that were read."""
-    backfilling.create()
-    backfilling.epoch()
-    shutil.rmtree(backfilling.job.materialized_view)
+    created.epoch()
+    shutil.rmtree(created.job.materialized_view)
     with pytest.raises(MaterializedViewError, match="is gone from .* restore it, or rebuild the job"):
-        backfilling.create()
-    assert not Path(backfilling.job.materialized_view).exists()
-    backfilling.rebuild()
-    backfilling.finish()
-    assert len(backfilling.rows()) == 10
+        created.create()
+    assert not Path(created.job.materialized_view).exists()
+    created.rebuild()
+    created.finish()
+    assert len(created.rows()) == 10
 
 
-def test_a_state_that_is_gone_after_epochs_wrote_it_is_not_made_anew(backfilling):
+def test_a_state_that_is_gone_after_epochs_wrote_it_is_not_made_anew(created):
     """I6: create is the first task of every run, so it meets a lost state first."""
-    backfilling.create()
-    backfilling.epoch()
-    shutil.rmtree(f"{backfilling.job.state}/vnode_state")
+    created.epoch()
+    shutil.rmtree(f"{created.job.state}/vnode_state")
     with pytest.raises(StateError):
-        backfilling.create()
+        created.create()
 
 
-def test_a_state_restored_from_an_older_copy_is_refused(backfilling):
+def test_a_state_restored_from_an_older_copy_is_refused(created):
     """I6: to restore the state from a copy is what its own errors advise."""
-    backfilling.create()
-    backfilling.epoch()
-    DeltaTable(f"{backfilling.job.state}/vnode_state").restore(1)
+    created.epoch()
+    DeltaTable(f"{created.job.state}/vnode_state").restore(1)
     with pytest.raises(StateError):
-        backfilling.epoch()
+        created.epoch()
 
 
 def test_a_job_that_was_not_created_says_so(backfilling):
@@ -280,46 +287,42 @@ def test_a_rebuilt_job_starts_over_while_its_epochs_count_on(backfilling):
     assert backfilling.rows() == [(i, 100) for i in range(10)]
 
 
-def test_a_rebuild_forgets_pause_cancellation_and_finish(backfilling):
-    backfilling.create()
-    backfilling.finish()
-    store = backfilling.store
+def test_a_rebuild_forgets_pause_cancellation_and_finish(created):
+    created.finish()
+    store = created.store
     protocol.finish_job(store=store, requested_by="x")
     protocol.pause_job(store=store, requested_by="x")
     protocol.cancel_job(store=store, requested_by="x")
-    settings = backfilling.rebuild()
+    settings = created.rebuild()
     assert (settings.paused, settings.cancelled, settings.finished_epoch) == (False, False, None)
-    backfilling.finish()
+    created.finish()
     assert protocol.finish_job(store=store, requested_by="x").finished_epoch == 4
 
 
-def test_a_rebuild_reads_from_an_upstream_that_replaced_the_old_one(backfilling):
-    backfilling.create()
-    backfilling.epoch()
-    shutil.rmtree(backfilling.orders.path)
-    backfilling.orders.rows.clear()
-    backfilling.orders.add(100, 101)
+def test_a_rebuild_reads_from_an_upstream_that_replaced_the_old_one(created):
+    created.epoch()
+    shutil.rmtree(created.orders.path)
+    created.orders.rows.clear()
+    created.orders.add(100, 101)
     with pytest.raises(BackfillError, match="rebuild the job"):
-        backfilling.ask()
-    backfilling.rebuild()
-    backfilling.finish()
-    assert [row[0] for row in backfilling.rows()] == [100, 101]
+        created.ask()
+    created.rebuild()
+    created.finish()
+    assert [row[0] for row in created.rows()] == [100, 101]
 
 
-def test_a_rebuild_can_change_the_number_of_vnodes(backfilling):
-    backfilling.create()
-    backfilling.epoch()
-    backfilling.rebuild(vnode_count=9)
-    backfilling.finish()
-    assert len(backfilling.store.state().vnodes) == 9
+def test_a_rebuild_can_change_the_number_of_vnodes(created):
+    created.epoch()
+    created.rebuild(vnode_count=9)
+    created.finish()
+    assert len(created.store.state().vnodes) == 9
 
 
-def test_a_rebuild_can_change_the_key(backfilling):
-    backfilling.create()
-    backfilling.epoch()
-    backfilling.rebuild(**upstream(backfilling, key=["status", "id"]))
-    backfilling.finish()
-    assert len(backfilling.rows()) == 10
+def test_a_rebuild_can_change_the_key(created):
+    created.epoch()
+    created.rebuild(**upstream(created, key=["status", "id"]))
+    created.finish()
+    assert len(created.rows()) == 10
 
 
 @pytest.mark.parametrize(
@@ -351,22 +354,21 @@ def test_a_job_that_was_not_created_cannot_be_rebuilt(backfilling):
         backfilling.rebuild()
 
 
-def test_a_barrier_from_before_a_rebuild_is_refused_and_the_next_one_is_a_new_one(backfilling):
+def test_a_barrier_from_before_a_rebuild_is_refused_and_the_next_one_is_a_new_one(created):
     """I5."""
-    backfilling.create()
-    backfilling.epoch()
-    pinned = backfilling.inject()
-    backfilling.rebuild()
+    created.epoch()
+    pinned = created.inject()
+    created.rebuild()
     with pytest.raises(StateError, match="epoch 2 belongs to an earlier incarnation .* inject a new barrier"):
-        backfilling.run(pinned)
-    assert backfilling.rows() == []
-    barrier = backfilling.inject()
+        created.run(pinned)
+    assert created.rows() == []
+    barrier = created.inject()
     assert (barrier.epoch, barrier.prev_epoch) == (3, 2)
     assert (barrier.upstream.from_version, barrier.changes.let_through) == (-1, "none")
-    backfilling.run(barrier)
-    backfilling.assert_truth()
-    backfilling.finish()
-    assert len(backfilling.rows()) == 10
+    created.run(barrier)
+    created.assert_truth()
+    created.finish()
+    assert len(created.rows()) == 10
 
 
 @pytest.mark.parametrize(
@@ -381,20 +383,19 @@ def test_a_barrier_from_before_a_rebuild_is_refused_and_the_next_one_is_a_new_on
     ],
 )
 def test_a_rebuild_that_died_is_completed_by_creating_by_an_epoch_or_by_rebuilding_again(
-    backfilling, monkeypatch, dies_in, repair
+    created, monkeypatch, dies_in, repair
 ):
     """I2, as :func:`rebuild_job` promises."""
-    backfilling.create()
-    backfilling.epoch()
+    created.epoch()
     with monkeypatch.context() as patched:
         patched.setattr(BackfillStore if dies_in == "repair_state" else protocol, dies_in, _die)
         with pytest.raises(DiedError):
-            backfilling.rebuild()
+            created.rebuild()
     if repair != "epoch":
-        getattr(backfilling, repair)()
-        assert backfilling.rows() == []
-    backfilling.finish()
-    assert len(backfilling.rows()) == 10
+        getattr(created, repair)()
+        assert created.rows() == []
+    created.finish()
+    assert len(created.rows()) == 10
 
 
 @pytest.mark.parametrize(
@@ -407,30 +408,29 @@ def test_a_rebuild_that_died_is_completed_by_creating_by_an_epoch_or_by_rebuildi
         ("pin", "rebuilt and ran an epoch"),
     ],
 )
-def test_an_injector_from_before_a_rebuild_that_wakes_up_after_it_does_no_harm(backfilling, asleep_before, meanwhile):
+def test_an_injector_from_before_a_rebuild_that_wakes_up_after_it_does_no_harm(created, asleep_before, meanwhile):
     """I2 and I5: whatever it pins or not, the rebuilt job reads every row once and comes to its end."""
-    backfilling.create()
-    backfilling.epoch()
+    created.epoch()
     awake = []
 
     class Sleeper(BackfillStore):
         def __getattribute__(self, name):
             if name == asleep_before and not awake:
                 awake.append(name)
-                backfilling.rebuild()
+                created.rebuild()
                 if meanwhile == "rebuilt and injected":
-                    backfilling.inject()
+                    created.inject()
                 elif meanwhile == "rebuilt and ran an epoch":
-                    backfilling.epoch()
+                    created.epoch()
             return super().__getattribute__(name)
 
     with suppress(BackfillError):
         protocol.inject_barrier(
-            store=Sleeper(backfilling.job.state),
-            upstream=backfilling.orders.table,
+            store=Sleeper(created.job.state),
+            upstream=created.orders.table,
             requester=TESTER,
-            clock=backfilling.clock,
+            clock=created.clock,
         )
     assert awake
-    backfilling.finish()
-    assert [row[0] for row in backfilling.rows()] == list(range(10))
+    created.finish()
+    assert [row[0] for row in created.rows()] == list(range(10))

@@ -94,12 +94,10 @@ def test_the_last_chunk_has_no_upper_bound_and_later_barriers_have_no_chunk(back
     assert (after.chunk, after.changes) == (None, ChangeFilter(let_through="all"))
 
 
-@pytest.mark.parametrize(
-    ("rate_limit", "rows"), [(None, [5]), (5, [5]), (2**63 - 1, [5]), (2, [2, 2, 1]), (1, [1] * 5)]
-)
+@pytest.mark.parametrize(("rate_limit", "rows"), [(None, [3]), (3, [3]), (2**63 - 1, [3]), (2, [2, 1]), (1, [1, 1, 1])])
 def test_every_rate_limit_is_kept_and_comes_to_an_end(lake, rate_limit, rows):
     """I4: about rows ÷ rate limit epochs, however small the rate limit."""
-    backfilling = over(lake, *range(5), rate_limit=rate_limit)
+    backfilling = over(lake, *range(3), rate_limit=rate_limit)
     assert [commit.snapshot_read_row_count for commit in backfilling.finish_watched()] == rows
 
 

@@ -366,21 +366,21 @@ AFTER_STATE = {CrashPoint.AFTER_STATE_COMMIT, CrashPoint.BEFORE_LOG_COMMIT}
 
 
 @pytest.mark.parametrize("point", [point for point in AFTER_INJECTION if point not in AFTER_STATE])
-def test_a_zombie_that_wakes_up_after_a_rebuild_is_refused(backfilling, point):
+def test_a_zombie_that_wakes_up_after_a_rebuild_is_refused(begun, point):
     """I5: its incarnation is over."""
     with pytest.raises(BackfillError):
-        rebuilt_meanwhile(backfilling, point)
-    assert [commit.epoch for commit in backfilling.store.commits()] == [1, 3]
-    assert_nothing_happened_to_the_rebuilt(backfilling)
+        rebuilt_meanwhile(begun, point)
+    assert [commit.epoch for commit in begun.store.commits()] == [1, 3]
+    assert_nothing_happened_to_the_rebuilt(begun)
 
 
 @pytest.mark.parametrize("point", sorted(AFTER_STATE))
-def test_a_zombie_that_had_committed_before_a_rebuild_may_only_say_so(backfilling, point):
+def test_a_zombie_that_had_committed_before_a_rebuild_may_only_say_so(begun, point):
     """I5: the log gets the record of an epoch that was done, of an incarnation that is over."""
-    assert rebuilt_meanwhile(backfilling, point).epoch == 2
-    first, second, third = backfilling.store.commits()
+    assert rebuilt_meanwhile(begun, point).epoch == 2
+    first, second, third = begun.store.commits()
     assert first.incarnation == second.incarnation != third.incarnation
-    assert_nothing_happened_to_the_rebuilt(backfilling)
+    assert_nothing_happened_to_the_rebuilt(begun)
 
 
 def test_an_injector_that_falls_asleep_returns_the_epoch_and_its_commit(backfilling):

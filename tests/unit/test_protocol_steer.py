@@ -17,7 +17,7 @@ from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW
-from tests.property.memory_engine import Backfilling, Prepared
+from tests.property.memory_engine import Prepared
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,10 @@ def test_pause_and_rate_limit_are_independent_of_each_other(backfilling, store):
 def test_steering_at_once_loses_nothing(store):
     with ThreadPoolExecutor(5) as threads:
         list(
-            threads.map(lambda n: protocol.throttle_job(n, store=BackfillStore(store.location), requested_by="x"), range(100, 105))
+            threads.map(
+                lambda n: protocol.throttle_job(n, store=BackfillStore(store.location), requested_by="x"),
+                range(100, 105),
+            )
         )
     history = store.settings_history()
     assert [record.sequence for record in history] == list(range(1, 7))

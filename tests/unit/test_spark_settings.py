@@ -98,7 +98,8 @@ def test_jars_lie_in_the_environment_unless_the_variable_says_otherwise(no_jars,
 
 
 @pytest.mark.parametrize(
-    ("master", "local"), [("local", True), ("local[*]", True), ("local[2,3]", True), ("yarn", False), ("spark://h:1", False)]
+    ("master", "local"),
+    [("local", True), ("local[*]", True), ("local[2,3]", True), ("yarn", False), ("spark://h:1", False)],
 )
 def test_which_masters_are_this_machine(master, local):
     assert spark_settings.is_local(master) is local
@@ -174,7 +175,9 @@ def test_a_java_that_is_new_enough_is_accepted(java, answer, home):
     require_java()
 
 
-@pytest.mark.parametrize("answer", ['java version "1.8.0_391"', 'openjdk version "11.0.2" 2019-01-15', "Segmentation fault", ""])
+@pytest.mark.parametrize(
+    "answer", ['java version "1.8.0_391"', 'openjdk version "11.0.2" 2019-01-15', "Segmentation fault", ""]
+)
 def test_a_java_that_is_too_old_or_broken_is_refused(java, answer):
     java(answer)
     with pytest.raises(SparkUnavailableError, match="is not Java 17 or newer; install Java 17 or newer"):

@@ -12,7 +12,6 @@ from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob, KeyColumn, Strategy, Upstream
 from tests.builders import job_fields, job_of
 
-
 HOSTILE_NAMES = ["", "Paid", "a b", "a-b", "a/b", "../a", "a\n", "ä", "a.b", "a'b", "a;--", "x%00", "\x00"]
 
 

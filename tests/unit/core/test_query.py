@@ -7,7 +7,6 @@ import pytest
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.query import check_query, quote
 
-
 # --- what is row-level ----------------------------------------------------------------------------
 
 PROJECTIONS = """
@@ -446,7 +445,8 @@ def test_a_quoted_key_column_is_found_by_its_name():
         ),
         (
             "SELECT trim(BOTH 'x' FROM a), a IS DISTINCT FROM b FROM upstream",
-            "SELECT trim(BOTH 'x' FROM a), a IS DISTINCT FROM b\n, `upstream`.`id` AS `__key_id` FROM `r` AS `upstream`",
+            "SELECT trim(BOTH 'x' FROM a), a IS DISTINCT FROM b\n"
+            ", `upstream`.`id` AS `__key_id` FROM `r` AS `upstream`",
         ),
         (
             "SELECT '😀', `from` FROM upstream WHERE name = 'ü'",

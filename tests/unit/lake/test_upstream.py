@@ -24,7 +24,7 @@ from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.lake.key_index import arrow_type
 from airflow_backfill_provider.lake.upstream import UpstreamTable
-from tests.builders import NOW, Orders, commit_file, committed_at, in_order, order_of, write_table
+from tests.builders import NOW, Orders, Template, commit_file, committed_at, in_order, order_of, write_table
 
 
 @pytest.fixture
@@ -170,13 +170,21 @@ def at_minute(minute):
     return NOW + dt.timedelta(minutes=minute)
 
 
+@pytest.fixture(scope="module")
+def six_versions(tmp_path_factory):
+    def make(place):
+        orders = Orders(place)
+        for i in range(6):
+            orders.add(i)
+            committed_at(orders.path, i, at_minute(i))
+
+    return Template(tmp_path_factory.mktemp("dated"), make)
+
+
 @pytest.fixture
-def every_minute(orders):
+def every_minute(six_versions):
     """Six versions, committed at the minutes 0 to 5."""
-    for i in range(6):
-        orders.add(i)
-        committed_at(orders.path, i, at_minute(i))
-    return orders
+    return Orders(six_versions.restore())
 
 
 @pytest.mark.parametrize(
@@ -220,15 +228,23 @@ def test_the_watermark_of_a_version_that_was_cleaned_up_is_a_gap(every_minute):
 # --- gaps -----------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def ten_versions(tmp_path_factory):
+    def make(place):
+        orders = Orders(place)
+        for i in range(10):
+            orders.add(i)
+        DeltaTable(orders.path).create_checkpoint()
+        for version in range(5):
+            commit_file(orders.path, version).unlink()
+
+    return Template(tmp_path_factory.mktemp("cleaned"), make)
+
+
 @pytest.fixture
-def cleaned(orders):
+def cleaned(ten_versions):
     """A table with the versions 0 to 9 of whose log 0 to 4 were cleaned up behind a checkpoint."""
-    for i in range(10):
-        orders.add(i)
-    DeltaTable(orders.path).create_checkpoint()
-    for version in range(5):
-        commit_file(orders.path, version).unlink()
-    return orders.table
+    return Orders(ten_versions.restore()).table
 
 
 @pytest.mark.parametrize(("from_version", "to_version"), [(4, 9), (5, 9), (8, 9), (9, 9), (3, 3), (9, 3)])

@@ -18,16 +18,22 @@ from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.state import control_table, records
 from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.store import BackfillReader, BackfillStore
-from tests.builders import NOW, barrier_of, commit_file, commit_of, job_of, settings_of
+from tests.builders import NOW, Template, barrier_of, commit_file, commit_of, job_of, settings_of
 
 TASK = Requester(dag_id="o'brien's dag", run_id="manual__2026-01-01T00:00:00+00:00", task_id="inject")
 
 
+@pytest.fixture(scope="module")
+def created(tmp_path_factory):
+    return Template(
+        tmp_path_factory.mktemp("created"), lambda place: BackfillStore(str(place / "state")).create(settings_of())
+    )
+
+
 @pytest.fixture
-def store(lake):
-    made = BackfillStore(str(lake / "state"))
-    made.create(settings_of())
-    return made
+def store(created):
+    """The control tables of a created job."""
+    return BackfillStore(str(created.restore() / "state"))
 
 
 def at_position(value, *, epoch, rows=0, vnodes=4):
