@@ -6,7 +6,7 @@ BIN  := $(VENV)/bin
 LOCK := constraints/python-3.11.txt
 UV   := uv==0.13.8
 ARGS ?=
-CODE  = $(wildcard airflow_backfill_provider spark_apps dags scripts demo bench tests)
+CODE  = $(wildcard airflow_backfill_provider spark_apps dags docs scripts demo bench tests)
 
 # One Spark (that of .venv), one Python, an Airflow home of our own, and UTF-8 file names for the JVM.
 export PATH := $(CURDIR)/$(BIN):$(PATH)

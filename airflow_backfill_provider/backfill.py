@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import creation
+from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.status import RECENT_EPOCHS, JobStatus, job_status
@@ -50,14 +51,29 @@ class Backfill:
         """The table that the job reads."""
         return UpstreamTable(self.job.upstream.path, self.storage_options)
 
+    def settings(self) -> JobSettings:
+        """
+        Return the settings in force, also if the definition at hand was edited since the job was created.
+
+        :raises JobNotCreatedError: if it was not created.
+        :raises InvalidJobError: if the control tables belong to another job.
+        """
+        settings = self.store.settings()
+        if settings.job["name"] != self.job.name:
+            raise InvalidJobError(
+                f"state: {self.job.state} holds the control tables of job {settings.job['name']}, not of "
+                f"{self.job.name}; give each job its own folder"
+            )
+        return settings
+
     def require_created(self) -> JobSettings:
         """
-        Return the job's settings.
+        Return the settings of a job that was created with the very definition at hand.
 
         :raises JobNotCreatedError: if it was not created.
         :raises InvalidJobError: if it was created with another definition.
         """
-        return protocol.require_job(self.job, self.store)
+        return creation.require_job(self.job, self.store)
 
     def status(self) -> JobStatus:
         """

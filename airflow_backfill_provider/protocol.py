@@ -1,5 +1,5 @@
 """
-The epoch protocol, whole: create, inject, execute, commit, finish.
+The epoch protocol, whole: inject, execute, commit, finish.
 
 One barrier is one epoch is one application run::
 
@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -41,20 +40,17 @@ from airflow_backfill_provider.core.barrier import (
     PinnedMutation,
     Requester,
     UpstreamWindow,
-    digest,
 )
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ConcurrentUpdateError,
-    InvalidJobError,
     JobCancelledError,
-    MaterializedViewError,
     NotFinishedError,
     StateError,
 )
-from airflow_backfill_provider.core.job import GREATEST_RATE_LIMIT, BackfillJob, Strategy
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
-from airflow_backfill_provider.core.planner import ChunkPlan, plan_chunk
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.keys import KeyOrder
+from airflow_backfill_provider.core.planner import plan_chunk
 from airflow_backfill_provider.core.progress import (
     BackfillState,
     InProgress,
@@ -62,16 +58,13 @@ from airflow_backfill_provider.core.progress import (
     SnapshotRange,
     position_of,
 )
-from airflow_backfill_provider.core.query import check_query
 from airflow_backfill_provider.core.settings import (
     JobSettings,
     ResolvedUpstream,
     SettingsChange,
-    UpstreamColumn,
 )
 from airflow_backfill_provider.crash_points import CrashPoint, reached
-from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
-from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
+from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.state.store import BackfillStore
 
 Clock = Callable[[], dt.datetime]
@@ -126,134 +119,6 @@ class Engine(Protocol):
         ...
 
 
-# --------------------------------------------------------------------------------------------------------- create
-
-
-def create_job(
-    job: BackfillJob,
-    *,
-    store: BackfillStore,
-    upstream: UpstreamTable,
-    engine: Callable[[], Engine],
-    requested_by: str,
-    clock: Clock = utc_now,
-) -> JobSettings:
-    """
-    Create a job: check it whole, then write its settings, its state and the view's empty table.
-
-    Idempotent for an unchanged definition, in which case no engine is asked for unless a crash left something to
-    repair.
-
-    :param engine: makes the engine when it is needed; starting Spark takes seconds.
-    :raises InvalidJobError: if the job is wrong, or was created with another definition.
-    :raises BackfillError: if the upstream or the view's path cannot be used.
-    """
-    if store.created():
-        settings = store.settings()
-        _require_same_definition(job, settings)
-    else:
-        strategy = decide_strategy(job)
-        described = upstream.at()
-        resolved = resolve_upstream(job, described)
-        engine().check(job, resolved, described.version, frozenset())
-        settings = JobSettings(
-            sequence=1,
-            change=SettingsChange.CREATE,
-            job=job.model_dump(mode="json"),
-            strategy=strategy.value,
-            upstream=resolved,
-            incarnation=_new_incarnation(),
-            rate_limit=job.rate_limit,
-            requested_by=requested_by,
-            requested_at=clock(),
-        )
-        # Somebody may have created the job meanwhile; then it is theirs.
-        settings = store.create(settings)
-        _require_same_definition(job, settings)
-    store.repair_state()
-    if not _has_view(settings, store):
-        if store.commits(since_epoch=settings.base_epoch + 1):
-            raise MaterializedViewError(
-                f"materialized_view: the view of job {job.name} is gone from {job.materialized_view}, but epochs wrote "
-                "to it; restore it, or rebuild the job"
-            )
-        _ensure_view(store, settings, engine())
-    return settings
-
-
-def is_created(job: BackfillJob, store: BackfillStore) -> bool:
-    """
-    Tell, without an engine, whether :func:`create_job` has nothing left to do.
-
-    :raises InvalidJobError: if the job was created with another definition.
-    """
-    return store.created() and _has_view(require_job(job, store), store)
-
-
-def rebuild_job(
-    job: BackfillJob,
-    *,
-    store: BackfillStore,
-    upstream: UpstreamTable,
-    engine: Callable[[], Engine],
-    requested_by: str,
-    clock: Clock = utc_now,
-) -> JobSettings:
-    """
-    Start a job over, possibly with another definition: new incarnation, no progress, an empty view.
-
-    The view's path stays; its rows are gone as soon as this returns. Epochs count on. A rebuild that died is
-    completed by :func:`create_job`, by the next epoch, or by rebuilding again.
-
-    :raises InvalidJobError: if the job is wrong, or moves the view.
-    """
-    before = store.settings()
-    if before.job["name"] != job.name:
-        raise InvalidJobError(f"name: {job.state} holds job {before.job['name']}; a rebuild keeps a job's name")
-    if before.job["materialized_view"] != job.materialized_view:
-        raise InvalidJobError(
-            f"materialized_view: a rebuild keeps the view at {before.job['materialized_view']}; to move it, create "
-            "another job"
-        )
-    strategy = decide_strategy(job)
-    described = upstream.at()
-    resolved = resolve_upstream(job, described)
-    made = engine()
-    made.check(job, resolved, described.version, _incarnations(store))
-    incarnation = _new_incarnation()
-
-    def change(settings: JobSettings) -> JobSettings:
-        return settings.changed(
-            SettingsChange.REBUILD,
-            requested_by=requested_by,
-            requested_at=clock(),
-            job=job.model_dump(mode="json"),
-            strategy=strategy.value,
-            upstream=resolved,
-            incarnation=incarnation,
-            state_table=f"vnode_state_{incarnation}",
-            base_epoch=store.last_epoch(),
-            rate_limit=job.rate_limit,
-            paused=False,
-            cancelled=False,
-            finished_epoch=None,
-        )
-
-    settings = store.change_settings(change)
-    store.repair_state()
-    _ensure_view(store, settings, made)
-    return settings
-
-
-def plan_next(
-    job: BackfillJob, *, upstream: UpstreamTable, version: int, state: BackfillState, rate_limit: int | None
-) -> ChunkPlan:
-    """Return the chunk that the next epoch would read at a version, without pinning anything."""
-    order = key_order_of(job, upstream.at(version))
-    files, keys = upstream.files(version, order)
-    return plan_chunk(files, after=position_of(state.shared), rate_limit=rate_limit, order=order, keys=keys)
-
-
 # --------------------------------------------------------------------------------------------------------- inject
 
 
@@ -305,7 +170,7 @@ def inject_barrier(
         # Read before the barrier: whatever is pinned from here on takes the next number first, and is adopted.
         last_epoch = store.last_epoch()
         previous = store.newest_barrier(settings)
-        if previous is not None and _commit_of(store, previous.epoch) is None:
+        if previous is not None and store.commit_of(previous.epoch) is None:
             return Injection(previous)
         barrier, idle = _next_barrier(
             store,
@@ -338,7 +203,7 @@ def _commit_idle(store: BackfillStore, barrier: Barrier, now: dt.datetime) -> No
     them and no later epoch needs their log.
     """
     state = store.state()
-    previous = _commit_of(store, barrier.prev_epoch)
+    previous = store.commit_of(barrier.prev_epoch)
     mine = previous is not None and previous.incarnation == barrier.incarnation
     commit = EpochCommit(
         epoch=barrier.epoch,
@@ -357,7 +222,7 @@ def _commit_idle(store: BackfillStore, barrier: Barrier, now: dt.datetime) -> No
 
 
 def _injected(store: BackfillStore, barrier: Barrier) -> Injection:
-    return Injection(barrier, _commit_of(store, barrier.epoch))
+    return Injection(barrier, store.commit_of(barrier.epoch))
 
 
 def _next_barrier(
@@ -383,7 +248,7 @@ def _next_barrier(
     described.require_as_created(settings.upstream, upstream.path)
 
     state = store.state()
-    _require_state_of(state, _commit_of(store, previous.epoch) if previous else None, store)
+    _require_state_of(state, store.commit_of(previous.epoch) if previous else None, store)
     chunk, row_count, warnings = _plan(settings, upstream, state, to_version, previous)
     changes = _change_filter(state, settings.key_order)
     idle = _why_idle(settings, state, upstream, changes, from_version, to_version) if chunk is None else ""
@@ -403,7 +268,7 @@ def _next_barrier(
             watermark=upstream.watermark(to_version),
             row_count=row_count,
         ),
-        definition=definition_digest(settings),
+        definition=settings.definition_digest,
         chunk=chunk,
         changes=changes,
         rate_limit=settings.rate_limit,
@@ -498,29 +363,25 @@ def run_barrier(barrier: Barrier, *, store: BackfillStore, engine: Engine, clock
     """
     settings = store.settings()
     with engine.exclusive(settings):
-        committed = _commit_of(store, barrier.epoch)
+        committed = store.commit_of(barrier.epoch)
         if committed is not None:
             return committed
         settings = store.settings()
         _require_current(barrier, settings, store)
-        previous = _commit_of(store, barrier.prev_epoch)
+        previous = store.commit_of(barrier.prev_epoch)
         continues = previous is not None and previous.incarnation == settings.incarnation
         view_version = previous.view_version if previous and continues else None
         if view_version is None:
-            engine.ensure_view(settings, _incarnations(store) - {settings.incarnation})
+            engine.ensure_view(settings, store.incarnations() - {settings.incarnation})
         try:
             writes = engine.execute(settings, barrier, view_version=view_version)
             return _commit(barrier, settings, writes, store=store, engine=engine, clock=clock)
         except BackfillError:
             # Another attempt may have committed this epoch and later ones, which is what this one ran into.
-            committed = _commit_of(store, barrier.epoch)
+            committed = store.commit_of(barrier.epoch)
             if committed is None:
                 raise
             return committed
-
-
-def _commit_of(store: BackfillStore, epoch: int) -> EpochCommit | None:
-    return next((commit for commit in store.commits(since_epoch=epoch) if commit.epoch == epoch), None)
 
 
 def _commit(
@@ -586,7 +447,7 @@ def _require_current(barrier: Barrier, settings: JobSettings, store: BackfillSto
             f"epoch {barrier.epoch} belongs to an earlier incarnation of job {settings.job['name']}, which was "
             "rebuilt meanwhile; inject a new barrier"
         )
-    if barrier.definition != definition_digest(settings):
+    if barrier.definition != settings.definition_digest:
         raise StateError(
             f"epoch {barrier.epoch} was pinned for another definition of job {settings.job['name']}; rebuild the job"
         )
@@ -631,152 +492,6 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
     return store.change_settings(change)
 
 
-# ------------------------------------------------------------------------------------------------------- mutations
-
-
-def pause_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
-    """Read no snapshot from the next barrier on; changes are still applied."""
-    return _mutate(store, SettingsChange.PAUSE, requested_by, clock, paused=True)
-
-
-def resume_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
-    """Read the snapshot again from the next barrier on."""
-    return _mutate(store, SettingsChange.RESUME, requested_by, clock, paused=False)
-
-
-def throttle_job(
-    rate_limit: int | None, *, store: BackfillStore, requested_by: str, clock: Clock = utc_now
-) -> JobSettings:
-    """
-    Read at most so many snapshot rows an epoch from the next barrier on.
-
-    :param rate_limit: rows; ``None`` is unlimited, 0 reads none.
-    :raises InvalidJobError: if it is negative.
-    """
-    if rate_limit is not None and not 0 <= rate_limit <= GREATEST_RATE_LIMIT:
-        raise InvalidJobError(
-            f"rate_limit: {rate_limit} is not allowed; allowed are null (unlimited), 0 (paused) and up to "
-            f"{GREATEST_RATE_LIMIT}"
-        )
-    return _mutate(store, SettingsChange.THROTTLE, requested_by, clock, rate_limit=rate_limit, value=rate_limit)
-
-
-def cancel_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
-    """Stop a job for good: no barrier is injected any more. Its view stays as the last epoch left it."""
-    return _mutate(store, SettingsChange.CANCEL, requested_by, clock, cancelled=True)
-
-
-def _mutate(
-    store: BackfillStore, change: SettingsChange, requested_by: str, clock: Clock, **fields: object
-) -> JobSettings:
-    wanted = {name: value for name, value in fields.items() if name != "value"}
-
-    def apply(settings: JobSettings) -> JobSettings | None:
-        if settings.cancelled:
-            if change is SettingsChange.CANCEL:
-                return None
-            raise JobCancelledError(f"job {settings.job['name']} was cancelled; rebuild it to start over")
-        if all(getattr(settings, name) == value for name, value in wanted.items()):
-            return None
-        return settings.changed(change, requested_by=requested_by, requested_at=clock(), **fields)
-
-    return store.change_settings(apply)
-
-
-# --------------------------------------------------------------------------------------------------------- helpers
-
-
-def definition_digest(settings: JobSettings) -> str:
-    """Return the digest of all in the settings that decides which rows the view has."""
-    job = {name: value for name, value in settings.job.items() if name != "rate_limit"}
-    return digest({"job": job, "upstream": settings.upstream.model_dump(mode="json"), "strategy": settings.strategy})
-
-
-def _require_same_definition(job: BackfillJob, settings: JobSettings) -> None:
-    wanted, created = job.definition(), BackfillJob(**settings.job).definition()
-    different = sorted(name for name in wanted if wanted[name] != created[name])
-    if different:
-        raise InvalidJobError(
-            f"job {job.name} was created at {job.state} with another {', '.join(different)}; rebuild the job to "
-            "change its definition"
-        )
-
-
-def require_job(job: BackfillJob, store: BackfillStore) -> JobSettings:
-    """
-    Return the settings of a created job whose definition is the given one.
-
-    :raises JobNotCreatedError: if it was not created.
-    :raises InvalidJobError: if it was created with another definition.
-    """
-    settings = store.settings()
-    _require_same_definition(job, settings)
-    return settings
-
-
-def decide_strategy(job: BackfillJob) -> Strategy:
-    """Return the strategy that a job is created with; never ``auto``."""
-    if job.strategy is Strategy.ARRANGEMENT:
-        raise InvalidJobError(
-            "strategy: arrangement is not built yet; allowed are auto and no_shuffle (which scans more than its chunk "
-            "where keys are in random order, and says so)"
-        )
-    return Strategy.NO_SHUFFLE
-
-
-def resolve_upstream(job: BackfillJob, described: UpstreamVersion) -> ResolvedUpstream:
-    """Return the upstream's identity and the columns that the job uses, or refuse what cannot work."""
-    described.require_change_data_feed(job.upstream.path)
-    names = list(described.types)
-    for field_name, columns in (
-        ("upstream.key", [column.column for column in job.upstream.key]),
-        ("upstream.distribution_key", list(job.upstream.distribution_key)),
-    ):
-        for column in columns:
-            if column not in described.types:
-                raise InvalidJobError(
-                    f"{field_name}: {job.upstream.path} has no column {column!r}; it has {', '.join(names)}"
-                )
-    order = key_order_of(job, described)
-    for key in order.fields:
-        key.kind  # noqa: B018 - raises for a type that cannot be a key
-    query = check_query(job.query)
-    query.refuse_functions_without_parentheses(names)
-    used = {*query.columns_of(names), *order.names, *job.upstream.distribution_key}
-    return ResolvedUpstream(
-        table_id=described.table_id,
-        columns=tuple(UpstreamColumn(name=name, type=described.types[name]) for name in names if name in used),
-    )
-
-
-def key_order_of(job: BackfillJob, described: UpstreamVersion) -> KeyOrder:
-    """Return the order of the job's key, with the column types of a version of the upstream."""
-    return KeyOrder(
-        tuple(
-            KeyField(name=column.column, type=described.types[column.column], descending=column.descending)
-            for column in job.upstream.key
-        )
-    )
-
-
-def _ensure_view(store: BackfillStore, settings: JobSettings, engine: Engine) -> None:
-    with engine.exclusive(settings):
-        engine.ensure_view(settings, _incarnations(store) - {settings.incarnation})
-
-
-def _has_view(settings: JobSettings, store: BackfillStore) -> bool:
-    wanted = ViewIdentity(settings.job["name"], settings.incarnation)
-    return view_identity(settings.job["materialized_view"], store.storage_options) == wanted
-
-
-def _incarnations(store: BackfillStore) -> frozenset[str]:
-    return frozenset(record.incarnation for record in store.settings_history())
-
-
 def _who_cancelled(store: BackfillStore) -> str:
     records = reversed(store.settings_history())
     return next((record.requested_by for record in records if record.change is SettingsChange.CANCEL), "somebody")
-
-
-def _new_incarnation() -> str:
-    return uuid.uuid4().hex[:12]

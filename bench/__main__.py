@@ -20,8 +20,9 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.cli.planning import make_plan
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.engine import SparkEngine
@@ -79,7 +80,7 @@ def create(engine: SparkEngine, folder: Path, name: str, upstream: str) -> Backf
         rate_limit=CHUNK,
     )
     backfill = Backfill(job)
-    protocol.create_job(
+    creation.create_job(
         job, store=backfill.store, upstream=backfill.upstream, engine=lambda: engine, requested_by="bench"
     )
     return backfill
@@ -88,19 +89,13 @@ def create(engine: SparkEngine, folder: Path, name: str, upstream: str) -> Backf
 def measure(engine: SparkEngine, backfill: Backfill, rows: int) -> Epoch:
     """Run one epoch."""
     store, upstream = backfill.store, backfill.upstream
-    plan = protocol.plan_next(
-        backfill.job,
-        upstream=upstream,
-        version=upstream.latest_version(),
-        state=store.state(),
-        rate_limit=store.settings().rate_limit,
-    )
+    plan = make_plan(backfill)
     started = time.perf_counter()
     barrier = protocol.inject_barrier(store=store, upstream=upstream, requester=Requester(user="bench")).barrier
     injected = time.perf_counter()
     assert barrier is not None
     protocol.run_barrier(barrier, store=store, engine=engine)
-    return Epoch(rows, barrier.epoch, injected - started, time.perf_counter() - injected, plan.scanned_bytes)
+    return Epoch(rows, barrier.epoch, injected - started, time.perf_counter() - injected, plan.first_epoch_bytes)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import creation, mutations, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.job import BackfillJob
@@ -109,7 +109,7 @@ class Example:
             rate_limit=3,
         )
         self.backfill = Backfill(job)
-        protocol.create_job(
+        creation.create_job(
             job,
             store=self.backfill.store,
             upstream=self.backfill.upstream,
@@ -124,9 +124,9 @@ class Example:
         self.epoch(1)
         self.epoch(2)
         self.blocks["orders of operations"] = self.orders_of_operations()
-        protocol.pause_job(store=store, requested_by="you")
+        mutations.pause_job(store=store, requested_by="you")
         self.epoch(3)
-        protocol.resume_job(store=store, requested_by="you")
+        mutations.resume_job(store=store, requested_by="you")
         self.epoch(4)
         protocol.finish_job(store=store, requested_by="you")
         self.epoch(5)

@@ -7,10 +7,9 @@ import os
 import socket
 from pathlib import Path
 
-from airflow_backfill_provider import protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Requester
-from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError, JobNotCreatedError
+from airflow_backfill_provider.core.errors import BackfillError, JobNotCreatedError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.spark_settings import STORAGE_OPTIONS_VARIABLE, storage_options_from_environment
@@ -37,13 +36,7 @@ def created_job(file: Path) -> tuple[Backfill, JobSettings]:
     backfill = open_job(file)
     if not backfill.store.created():
         raise JobNotCreatedError(f"job {backfill.job.name} was not created yet; run: airflow-backfill create {file}")
-    settings = backfill.store.settings()
-    if settings.job["name"] != backfill.job.name:
-        raise InvalidJobError(
-            f"state: {backfill.job.state} holds the control tables of job {settings.job['name']}, not of "
-            f"{backfill.job.name}; give each job its own folder"
-        )
-    return backfill, settings
+    return backfill, backfill.settings()
 
 
 def unchanged_job(file: Path) -> tuple[Backfill, JobSettings]:
@@ -53,7 +46,7 @@ def unchanged_job(file: Path) -> tuple[Backfill, JobSettings]:
     :raises BackfillError: as :func:`created_job`, and if the definition differs.
     """
     backfill, _ = created_job(file)
-    return backfill, protocol.require_job(backfill.job, backfill.store)
+    return backfill, backfill.require_created()
 
 
 def requester() -> Requester:

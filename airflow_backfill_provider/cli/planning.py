@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import creation
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.cli import text
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
@@ -55,9 +55,9 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     :raises BackfillError: if the definition or the upstream could not be used.
     """
     job, upstream, store = backfill.job, backfill.upstream, backfill.store
-    strategy = protocol.decide_strategy(job)
+    strategy = creation.decide_strategy(job)
     described = upstream.at()
-    protocol.resolve_upstream(job, described)
+    creation.resolve_upstream(job, described)
     created = store.created()
     if created:
         settings = backfill.require_created()
@@ -66,7 +66,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     else:
         state, rate_limit = BackfillState.initial(job.vnode_count), job.rate_limit
         reads = rate_limit != 0
-    order = protocol.key_order_of(job, described)
+    order = described.key_order(job.upstream.key)
     files, keys = upstream.files(described.version, order)
     rows = sum(file.row_count for file in files)
     rows_left = 0 if state.completed else max(rows - state.shared.row_count, 0)

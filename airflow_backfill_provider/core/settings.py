@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation
+from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation, digest
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 
 
@@ -103,6 +103,12 @@ class JobSettings(BaseModel):
             name = column["column"]
             fields.append(KeyField(name=name, type=types[name], descending=column.get("descending", False)))
         return KeyOrder(tuple(fields))
+
+    @property
+    def definition_digest(self) -> str:
+        """Digest of all that decides which rows the view has; the rate limit does not."""
+        job = {name: value for name, value in self.job.items() if name != "rate_limit"}
+        return digest({"job": job, "upstream": self.upstream.model_dump(mode="json"), "strategy": self.strategy})
 
     @property
     def reads_snapshot(self) -> bool:

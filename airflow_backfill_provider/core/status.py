@@ -105,7 +105,7 @@ def job_status(
         vnodes=_count(state),
         rows_read=rows_read,
         rows_estimated=rows_estimated,
-        progress=_progress(rows_read, rows_estimated, finished=finished),
+        progress=progress_of(rows_read, rows_estimated, finished=finished),
         rows_per_second=speed,
         eta_seconds=_eta(settings, rows_estimated - rows_read, speed, finished=finished),
         watermark=committed.watermark if committed and finished else None,
@@ -128,10 +128,15 @@ def _count(state: BackfillState) -> VnodeCounts:
     )
 
 
-def _progress(rows_read: int, rows_estimated: int, *, finished: bool) -> float:
+def progress_of(rows_read: int, rows_estimated: int, *, finished: bool) -> float:
+    """
+    Return progress from 0 to 1, below 1 until finished.
+
+    :param rows_estimated: the upstream's rows as of the newest barrier; fewer than the rows read if many were deleted.
+    """
     if finished:
         return 1.0
-    return min(rows_read / rows_estimated, ALMOST_DONE) if rows_estimated else 0.0
+    return min(rows_read / max(rows_estimated, rows_read), ALMOST_DONE) if rows_estimated or rows_read else 0.0
 
 
 def _rows_per_second(barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> float | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.errors import BackfillError, StateError
 from airflow_backfill_provider.core.job import BackfillJob
@@ -75,7 +75,7 @@ def create(
 ) -> None:
     """Create a job, or find it created."""
     backfill = Backfill(BackfillJob(**definition), storage_options)
-    protocol.create_job(
+    creation.create_job(
         backfill.job,
         store=backfill.store,
         upstream=backfill.upstream,
@@ -89,7 +89,7 @@ def rebuild(
 ) -> None:
     """Start a job over."""
     backfill = Backfill(BackfillJob(**definition), storage_options)
-    protocol.rebuild_job(
+    creation.rebuild_job(
         backfill.job,
         store=backfill.store,
         upstream=backfill.upstream,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
-from airflow_backfill_provider.core.status import ALMOST_DONE
+from airflow_backfill_provider.core.status import progress_of
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.state.store import BackfillReader
@@ -26,7 +26,4 @@ def progress_after(commit: EpochCommit, barrier: Barrier) -> float:
     :param commit: the newest commit to count.
     :param barrier: the barrier whose count of the upstream's rows is the estimate.
     """
-    if commit.completed:
-        return 1.0
-    estimate = max(barrier.upstream.row_count, commit.rows_read)
-    return min(commit.rows_read / estimate, ALMOST_DONE) if estimate else 0.0
+    return progress_of(commit.rows_read, barrier.upstream.row_count, finished=commit.completed)

@@ -29,7 +29,8 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
 )
-from airflow_backfill_provider.core.keys import KeyKind, KeyOrder, KeyValue
+from airflow_backfill_provider.core.job import KeyColumn
+from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyValue
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.lake.delta_log import DeltaLog
@@ -59,6 +60,15 @@ class UpstreamVersion:
     physical_names: Mapping[str, str]
     partition_columns: Sequence[str]
     change_data_feed: bool
+
+    def key_order(self, key: Iterable[KeyColumn]) -> KeyOrder:
+        """Return the order of key columns, with the types that they have as of this version."""
+        return KeyOrder(
+            tuple(
+                KeyField(name=column.column, type=self.types[column.column], descending=column.descending)
+                for column in key
+            )
+        )
 
     def require_as_created(self, upstream: ResolvedUpstream, path: str) -> None:
         """

@@ -26,12 +26,12 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Create the job."""
-        from airflow_backfill_provider import protocol
+        from airflow_backfill_provider import creation
 
         with self.opened() as backfill:
-            if protocol.is_created(backfill.job, backfill.store):
-                creation = backfill.store.settings_history()[0]
-                self.log.info("job %s was created by %s", backfill.job.name, creation.requested_by)
+            if creation.is_created(backfill.job, backfill.store):
+                first = backfill.store.settings_history()[0]
+                self.log.info("job %s was created by %s", backfill.job.name, first.requested_by)
             else:
                 _submit(self, backfill, "create", context)
             settings = backfill.require_created()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context, XComArg
 
-from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.operators.arguments import rate_limit_of
 from airflow_backfill_provider.operators.base import BackfillOperator
@@ -16,7 +15,6 @@ from airflow_backfill_provider.operators.summaries import settings_summary
 from airflow_backfill_provider.operators.task_run import requester_of
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.backfill import Backfill
     from airflow_backfill_provider.state.store import BackfillStore
 
 
@@ -31,19 +29,10 @@ class _MutationOperator(BackfillOperator):
         """Change the settings."""
         with self.opened() as backfill:
             # The definition may have been edited since; whose control tables these are may not.
-            _require_same_name(backfill)
+            backfill.settings()
             settings = self.mutate(backfill.store, str(requester_of(context)))
         self.log.info("settings %d of job %s are in force", settings.sequence, settings.job["name"])
         return settings_summary(settings)
-
-
-def _require_same_name(backfill: Backfill) -> None:
-    created = backfill.store.settings().job["name"]
-    if created != backfill.job.name:
-        raise InvalidJobError(
-            f"state: {backfill.job.state} holds the control tables of job {created}, not of {backfill.job.name}; give "
-            "each job its own folder"
-        )
 
 
 class PauseBackfillOperator(_MutationOperator):
@@ -55,9 +44,9 @@ class PauseBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Pause."""
-        from airflow_backfill_provider import protocol
+        from airflow_backfill_provider import mutations
 
-        return protocol.pause_job(store=store, requested_by=requested_by)
+        return mutations.pause_job(store=store, requested_by=requested_by)
 
 
 class ResumeBackfillOperator(_MutationOperator):
@@ -69,9 +58,9 @@ class ResumeBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Resume."""
-        from airflow_backfill_provider import protocol
+        from airflow_backfill_provider import mutations
 
-        return protocol.resume_job(store=store, requested_by=requested_by)
+        return mutations.resume_job(store=store, requested_by=requested_by)
 
 
 class ThrottleBackfillOperator(_MutationOperator):
@@ -91,9 +80,9 @@ class ThrottleBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Throttle."""
-        from airflow_backfill_provider import protocol
+        from airflow_backfill_provider import mutations
 
-        return protocol.throttle_job(rate_limit_of(self.rate_limit), store=store, requested_by=requested_by)
+        return mutations.throttle_job(rate_limit_of(self.rate_limit), store=store, requested_by=requested_by)
 
 
 class CancelBackfillOperator(_MutationOperator):
@@ -105,6 +94,6 @@ class CancelBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Cancel."""
-        from airflow_backfill_provider import protocol
+        from airflow_backfill_provider import mutations
 
-        return protocol.cancel_job(store=store, requested_by=requested_by)
+        return mutations.cancel_job(store=store, requested_by=requested_by)

@@ -58,6 +58,10 @@ class BackfillReader:
             raise JobNotCreatedError(f"no job was created at {self.location}; create it first")
         return self._parse_settings(rows)
 
+    def incarnations(self) -> frozenset[str]:
+        """Return every incarnation that the job ever had."""
+        return frozenset(record.incarnation for record in self.settings_history())
+
     def state(self) -> BackfillState:
         """Return the committed progress of every vnode, checked against the job's settings."""
         settings = self.settings()
@@ -70,6 +74,10 @@ class BackfillReader:
     def commits(self, *, since_epoch: int = 0) -> list[EpochCommit]:
         """Return the commits of epochs from one on, ascending."""
         return self._commits(self._log_rows(since_epoch))
+
+    def commit_of(self, epoch: int) -> EpochCommit | None:
+        """Return the commit of an epoch, ``None`` if it is not committed."""
+        return next((commit for commit in self.commits(since_epoch=epoch) if commit.epoch == epoch), None)
 
     def log(self, *, since_epoch: int = 0) -> tuple[list[Barrier], list[EpochCommit]]:
         """Return barriers and commits from an epoch on, from one read."""

@@ -21,6 +21,8 @@ from tests.strategies import Barrier, Crash, Key, KeyColumn, Row, Scenario, key_
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+pytestmark = pytest.mark.slow  # searches many interleavings
+
 OVERLAPPING = 3
 SCHEDULES = turns(OVERLAPPING, min_size=20, max_size=80)
 

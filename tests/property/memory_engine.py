@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.errors import DuplicateKeyError, EpochFailedError, MaterializedViewError
@@ -287,12 +287,12 @@ class Backfilling:
         """Create the job, after changing some of its fields."""
         if changes:
             self.job = BackfillJob(**{**self.job.model_dump(mode="json"), **changes})
-        return protocol.create_job(self.job, requested_by="creator", **self._with(), upstream=self.orders.table)
+        return creation.create_job(self.job, requested_by="creator", **self._with(), upstream=self.orders.table)
 
     def rebuild(self, **changes: Any) -> JobSettings:
         """Start the job over, with some of its fields changed."""
         self.job = BackfillJob(**{**self.job.model_dump(mode="json"), **changes})
-        return protocol.rebuild_job(self.job, requested_by="rebuilder", **self._with(), upstream=self.orders.table)
+        return creation.rebuild_job(self.job, requested_by="rebuilder", **self._with(), upstream=self.orders.table)
 
     def ask(self, requester: Requester = TESTER, until: dt.datetime | None = None) -> protocol.Injection:
         """Ask for a barrier."""

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_backfill_provider import crash_points, protocol
+from airflow_backfill_provider import crash_points, mutations
 from airflow_backfill_provider.crash_points import CrashPoint
 from tests.builders import PAID
 from tests.property.memory_engine import Backfilling
@@ -76,14 +76,14 @@ def test_the_view_is_the_query_whatever_happens(initial, steps):
             if kind in {"epoch", "die"}:
                 epoch(backfilling, *arguments)
             elif kind == "pause":
-                change = protocol.pause_job if arguments[0] else protocol.resume_job
+                change = mutations.pause_job if arguments[0] else mutations.resume_job
                 change(store=backfilling.store, requested_by="x")
             elif kind == "throttle":
-                protocol.throttle_job(*arguments, store=backfilling.store, requested_by="x")
+                mutations.throttle_job(*arguments, store=backfilling.store, requested_by="x")
             else:
                 write(backfilling, kind, *arguments)
-        protocol.resume_job(store=backfilling.store, requested_by="x")
-        protocol.throttle_job(3, store=backfilling.store, requested_by="x")
+        mutations.resume_job(store=backfilling.store, requested_by="x")
+        mutations.throttle_job(3, store=backfilling.store, requested_by="x")
         backfilling.finish()
         assert backfilling.store.state().completed
         paid = [(i, 100 * amount) for i, (status, amount) in backfilling.orders.rows.items() if status == "paid"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_backfill_provider import backfill as backfill_module
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import mutations
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core import status as status_module
 from airflow_backfill_provider.core.errors import InvalidJobError, JobNotCreatedError, StateLayoutError
@@ -82,9 +82,9 @@ def test_status_shows_what_the_job_waits_for(backfilling):
     backfilling.epoch()
     backfilling.inject()
     store = backfilling.store
-    protocol.pause_job(store=store, requested_by="x")
-    protocol.throttle_job(0, store=store, requested_by="x")
-    protocol.cancel_job(store=store, requested_by="x")
+    mutations.pause_job(store=store, requested_by="x")
+    mutations.throttle_job(0, store=store, requested_by="x")
+    mutations.cancel_job(store=store, requested_by="x")
     status = backfilling.backfill.status()
     assert (status.pinned_epoch, status.paused, status.rate_limit, status.cancelled) == (2, True, 0, True)
     assert status.eta_seconds is None

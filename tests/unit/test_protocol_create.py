@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import creation, mutations, protocol
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ChangeDataFeedDisabledError,
@@ -27,6 +27,8 @@ from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW, PAID, write_table
 from tests.property.memory_engine import TESTER, Backfilling, Prepared
+
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
 @pytest.fixture
@@ -79,7 +81,7 @@ def test_creating_again_changes_nothing_and_starts_no_engine(backfilling):
     assert backfilling.create() == first
     assert len(backfilling.engines) == started
     assert files_of(backfilling.lake) == files
-    assert protocol.is_created(backfilling.job, backfilling.store)
+    assert creation.is_created(backfilling.job, backfilling.store)
 
 
 def test_another_rate_limit_is_no_other_definition_and_does_not_throttle(created):
@@ -106,7 +108,7 @@ def test_a_changed_definition_is_refused_naming_what_changed(created, change, fi
     with pytest.raises(InvalidJobError, match=f"another {field}"):
         created.backfill.require_created()
     with pytest.raises(InvalidJobError, match=f"another {field}"):
-        protocol.is_created(created.job, created.store)
+        creation.is_created(created.job, created.store)
     assert files_of(created.lake) == files
 
 
@@ -201,7 +203,7 @@ def test_a_creation_that_died_before_the_view_is_completed_by_creating_again(bac
         patched.setattr("tests.property.memory_engine.MemoryEngine.ensure_view", _die)
         with pytest.raises(DiedError):
             backfilling.create()
-    assert not protocol.is_created(backfilling.job, backfilling.store)
+    assert not creation.is_created(backfilling.job, backfilling.store)
     first = backfilling.store.settings()
     assert backfilling.create() == first
     backfilling.finish()
@@ -266,7 +268,7 @@ def test_a_state_restored_from_an_older_copy_is_refused(created):
 def test_a_job_that_was_not_created_says_so(backfilling):
     with pytest.raises(JobNotCreatedError, match="create it first"):
         backfilling.ask()
-    assert not protocol.is_created(backfilling.job, backfilling.store)
+    assert not creation.is_created(backfilling.job, backfilling.store)
 
 
 # --- rebuilding -----------------------------------------------------------------------------------
@@ -291,8 +293,8 @@ def test_a_rebuild_forgets_pause_cancellation_and_finish(created):
     created.finish()
     store = created.store
     protocol.finish_job(store=store, requested_by="x")
-    protocol.pause_job(store=store, requested_by="x")
-    protocol.cancel_job(store=store, requested_by="x")
+    mutations.pause_job(store=store, requested_by="x")
+    mutations.cancel_job(store=store, requested_by="x")
     settings = created.rebuild()
     assert (settings.paused, settings.cancelled, settings.finished_epoch) == (False, False, None)
     created.finish()
@@ -388,7 +390,7 @@ def test_a_rebuild_that_died_is_completed_by_creating_by_an_epoch_or_by_rebuildi
     """I2, as :func:`rebuild_job` promises."""
     created.epoch()
     with monkeypatch.context() as patched:
-        patched.setattr(BackfillStore if dies_in == "repair_state" else protocol, dies_in, _die)
+        patched.setattr(BackfillStore if dies_in == "repair_state" else creation, dies_in, _die)
         with pytest.raises(DiedError):
             created.rebuild()
     if repair != "epoch":

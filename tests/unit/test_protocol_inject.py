@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider import crash_points, protocol
+from airflow_backfill_provider import crash_points, mutations, protocol
 from airflow_backfill_provider.core.barrier import ChangeFilter, Mutation, PinnedChunk, Requester
 from airflow_backfill_provider.core.errors import (
     ChangeDataFeedDisabledError,
@@ -27,6 +27,8 @@ from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW, Orders, commit_file, committed_at
 from tests.property.memory_engine import Backfilling, Prepared
+
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 TASK = Requester(dag_id="orders", run_id="manual__1", task_id="inject")
 
@@ -61,7 +63,7 @@ def test_the_first_barrier_pins_everything_that_the_epoch_depends_on(backfilling
     window = barrier.upstream
     assert (window.from_version, window.to_version, window.row_count) == (-1, 0, 7)
     assert (window.table_id, window.watermark) == (settings.upstream.table_id, backfilling.orders.table.watermark(0))
-    assert barrier.definition == protocol.definition_digest(settings)
+    assert barrier.definition == settings.definition_digest
     assert barrier.chunk == PinnedChunk(after=None, up_to=("2",))
     assert barrier.changes == ChangeFilter(let_through="none")
     assert (barrier.rate_limit, barrier.paused, barrier.mutations, barrier.settings_sequence) == (3, False, (), 1)
@@ -106,7 +108,7 @@ def test_a_rate_limit_of_zero_reads_nothing_until_it_is_raised(lake):
     backfilling = over(lake, 1, 2, rate_limit=0)
     assert backfilling.ask().barrier is None
     assert backfilling.ask().reason == "the rate limit is 0, and nothing was read yet that could change"
-    protocol.throttle_job(1, store=backfilling.store, requested_by="x")
+    mutations.throttle_job(1, store=backfilling.store, requested_by="x")
     assert len(backfilling.finish()) == 2
 
 
@@ -284,7 +286,7 @@ def test_an_epoch_without_work_that_died_before_its_commit_is_completed(backfill
 
 def test_a_paused_job_that_read_nothing_has_nothing_to_do(backfilling):
     """Design §5.3: NotStarted drops every change."""
-    protocol.pause_job(store=backfilling.store, requested_by="x")
+    mutations.pause_job(store=backfilling.store, requested_by="x")
     backfilling.orders.add(50)
     assert backfilling.ask().reason == "paused, and nothing was read yet that could change"
 
@@ -292,7 +294,7 @@ def test_a_paused_job_that_read_nothing_has_nothing_to_do(backfilling):
 def test_a_paused_job_reads_no_snapshot_and_still_applies_changes(backfilling):
     """I4."""
     backfilling.epoch()
-    protocol.pause_job(store=backfilling.store, requested_by="x")
+    mutations.pause_job(store=backfilling.store, requested_by="x")
     assert backfilling.ask().reason == "paused, and the upstream has no changes after version 0"
     backfilling.orders.change([0, 6], amount=50)
     barrier = backfilling.inject()
@@ -302,7 +304,7 @@ def test_a_paused_job_reads_no_snapshot_and_still_applies_changes(backfilling):
     assert (commit.snapshot_read_row_count, commit.upstream_output_row_count) == (0, 1)
     assert backfilling.store.state() == before
     backfilling.assert_truth()
-    protocol.resume_job(store=backfilling.store, requested_by="x")
+    mutations.resume_job(store=backfilling.store, requested_by="x")
     backfilling.finish()
 
 
@@ -372,9 +374,9 @@ def test_a_barrier_carries_who_changed_what_and_when_since_the_one_before(backfi
     """Design §1: mutations are carried by the next barrier; once each, in order."""
     store = backfilling.store
     backfilling.epoch()
-    protocol.throttle_job(5, store=store, requested_by="vera", clock=backfilling.clock)
-    protocol.pause_job(store=store, requested_by="o'brien", clock=backfilling.clock)
-    protocol.resume_job(store=store, requested_by=str(TASK), clock=backfilling.clock)
+    mutations.throttle_job(5, store=store, requested_by="vera", clock=backfilling.clock)
+    mutations.pause_job(store=store, requested_by="o'brien", clock=backfilling.clock)
+    mutations.resume_job(store=store, requested_by=str(TASK), clock=backfilling.clock)
     barrier = backfilling.inject()
     assert [(m.mutation, m.value, m.requested_by) for m in barrier.mutations] == [
         (Mutation.THROTTLE, 5, "vera"),
@@ -393,7 +395,7 @@ def test_a_barrier_carries_who_changed_what_and_when_since_the_one_before(backfi
 def test_a_change_of_settings_does_not_change_a_pinned_barrier(backfilling):
     """I2: it takes effect with the next one."""
     pinned = backfilling.inject()
-    protocol.throttle_job(1, store=backfilling.store, requested_by="x")
+    mutations.throttle_job(1, store=backfilling.store, requested_by="x")
     assert backfilling.inject() == pinned
     assert backfilling.run(pinned).snapshot_read_row_count == 3
     following = backfilling.inject()
@@ -420,7 +422,7 @@ def test_a_job_that_was_not_created_is_refused(lake):
 
 def test_a_cancelled_job_is_refused_with_who_cancelled_it(backfilling):
     backfilling.inject()
-    protocol.cancel_job(store=backfilling.store, requested_by="vera")
+    mutations.cancel_job(store=backfilling.store, requested_by="vera")
     refused(backfilling, JobCancelledError, "was cancelled by vera; rebuild it to start over")
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from airflow_backfill_provider import crash_points, protocol
+from airflow_backfill_provider import crash_points, mutations, protocol
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     EpochFailedError,
@@ -18,6 +18,8 @@ from airflow_backfill_provider.core.progress import Completed, InProgress, Snaps
 from airflow_backfill_provider.crash_points import CrashPoint
 from tests.builders import PAID
 from tests.property.memory_engine import Backfilling, Prepared
+
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
 @pytest.fixture(scope="module")
@@ -208,11 +210,11 @@ def test_keys_read_after_an_epoch(backfilling):
     first = backfilling.inject()
     assert protocol.keys_read_after(first, order) == SnapshotRange(None, (3,))
     backfilling.run(first)
-    protocol.pause_job(store=backfilling.store, requested_by="x")
+    mutations.pause_job(store=backfilling.store, requested_by="x")
     backfilling.orders.change([0], amount=5)
     assert protocol.keys_read_after(backfilling.inject(), order) == SnapshotRange(None, (3,))
     backfilling.epoch()
-    protocol.resume_job(store=backfilling.store, requested_by="x")
+    mutations.resume_job(store=backfilling.store, requested_by="x")
     backfilling.finish()
     backfilling.orders.add(50)
     assert protocol.keys_read_after(backfilling.inject(), order) == SnapshotRange(None, None)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from airflow_backfill_provider import crash_points, protocol
+from airflow_backfill_provider import crash_points, mutations, protocol
 from airflow_backfill_provider.core.errors import (
     InvalidJobError,
     JobCancelledError,
@@ -18,6 +18,8 @@ from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW
 from tests.property.memory_engine import Prepared
+
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +39,10 @@ def store(backfilling):
 
 
 STEERS = {
-    "pause": protocol.pause_job,
-    "resume": protocol.resume_job,
-    "throttle": lambda **options: protocol.throttle_job(7, **options),
-    "cancel": protocol.cancel_job,
+    "pause": mutations.pause_job,
+    "resume": mutations.resume_job,
+    "throttle": lambda **options: mutations.throttle_job(7, **options),
+    "cancel": mutations.cancel_job,
     "finish": protocol.finish_job,
 }
 
@@ -53,7 +55,7 @@ def test_a_job_that_was_not_created_cannot_be_steered(lake, name):
 
 
 def test_every_change_says_who_asked_for_it_and_when(store):
-    settings = protocol.pause_job(store=store, requested_by="o'brien", clock=lambda: NOW)
+    settings = mutations.pause_job(store=store, requested_by="o'brien", clock=lambda: NOW)
     assert (settings.paused, settings.requested_by, settings.requested_at) == (True, "o'brien", NOW)
     assert (settings.sequence, settings.change) == (2, SettingsChange.PAUSE)
     assert store.settings() == settings
@@ -67,12 +69,12 @@ def test_asking_twice_is_one_change(store, name):
 
 
 def test_resuming_what_is_not_paused_changes_nothing(store):
-    assert protocol.resume_job(store=store, requested_by="x").sequence == 1
+    assert mutations.resume_job(store=store, requested_by="x").sequence == 1
 
 
 @pytest.mark.parametrize("rate_limit", [None, 0, 1, 10**9, 2**63 - 1])
 def test_every_allowed_rate_limit_is_taken(store, rate_limit):
-    settings = protocol.throttle_job(rate_limit, store=store, requested_by="x")
+    settings = mutations.throttle_job(rate_limit, store=store, requested_by="x")
     assert (settings.rate_limit, settings.value) == (rate_limit, rate_limit)
     assert store.settings().rate_limit == rate_limit
 
@@ -81,22 +83,22 @@ def test_every_allowed_rate_limit_is_taken(store, rate_limit):
 def test_a_rate_limit_that_is_not_allowed_is_refused(store, rate_limit):
     """I6: the same limits as in the definition."""
     with pytest.raises(InvalidJobError, match="rate_limit"):
-        protocol.throttle_job(rate_limit, store=store, requested_by="x")
+        mutations.throttle_job(rate_limit, store=store, requested_by="x")
     assert len(store.settings_history()) == 1
 
 
 def test_pause_and_rate_limit_are_independent_of_each_other(backfilling, store):
     """Design §5.11."""
-    protocol.pause_job(store=store, requested_by="x")
-    protocol.throttle_job(0, store=store, requested_by="x")
-    protocol.resume_job(store=store, requested_by="x")
+    mutations.pause_job(store=store, requested_by="x")
+    mutations.throttle_job(0, store=store, requested_by="x")
+    mutations.resume_job(store=store, requested_by="x")
     assert (store.settings().paused, store.settings().rate_limit) == (False, 0)
     assert backfilling.ask().barrier is None
-    protocol.pause_job(store=store, requested_by="x")
-    protocol.throttle_job(5, store=store, requested_by="x")
+    mutations.pause_job(store=store, requested_by="x")
+    mutations.throttle_job(5, store=store, requested_by="x")
     assert (store.settings().paused, store.settings().rate_limit) == (True, 5)
     assert backfilling.ask().barrier is None
-    protocol.resume_job(store=store, requested_by="x")
+    mutations.resume_job(store=store, requested_by="x")
     assert backfilling.epoch().snapshot_read_row_count == 5
 
 
@@ -104,7 +106,7 @@ def test_steering_at_once_loses_nothing(store):
     with ThreadPoolExecutor(5) as threads:
         list(
             threads.map(
-                lambda n: protocol.throttle_job(n, store=BackfillStore(store.location), requested_by="x"),
+                lambda n: mutations.throttle_job(n, store=BackfillStore(store.location), requested_by="x"),
                 range(100, 105),
             )
         )
@@ -117,17 +119,17 @@ def test_steering_at_once_loses_nothing(store):
 
 
 def test_a_cancelled_job_cannot_be_steered_any_more(store):
-    protocol.cancel_job(store=store, requested_by="vera")
+    mutations.cancel_job(store=store, requested_by="vera")
     for name in ("pause", "resume", "throttle"):
         with pytest.raises(JobCancelledError, match="rebuild it to start over"):
             STEERS[name](store=store, requested_by="x")
-    assert protocol.cancel_job(store=store, requested_by="x").requested_by == "vera"
+    assert mutations.cancel_job(store=store, requested_by="x").requested_by == "vera"
 
 
 def test_a_cancelled_jobs_view_stays_as_the_last_epoch_left_it(backfilling, store):
     backfilling.epoch()
     pinned = backfilling.inject()
-    protocol.cancel_job(store=store, requested_by="vera")
+    mutations.cancel_job(store=store, requested_by="vera")
     rows = backfilling.rows()
     with pytest.raises(JobCancelledError, match="was cancelled by vera"):
         backfilling.ask()
@@ -197,20 +199,8 @@ def test_finishers_at_once_finish_once(backfilling, store):
 
 def test_a_paused_job_can_be_finished_and_stays_fresh(backfilling, store):
     backfilling.finish()
-    protocol.pause_job(store=store, requested_by="x")
+    mutations.pause_job(store=store, requested_by="x")
     assert protocol.finish_job(store=store, requested_by="x").finished_epoch == 2
     backfilling.orders.add(50)
     backfilling.epoch()
     backfilling.assert_truth()
-
-
-# --- planning and status --------------------------------------------------------------------------
-
-
-def test_planning_shows_the_next_chunk_and_pins_nothing(backfilling, store):
-    backfilling.epoch()
-    plan = protocol.plan_next(
-        backfilling.job, upstream=backfilling.orders.table, version=0, state=store.state(), rate_limit=2
-    )
-    assert (plan.chunk.after, plan.chunk.up_to) == ((4,), (6,))
-    assert len(store.barriers()) == 1

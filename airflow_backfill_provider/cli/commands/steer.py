@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 @reporting
 def pause(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
     """Read no snapshot from the next epoch on. Changes are still applied."""
-    from airflow_backfill_provider import protocol
+    from airflow_backfill_provider import mutations
     from airflow_backfill_provider.cli.jobs import created_job, user
 
     backfill, before = created_job(job)
-    settings = protocol.pause_job(store=backfill.store, requested_by=user())
+    settings = mutations.pause_job(store=backfill.store, requested_by=user())
     say_changed(before, settings, "paused from the next epoch on")
 
 
 @reporting
 def resume(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
     """Read the snapshot again from the next epoch on."""
-    from airflow_backfill_provider import protocol
+    from airflow_backfill_provider import mutations
     from airflow_backfill_provider.cli.jobs import created_job, user
 
     backfill, before = created_job(job)
-    settings = protocol.resume_job(store=backfill.store, requested_by=user())
+    settings = mutations.resume_job(store=backfill.store, requested_by=user())
     still = "; its rate limit is 0, so it still reads nothing" if settings.rate_limit == 0 else ""
     say_changed(before, settings, f"resumed from the next epoch on{still}")
 
@@ -47,12 +47,12 @@ def throttle(
 ) -> None:
     """Set the rate limit from the next epoch on."""
     limit = rate_limit_of(rate_limit)
-    from airflow_backfill_provider import protocol
+    from airflow_backfill_provider import mutations
     from airflow_backfill_provider.cli import text
     from airflow_backfill_provider.cli.jobs import created_job, user
 
     backfill, before = created_job(job)
-    settings = protocol.throttle_job(limit, store=backfill.store, requested_by=user())
+    settings = mutations.throttle_job(limit, store=backfill.store, requested_by=user())
     new = "unlimited" if limit is None else f"{text.rows(limit)} per epoch"
     say_changed(before, settings, f"rate limit is {new} from the next epoch on")
 
@@ -79,11 +79,11 @@ def rescale(
 @reporting
 def cancel(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
     """Stop a job for good. Its view stays as the last epoch left it."""
-    from airflow_backfill_provider import protocol
+    from airflow_backfill_provider import mutations
     from airflow_backfill_provider.cli.jobs import created_job, user
 
     backfill, before = created_job(job)
-    settings = protocol.cancel_job(store=backfill.store, requested_by=user())
+    settings = mutations.cancel_job(store=backfill.store, requested_by=user())
     say_changed(before, settings, "cancelled; rebuild starts it over")
 
 

@@ -18,14 +18,14 @@ def create(job: JobFile, *, master: Master = None, conf: Conf = None, debug: Deb
 
     Does nothing for a job that was created with the same definition.
     """
-    from airflow_backfill_provider import protocol
+    from airflow_backfill_provider import creation
     from airflow_backfill_provider.cli.jobs import open_job, user
     from airflow_backfill_provider.cli.spark import LazySpark
 
     backfill = open_job(job)
     existed = backfill.store.created()
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug) as spark:
-        settings = protocol.create_job(
+        settings = creation.create_job(
             backfill.job,
             store=backfill.store,
             upstream=backfill.upstream,
@@ -82,13 +82,13 @@ def rebuild(job: JobFile, *, master: Master = None, conf: Conf = None, debug: De
 
     Also the way back from cancel, a replaced upstream, and a gap in its changes.
     """
-    from airflow_backfill_provider import protocol
+    from airflow_backfill_provider import creation
     from airflow_backfill_provider.cli.jobs import created_job, user
     from airflow_backfill_provider.cli.spark import LazySpark
 
     backfill, _ = created_job(job)
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug) as spark:
-        protocol.rebuild_job(
+        creation.rebuild_job(
             backfill.job,
             store=backfill.store,
             upstream=backfill.upstream,

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.job import BackfillJob
@@ -82,7 +82,7 @@ class Lakehouse:
     def create(self, **fields: Any) -> JobSettings:
         """Define and create the job."""
         backfill = self.define(**fields)
-        return protocol.create_job(
+        return creation.create_job(
             backfill.job,
             store=backfill.store,
             upstream=backfill.upstream,
@@ -93,7 +93,7 @@ class Lakehouse:
     def rebuild(self, **fields: Any) -> JobSettings:
         """Start the job over with another definition."""
         backfill = self.define(**fields)
-        return protocol.rebuild_job(
+        return creation.rebuild_job(
             backfill.job,
             store=backfill.store,
             upstream=backfill.upstream,

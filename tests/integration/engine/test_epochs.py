@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import mutations, protocol
 from airflow_backfill_provider.core.progress import Completed
 from tests.integration.engine.lakehouse import Lakehouse
 
@@ -126,23 +126,23 @@ def test_paused_barrier_reads_no_snapshot_and_applies_changes(lakehouse: Lakehou
     lakehouse.create(rate_limit=3)
     store = lakehouse.backfill.store
     lakehouse.epoch()
-    protocol.pause_job(store=store, requested_by="tester")
+    mutations.pause_job(store=store, requested_by="tester")
     assert lakehouse.inject() is None
     lakehouse.sql("UPDATE {upstream} SET name = 'b'")
     commit = lakehouse.epoch()
     assert commit is not None
     assert (commit.snapshot_read_row_count, commit.upstream_output_row_count) == (0, 3)
     lakehouse.assert_truth()
-    protocol.throttle_job(0, store=store, requested_by="tester")
-    protocol.resume_job(store=store, requested_by="tester")
+    mutations.throttle_job(0, store=store, requested_by="tester")
+    mutations.resume_job(store=store, requested_by="tester")
     assert lakehouse.inject() is None
-    protocol.throttle_job(1, store=store, requested_by="tester")
+    mutations.throttle_job(1, store=store, requested_by="tester")
     commit = lakehouse.epoch()
     assert commit is not None
     assert commit.snapshot_read_row_count == 1
-    mutations = [pinned.mutation.value for pinned in list(lakehouse.barriers())[-1].mutations]
-    assert mutations == ["throttle", "resume", "throttle"]
-    protocol.throttle_job(None, store=store, requested_by="tester")
+    carried = [pinned.mutation.value for pinned in list(lakehouse.barriers())[-1].mutations]
+    assert carried == ["throttle", "resume", "throttle"]
+    mutations.throttle_job(None, store=store, requested_by="tester")
     lakehouse.finish()
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 

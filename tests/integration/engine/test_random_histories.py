@@ -14,7 +14,7 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType, _parse_datatype_string
 
-from airflow_backfill_provider import crash_points, protocol
+from airflow_backfill_provider import crash_points, mutations, protocol
 from airflow_backfill_provider.core.progress import Completed, InProgress
 from tests import strategies as given_values
 from tests.integration.engine.lakehouse import Lakehouse
@@ -86,8 +86,8 @@ class History:
     def barrier(self, barrier: given_values.Barrier, *, dies_at: str | None = None) -> None:
         """Run one task run with the barrier's settings."""
         store = self.lakehouse.backfill.store
-        (protocol.pause_job if barrier.paused else protocol.resume_job)(store=store, requested_by="tester")
-        protocol.throttle_job(barrier.rate_limit, store=store, requested_by="tester")
+        (mutations.pause_job if barrier.paused else mutations.resume_job)(store=store, requested_by="tester")
+        mutations.throttle_job(barrier.rate_limit, store=store, requested_by="tester")
         before, rows_before = store.state(), len(store.commits())
 
         def die(reached: crash_points.CrashPoint) -> None:

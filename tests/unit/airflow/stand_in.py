@@ -16,7 +16,7 @@ from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.execution_time.context import OutletEventAccessors
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import creation, mutations, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.job import BackfillJob
@@ -103,7 +103,7 @@ class StandInSpark:
                 assert state == backfill.job.state
                 run_epoch(backfill, int(epoch))
             case ["create" | "rebuild" as action, "--job", _, "--requested-by", who]:
-                make = {"create": protocol.create_job, "rebuild": protocol.rebuild_job}[action]
+                make = {"create": creation.create_job, "rebuild": creation.rebuild_job}[action]
                 make(
                     backfill.job,
                     store=backfill.store,
@@ -159,7 +159,7 @@ class Lake:
     def create(self) -> None:
         """Create the job."""
         backfill = self.backfill
-        protocol.create_job(
+        creation.create_job(
             backfill.job,
             store=backfill.store,
             upstream=backfill.upstream,
@@ -191,7 +191,7 @@ class Lake:
 
     def cancel(self) -> None:
         """Cancel the job."""
-        protocol.cancel_job(store=self.backfill.store, requested_by="somebody")
+        mutations.cancel_job(store=self.backfill.store, requested_by="somebody")
 
 
 def run_epoch(backfill: Backfill, epoch: int) -> EpochCommit:

@@ -14,6 +14,8 @@ from airflow.dag_processing.dagbag import DagBag
 
 from tests.airflow_home import DAGS
 
+pytestmark = pytest.mark.slow  # a Python of its own for each DAG
+
 EACH = pytest.mark.parametrize("name", ["backfill_scheduled", "backfill_manual", "backfill_watch"])
 
 PARSE = """

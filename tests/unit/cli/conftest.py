@@ -41,9 +41,7 @@ class CountingEngine:
     before_execute: Callable[[Barrier], None] = lambda barrier: None
     failures: list[Exception] = field(default_factory=list)
 
-    def check(
-        self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]
-    ) -> None:
+    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
         if self.failures:
             raise self.failures.pop(0)
 

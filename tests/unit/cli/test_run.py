@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import mutations, protocol
 from airflow_backfill_provider.cli import runner
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
 from tests.unit.cli.conftest import append
+
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +94,7 @@ def test_until_finished_stops_at_a_job_that_waits(created, engine, upstream, ste
 def test_a_pause_from_elsewhere_stops_a_running_command(created, engine):
     def pause(barrier):
         if barrier.epoch == 2:
-            protocol.pause_job(store=created.backfill.store, requested_by="somebody")
+            mutations.pause_job(store=created.backfill.store, requested_by="somebody")
 
     engine.before_execute = pause
     result = created("run", "--until-finished")

@@ -7,7 +7,9 @@ import time
 
 import pytest
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import mutations
+
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
 def status_of(job):
@@ -77,7 +79,7 @@ def test_watch_ends_when_the_view_is_finished(created, monkeypatch):
 
 
 def test_watch_of_a_cancelled_job_ends(created):
-    protocol.cancel_job(store=created.backfill.store, requested_by="somebody")
+    mutations.cancel_job(store=created.backfill.store, requested_by="somebody")
     result = created("watch")
     assert result.exit_code == 1
     assert "cancelled" in result.output

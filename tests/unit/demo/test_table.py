@@ -15,6 +15,8 @@ from demo.places import DemoError, Places, Size, fresh_places, size_from_environ
 from demo.upstream import SCHEMA, create_orders
 from demo.writer import Writer
 
+pytestmark = pytest.mark.slow  # makes a table as large as the writer needs
+
 
 @pytest.fixture
 def places(tmp_path):

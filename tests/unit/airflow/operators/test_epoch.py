@@ -12,6 +12,8 @@ from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
 from tests.unit.airflow.stand_in import Lake, StandInSpark, context, run_epoch
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 
 def run(lake: Lake, ctx=None, **arguments):
     return RunEpochOperator(task_id="run_epoch", job=lake.definition, **arguments).execute(ctx or context("run_epoch"))

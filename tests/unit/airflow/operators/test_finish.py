@@ -12,6 +12,8 @@ from airflow_backfill_provider.operators.finish import (
 )
 from tests.unit.airflow.stand_in import Lake, context
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 VIEW = Asset("small_orders", uri="file:///lake/small_orders")
 
 both = pytest.mark.parametrize("operator", [FinishMaterializedViewOperator, FinishMaterializedViewWhenDueOperator])

@@ -26,6 +26,8 @@ from airflow_backfill_provider.sensors.backfill import (
 )
 from tests.unit.airflow.stand_in import Lake, context
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 SENSORS: dict[str, tuple[Callable[..., BackfillSensor], dict[str, Any]]] = {
     "finished": (MaterializedViewFinishedSensor, {"epoch": 3}),
     "epoch": (lambda **common: EpochCommittedSensor(epoch="3", **common), {"epoch": 3}),

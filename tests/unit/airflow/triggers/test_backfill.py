@@ -20,6 +20,8 @@ from airflow_backfill_provider.triggers.backfill import (
 )
 from tests.unit.airflow.stand_in import Lake
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 TRIGGERS: dict[str, Callable[..., BackfillTrigger]] = {
     "finished": MaterializedViewFinishedTrigger,
     "epoch": lambda **common: EpochCommittedTrigger(epoch=2, **common),
