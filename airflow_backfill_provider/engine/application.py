@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
-from airflow_backfill_provider.core.errors import BackfillError, StateError
+from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.engine.session import prepare_session
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
@@ -56,9 +56,7 @@ def run_epoch(spark: SparkSession, storage_options: dict[str, str], *, state: st
     :raises StateError: if no such epoch is pinned.
     """
     backfill = Backfill.at(state, storage_options)
-    barrier = next((pinned for pinned in backfill.store.barriers(since_epoch=epoch) if pinned.epoch == epoch), None)
-    if barrier is None:
-        raise StateError(f"epoch {epoch} is not pinned in {state}; inject its barrier first")
+    barrier = backfill.store.pinned(epoch)
     commit = protocol.run_barrier(barrier, store=backfill.store, engine=SparkEngine(spark, storage_options))
     logger.info(
         "epoch %d committed: %d snapshot rows read, %d changes applied, %d rows read in all%s",

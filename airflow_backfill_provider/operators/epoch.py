@@ -9,7 +9,7 @@ from airflow.sdk import Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
-from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError, StateError
+from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
 from airflow_backfill_provider.operators.arguments import epoch_of, is_unset
 from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator
@@ -75,7 +75,7 @@ class RunEpochOperator(SparkBackfillOperator):
             elif isinstance(self.barrier, Mapping) and self.barrier.get("epoch") is None:
                 summary = self._run_none(backfill, str(self.barrier.get("reason", "there is no barrier")))
             else:
-                summary = self._run(backfill, _pinned(backfill, epoch_of(self.barrier)))
+                summary = self._run(backfill, backfill.store.pinned(epoch_of(self.barrier)))
         # What a mapped task run is called in the grid; see map_index_template.
         cast("dict[str, Any]", context)["epoch"] = "nothing to do" if summary["epoch"] is None else summary["epoch"]
         return summary
@@ -102,7 +102,7 @@ class RunEpochOperator(SparkBackfillOperator):
         return no_epoch(reason, progress)
 
     def _run(self, backfill: Backfill, barrier: Barrier) -> dict[str, Any]:
-        commit = _commit_of(backfill, barrier.epoch)
+        commit = backfill.store.commit_of(barrier.epoch)
         if commit is None:
             self.log.info(
                 "epoch %d: versions (%d, %d] of %s",
@@ -126,12 +126,12 @@ class RunEpochOperator(SparkBackfillOperator):
         try:
             self.submit(backfill, "backfill_epoch.py", ["--state", backfill.job.state, "--epoch", str(epoch)])
         except AirflowException as error:
-            commit = _commit_of(backfill, epoch)
+            commit = backfill.store.commit_of(epoch)
             if commit is None:
                 raise
             self.log.warning("the application failed after the commit, or beside another that committed: %s", error)
             return commit
-        commit = _commit_of(backfill, epoch)
+        commit = backfill.store.commit_of(epoch)
         if commit is None:
             raise EpochFailedError(
                 f"the application of epoch {epoch} of job {backfill.job.name} ended without an error, but the barrier "
@@ -146,15 +146,3 @@ def _inject(backfill: Backfill, context: Context, requester: Requester) -> Injec
     return protocol.inject_barrier(
         store=backfill.store, upstream=backfill.upstream, requester=requester, until=until_of(context)
     )
-
-
-def _pinned(backfill: Backfill, epoch: int) -> Barrier:
-    for barrier in backfill.store.barriers(since_epoch=epoch):
-        if barrier.epoch == epoch:
-            return barrier
-    raise StateError(f"epoch {epoch} of job {backfill.job.name} is not pinned; inject its barrier first")
-
-
-def _commit_of(backfill: Backfill, epoch: int) -> EpochCommit | None:
-    commits = backfill.store.commits(since_epoch=epoch)
-    return next((commit for commit in commits if commit.epoch == epoch), None)

@@ -75,9 +75,5 @@ def _finisher(backfill: Backfill) -> str:
 
 def _event_extra(backfill: Backfill, settings: JobSettings) -> dict[str, Any]:
     epoch = settings.finished_epoch or 0
-    commits = backfill.store.commits(since_epoch=epoch)
-    return {
-        "job": settings.job["name"],
-        "epoch": epoch,
-        "version": next(commit.view_version for commit in commits if commit.epoch == epoch),
-    }
+    commit = backfill.store.commit_of(epoch)
+    return {"job": settings.job["name"], "epoch": epoch, "version": commit.view_version if commit else None}

@@ -75,6 +75,17 @@ class BackfillReader:
         """Return the commits of epochs from one on, ascending."""
         return self._commits(self._log_rows(since_epoch))
 
+    def pinned(self, epoch: int) -> Barrier:
+        """
+        Return the barrier of an epoch.
+
+        :raises StateError: if no such epoch is pinned.
+        """
+        barrier = next((found for found in self.barriers(since_epoch=epoch) if found.epoch == epoch), None)
+        if barrier is None:
+            raise StateError(f"epoch {epoch} is not pinned in {self.location}; inject its barrier first")
+        return barrier
+
     def commit_of(self, epoch: int) -> EpochCommit | None:
         """Return the commit of an epoch, ``None`` if it is not committed."""
         return next((commit for commit in self.commits(since_epoch=epoch) if commit.epoch == epoch), None)

@@ -76,9 +76,8 @@ class EpochCommitted:
 
     def look(self, reader: BackfillReader, settings: JobSettings) -> Observation:
         """Look into the barrier log, from the epoch on."""
-        committed = any(commit.epoch == self.epoch for commit in reader.commits(since_epoch=self.epoch))
         name = settings.job["name"]
-        if not committed:
+        if reader.commit_of(self.epoch) is None:
             return Observation(None, f"epoch {self.epoch} of job {name} is not committed")
         return Observation({"epoch": self.epoch}, f"epoch {self.epoch} of job {name} is committed")
 

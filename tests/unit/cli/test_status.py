@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
+from types import SimpleNamespace
 
 import pytest
 
 from airflow_backfill_provider import mutations
+from airflow_backfill_provider.cli.commands import look
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -71,7 +72,7 @@ def test_watch_ends_when_the_view_is_finished(created, monkeypatch):
     def run_elsewhere(_):
         assert created("run", "--max-epochs", "2").exit_code == 0
 
-    monkeypatch.setattr(time, "sleep", run_elsewhere)
+    monkeypatch.setattr(look, "time", SimpleNamespace(sleep=run_elsewhere))
     result = created("watch", "--interval", "0.1")
     assert result.exit_code == 0
     progress = [line.split(", ")[0] for line in result.stdout.splitlines()]
@@ -89,7 +90,7 @@ def test_watch_is_left_with_one_line(created, monkeypatch):
     def interrupt(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(time, "sleep", interrupt)
+    monkeypatch.setattr(look, "time", SimpleNamespace(sleep=interrupt))
     result = created("watch")
     assert result.exit_code == 130
     assert result.stderr.count("\n") == 1

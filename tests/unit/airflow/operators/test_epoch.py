@@ -152,7 +152,7 @@ def test_a_barrier_task_that_had_nothing_to_do_leaves_nothing_to_run(created: La
 
 
 def test_an_epoch_that_nobody_pinned_is_refused(created: Lake, spark: StandInSpark):
-    with pytest.raises(AirflowFailException, match="epoch 7 of job small_orders is not pinned"):
+    with pytest.raises(AirflowFailException, match="epoch 7 is not pinned in "):
         run(created, barrier=7)
 
 
