@@ -183,10 +183,10 @@ class Example:
             "all": "all",
         }[barrier.changes.let_through]
         window = barrier.upstream
-        mutations = ", ".join(pinned.mutation.value for pinned in barrier.mutations) or "none"
+        carried = ", ".join(pinned.mutation.value for pinned in barrier.mutations) or "none"
         return table(
             ("epoch", "window", "snapshot chunk", "changes let through", "mutation"),
-            [(barrier.epoch, f"({window.from_version}, {window.to_version}]", chunk, changes, mutations)],
+            [(barrier.epoch, f"({window.from_version}, {window.to_version}]", chunk, changes, carried)],
         )
 
     def changes(self, barrier: Barrier, commit: EpochCommit) -> str:
