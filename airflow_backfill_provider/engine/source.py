@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -53,26 +54,22 @@ class Upstream:
             rows = rows.filter(at_or_before(self.order, bounds.up_to))
         return rows
 
-    def net_changes(self, spark: SparkSession, from_version: int, to_version: int, up_to: Position | None) -> DataFrame:
+    def net_changes(
+        self, spark: SparkSession, versions: Sequence[tuple[int, int]], up_to: Position | None
+    ) -> DataFrame:
         """
-        Return the net change of every key that changed in ``(from_version, to_version]``.
+        Return the net change of every key that changed in some versions.
 
         The latest version wins, and inside one version an insert or a postimage beats a delete or a preimage: an
         update that changes the key is a delete of the old key and an insert of the new one, unless the same version
         also writes the old key (a swap).
 
+        :param versions: runs of consecutive versions, first and last, each with one schema.
         :param up_to: only keys at or before this position; ``None`` for all.
         :returns: the used columns, ``__is_upsert`` (else the key is deleted; only the key columns count then), and
             ``__appeared``: the key was written without having been removed, so it did not exist before.
         """
-        feed = (
-            spark.read.format("delta")
-            .option("readChangeFeed", "true")
-            .option("startingVersion", from_version + 1)
-            .option("endingVersion", to_version)
-            .load(self.path)
-            .select(*map(column, self.columns), "_change_type", "_commit_version")
-        )
+        feed = reduce(DataFrame.unionAll, (self._feed(spark, first, last) for first, last in versions))
         if up_to is not None:
             feed = feed.filter(at_or_before(self.order, up_to))
         keys = [column(name) for name in self.order.names]
@@ -98,6 +95,16 @@ class Upstream:
             (F.col("__last.__upserts") > 0).alias(IS_UPSERT),
             ((F.col("__first.__removals") == 0) & (F.col("__first.__upserts") > 0)).alias(APPEARED),
             F.col("__most_upserts"),
+        )
+
+    def _feed(self, spark: SparkSession, first_version: int, last_version: int) -> DataFrame:
+        return (
+            spark.read.format("delta")
+            .option("readChangeFeed", "true")
+            .option("startingVersion", first_version)
+            .option("endingVersion", last_version)
+            .load(self.path)
+            .select(*map(column, self.columns), "_change_type", "_commit_version")
         )
 
     def measure_chunk(self, chunk: DataFrame) -> int:

@@ -26,6 +26,7 @@ from airflow_backfill_provider.engine.source import APPEARED, IS_UPSERT, Upstrea
 from airflow_backfill_provider.engine.spark_errors import epoch_errors, query_errors, view_errors
 from airflow_backfill_provider.engine.verification import Verification, compare
 from airflow_backfill_provider.engine.view import MaterializedView
+from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.protocol import EpochWrites, keys_read_after, pinned_range
 
@@ -156,8 +157,9 @@ class SparkEngine:
         if not barrier.applies_changes:
             return None
         up_to = source.order.decode(barrier.changes.position)
-        window = barrier.upstream
-        return source.net_changes(self._spark, window.from_version, window.to_version, up_to).persist()
+        log = UpstreamTable(source.path, self._storage_options)
+        versions = log.schema_runs(barrier.upstream.from_version, barrier.upstream.to_version)
+        return source.net_changes(self._spark, versions, up_to).persist()
 
     def _merge(
         self,

@@ -16,6 +16,7 @@ from airflow_backfill_provider.core.errors import (
     EpochFailedError,
     InvalidJobError,
     MaterializedViewError,
+    UpstreamSchemaChangedError,
 )
 
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
@@ -24,7 +25,7 @@ DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
 _GONE = re.compile(
     r"FileNotFound|FILE_NOT_EXIST|DELTA_MISSING_CHANGE_DATA|DELTA_CHANGE_DATA_FILE_NOT_FOUND|"
     r"DELTA_CHANGE_TABLE_FEED_DISABLED|DELTA_VERSION_NOT_FOUND|DELTA_VERSION_INVALID|DELTA_LOG_FILE_NOT_FOUND|"
-    r"DELTA_TRUNCATED_TRANSACTION_LOG|DELTA_CHANGE_DATA_FEED_INCOMPATIBLE|DELTA_EXCEEDS_CDC_RETENTION|"
+    r"DELTA_TRUNCATED_TRANSACTION_LOG|DELTA_EXCEEDS_CDC_RETENTION|"
     r"DELTA_TIME_TRAVEL|DELTA_UNSUPPORTED_TIME_TRAVEL"
 )
 _DETAIL = re.compile(r"\s*(SQLSTATE: \w+)?\s*(;\s*line \d+ pos \d+)?;?\s*$")
@@ -83,6 +84,11 @@ def epoch_errors(what: str) -> Iterator[None]:
                 f"{what} needs data or changes of the upstream that are gone ({first_line(error)}); they were "
                 "vacuumed, or the change data feed was off meanwhile. Rebuild the job, and run its epochs more often "
                 "than delta.deletedFileRetentionDuration"
+            ) from error
+        if "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE" in text:
+            raise UpstreamSchemaChangedError(
+                f"{what} cannot read the upstream's changes across a column that changed its type "
+                f"({first_line(error)}); rebuild the job. Delta could on a table with column mapping (delta.columnMapping.mode = name)"
             ) from error
         raise EpochFailedError(f"{what} failed: {first_line(error)}") from error
 

@@ -213,6 +213,31 @@ class UpstreamTable:
                 "delta.logRetentionDuration"
             )
 
+    def schema_runs(self, from_version: int, to_version: int) -> list[tuple[int, int]]:
+        """
+        Return the window ``(from_version, to_version]`` as runs of versions, first and last, with the same schema.
+
+        Delta reads no change feed across a column that was renamed, dropped or widened, not even one that nobody asks
+        for; it does read up to that version, and on from it.
+        """
+        schemas: dict[int, str] = {}
+
+        def schema(version: int) -> str:
+            if version not in schemas:
+                schemas[version] = self._open(version).schema().to_json()
+            return schemas[version]
+
+        def runs(first: int, last: int) -> list[tuple[int, int]]:
+            if schema(first) == schema(last):
+                return [(first, last)]
+            middle = (first + last) // 2
+            left, right = runs(first, middle), runs(middle + 1, last)
+            if schema(middle) == schema(middle + 1):
+                return [*left[:-1], (left[-1][0], right[0][1]), *right[1:]]
+            return left + right
+
+        return runs(from_version + 1, to_version) if to_version > from_version else []
+
     def changes_data(self, from_version: int, to_version: int) -> bool:
         """Tell whether a version in ``(from_version, to_version]`` changed rows; compaction does not."""
         if to_version - from_version > _COMMITS_WORTH_READING:

@@ -22,7 +22,7 @@ def start_demo(folder: Path) -> subprocess.Popen[str]:
         **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
         "DEMO_FOLDER": str(folder),
         "DEMO_ROWS": "4000",
-        "DEMO_RATE_LIMIT": "3500",
+        "DEMO_RATE_LIMIT": "6000",
     }
     return subprocess.Popen(
         [sys.executable, "-m", "demo"],

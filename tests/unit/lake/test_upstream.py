@@ -508,3 +508,28 @@ def test_a_shallow_clone_is_refused(tmp_path, orders):
     file.write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
     with pytest.raises(UpstreamError, match="shallow clone"):
         orders.table.files(0, order_by("id"))
+
+
+# --- schemas --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "runs"),
+    [
+        ("aaaa", [(1, 4)]),
+        ("abbb", [(1, 1), (2, 4)]),
+        ("aaab", [(1, 3), (4, 4)]),
+        ("aabbcc", [(1, 2), (3, 4), (5, 6)]),
+        ("abcdef", [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6)]),
+        ("a", [(1, 1)]),
+        ("", []),
+    ],
+)
+def test_a_window_is_cut_where_the_schema_changes(tmp_path, changes, runs):
+    """Letters are schemas: each new one adds a column."""
+    path = str(tmp_path / "orders")
+    write_deltalake(path, pa.table({"id": [0]}))
+    for change in changes:
+        names = ["id", *"abcdef"[: "abcdef".index(change) + 1]]
+        write_deltalake(path, pa.table({name: [1] for name in names}), mode="append", schema_mode="merge")
+    assert UpstreamTable(path).schema_runs(0, len(changes)) == runs
