@@ -88,7 +88,8 @@ def epoch_errors(what: str) -> Iterator[None]:
         if "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE" in text:
             raise UpstreamSchemaChangedError(
                 f"{what} cannot read the upstream's changes across a column that changed its type "
-                f"({first_line(error)}); rebuild the job. Delta could on a table with column mapping (delta.columnMapping.mode = name)"
+                f"({first_line(error)}); rebuild the job. Delta could on a table with column mapping "
+                "(delta.columnMapping.mode = name)"
             ) from error
         raise EpochFailedError(f"{what} failed: {first_line(error)}") from error
 
