@@ -122,6 +122,10 @@ class Run:
         rendered: str | None = self._instances[task_id, map_index].rendered_map_index
         return rendered
 
+    def results(self, task_id: str, count: int) -> list[Any]:
+        """Return what a task's mapped runs returned, in no order: Airflow starts them in any."""
+        return [self.result(task_id, index) for index in range(count)]
+
     def result(self, task_id: str, map_index: int = -1) -> Any:
         """Return what a task run returned."""
         return self._instances[task_id, map_index].xcom_pull(
