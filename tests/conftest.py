@@ -21,6 +21,14 @@ settings.register_profile(
 settings.load_profile("tests")
 
 
+WITHOUT_COMPILING = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""The tests' data is tiny: compiling code for it, or adapting plans to it, costs more than running it."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Count everything that starts a JVM or Airflow as slow."""
     for item in items:
@@ -39,8 +47,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         master="local[2]",
         conf={
             "spark.sql.shuffle.partitions": "2",
-            # The tests' data is tiny: compiling code for it costs more than running it.
-            "spark.sql.codegen.wholeStage": "false",
+            **WITHOUT_COMPILING,
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         },
