@@ -128,6 +128,7 @@ WHAT_TO_DO = {
     "JobCancelledError": "[rebuild](how-to/rebuild.md) to start over",
     "NotFinishedError": "run more epochs",
     "ConcurrentUpdateError": "try again",
+    "StorageUnavailableError": "check the storage, its options and rights; then try again",
     "SparkUnavailableError": "install what it names",
     "EpochFailedError": "run again; if it fails the same way, mend the cause that it names",
     "InvalidConnectionError": "correct the connection",

@@ -63,6 +63,12 @@ class StateLayoutError(StateError):
     """The control tables were written by another version of this package, or are damaged."""
 
 
+class StorageUnavailableError(BackfillError):
+    """A table's storage does not answer, or refuses access; the table itself may be well."""
+
+    retryable = True
+
+
 class JobCancelledError(BackfillError):
     """The job was cancelled; nothing is injected any more."""
 

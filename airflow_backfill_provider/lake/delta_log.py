@@ -18,6 +18,8 @@ from functools import cached_property
 import pyarrow.fs as arrow_fs
 from deltalake.fs import DeltaStorageHandler
 
+from airflow_backfill_provider.storage import storage_errors
+
 _COMMIT_FILE = re.compile(r"(?:^|/)(\d{20})\.json$")
 
 
@@ -64,17 +66,19 @@ class DeltaLog:
     def versions(self) -> list[int]:
         """Return the versions whose commit file still exists, ascending; older ones were cleaned up."""
         selector = arrow_fs.FileSelector("_delta_log", allow_not_found=True)
-        names = (_COMMIT_FILE.search(info.path) for info in self._files.get_file_info(selector))
+        with storage_errors(self.location):
+            names = [_COMMIT_FILE.search(info.path) for info in self._files.get_file_info(selector)]
         return sorted(int(name.group(1)) for name in names if name)
 
     def commit(self, version: int) -> Commit | None:
         """Return one commit, or ``None`` if its file does not exist (any more, or yet)."""
         path = f"_delta_log/{version:020d}.json"
-        try:
-            with self._files.open_input_file(path) as file:
-                lines = file.read().decode("utf-8").split("\n")
-        except FileNotFoundError:
-            return None
+        with storage_errors(self.location):
+            try:
+                with self._files.open_input_file(path) as file:
+                    lines = file.read().decode("utf-8").split("\n")
+            except FileNotFoundError:
+                return None
         return _parse(version, (json.loads(line) for line in lines if line.strip()), self._modified(path))
 
     def _modified(self, path: str) -> dt.datetime:

@@ -35,6 +35,7 @@ from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
+from airflow_backfill_provider.storage import storage_errors
 
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 
@@ -280,12 +281,13 @@ class UpstreamTable:
 
     def _open(self, version: int | None) -> DeltaTable:
         try:
-            return DeltaTable(self.path, version=version, storage_options=self._options or None)
+            with storage_errors(self.path):
+                return DeltaTable(self.path, version=version, storage_options=self._options or None)
         except TableNotFoundError as error:
             raise UpstreamNotFoundError(
                 f"there is no Delta table at {self.path}; check upstream.path, or create the table first"
             ) from error
-        except (DeltaError, OSError, ValueError) as error:
+        except (DeltaError, ValueError) as error:
             at = "" if version is None else f" at version {version}"
             raise UpstreamNotFoundError(f"the Delta table at {self.path} cannot be read{at}: {error}") from error
 

@@ -11,6 +11,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.location import is_local
+from airflow_backfill_provider.storage import storage_errors
 
 JOB_PROPERTY = "backfill.job"
 INCARNATION_PROPERTY = "backfill.incarnation"
@@ -28,7 +29,8 @@ class ViewIdentity:
 def view_properties(path: str, storage_options: Mapping[str, str] | None = None) -> dict[str, str] | None:
     """Return the table properties at a path, ``None`` if there is no Delta table."""
     try:
-        table = DeltaTable(path, storage_options=dict(storage_options or {}) or None)
+        with storage_errors(path):
+            table = DeltaTable(path, storage_options=dict(storage_options or {}) or None)
     except TableNotFoundError:
         return None
     except DeltaError as error:

@@ -16,7 +16,8 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StateLayoutError
+from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StateLayoutError, StorageUnavailableError
+from airflow_backfill_provider.storage import storage_errors
 
 LAYOUT_VERSION = 1
 ATTEMPTS = 32
@@ -53,7 +54,8 @@ class ControlTable:
 
     def exists(self) -> bool:
         """Tell whether the table was created."""
-        return DeltaTable.is_deltatable(self.location, storage_options=self._options)
+        with storage_errors(self.location):
+            return DeltaTable.is_deltatable(self.location, storage_options=self._options)
 
     def create(self) -> None:
         """Create the empty table, unless it exists; of two creators one succeeds and the other finds it."""
@@ -80,6 +82,7 @@ class ControlTable:
 
         :param where: a condition in SQL; see :func:`text_literal` for values that are not numbers.
         :raises StateLayoutError: if the table is missing, damaged, or of another layout version.
+        :raises StorageUnavailableError: if its storage does not answer.
         """
         return self._read(self._open(), where)
 
@@ -140,11 +143,14 @@ class ControlTable:
 
     def _open(self) -> DeltaTable:
         try:
-            table = DeltaTable(self.location, storage_options=self._options)
+            with storage_errors(self.location):
+                table = DeltaTable(self.location, storage_options=self._options)
             layout = table.metadata().configuration.get(_LAYOUT_PROPERTY)
             columns = pa.schema(table.schema().to_arrow())
         except TableNotFoundError as error:
             raise StateLayoutError(f"control table {self.location} is missing; rebuild or create the job") from error
+        except StorageUnavailableError:
+            raise
         except Exception as error:
             raise self._damaged(error) from error
         if layout is None or not layout.isdecimal() or int(layout) > LAYOUT_VERSION:
