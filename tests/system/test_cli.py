@@ -146,7 +146,6 @@ def test_a_backfill_from_plan_to_verify(job):
     job.done("pause")
     assert "stopped, not finished (paused)" in job.done("run", "--until-finished")
     assert job.status()["rows_read"] == 500
-    assert " 0 missing, 0 unexpected" in job.done("verify")
 
     job.done("resume")
     job.done("throttle", "none")
