@@ -122,12 +122,12 @@ def report(console: Console, epochs: list[Epoch]) -> None:
     table = Table(title=f"one epoch of {CHUNK:,} rows, median of {EPOCHS}")
     for heading in ("figure", f"{ROWS:,} rows", f"{ROWS * FACTOR:,} rows", "ratio"):
         table.add_column(heading, justify="right")
-    for figure in ("inject_seconds", "run_seconds", "planned_bytes"):
+    for figure, shape in (("inject_seconds", ",.3f"), ("run_seconds", ",.3f"), ("planned_bytes", ",.0f")):
         small, large = (
             statistics.median(getattr(epoch, figure) for epoch in epochs if epoch.upstream_rows == rows)
             for rows in (ROWS, ROWS * FACTOR)
         )
-        table.add_row(figure, f"{small:,.3f}", f"{large:,.3f}", f"{large / small:.2f}")
+        table.add_row(figure, format(small, shape), format(large, shape), f"{large / small:.2f}")
     console.print(table)
     results = Path(".bench") / "results.json"
     results.parent.mkdir(exist_ok=True)
