@@ -4,6 +4,9 @@ The barrier: everything that one epoch depends on, pinned before the first write
 A barrier is a value. It is written to the barrier log as JSON, read back by whoever runs the epoch, and its digest
 is stamped on every commit that the epoch makes. Ports ``Barrier`` with its ``EpochPair`` and mutation, and
 adds what a streaming engine keeps in its stream: the upstream's version range and the new positions.
+
+Positions here are text, in the order in which the job's strategy scans: the key under ``no_shuffle``, (vnode, key)
+under ``arrangement``; see :mod:`~airflow_backfill_provider.core.scan`.
 """
 
 from __future__ import annotations
@@ -11,12 +14,13 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_backfill_provider.core.keys import EncodedPosition
+from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder, KeyRange
 
 
 class _Frozen(BaseModel):
@@ -29,6 +33,8 @@ class Mutation(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     THROTTLE = "throttle"
+    RESCALE = "rescale"
+    REPAIR = "repair"
 
 
 class Requester(_Frozen):
@@ -84,28 +90,61 @@ class UpstreamWindow(_Frozen):
     row_count: int
 
 
-class PinnedChunk(_Frozen):
-    """A :class:`~airflow_backfill_provider.core.progress.SnapshotRange`, positions encoded as text."""
+class PinnedRange(_Frozen):
+    """A :class:`~airflow_backfill_provider.core.keys.KeyRange`, positions encoded as text."""
 
     after: EncodedPosition | None
     up_to: EncodedPosition | None
 
+    @classmethod
+    def of(cls, covered: KeyRange, order: KeyOrder) -> PinnedRange:
+        """Write a range down."""
+        return cls(after=order.encode(covered.after), up_to=order.encode(covered.up_to))
 
-class ChangeFilter(_Frozen):
+    def decoded(self, order: KeyOrder) -> KeyRange:
+        """
+        Return the range with its positions as values.
+
+        :raises StateLayoutError: if they are not of the order's types.
+        """
+        return KeyRange(order.decode(self.after), order.decode(self.up_to))
+
+
+def decoded(ranges: Iterable[PinnedRange], order: KeyOrder) -> tuple[KeyRange, ...]:
+    """Return pinned ranges with their positions as values."""
+    return tuple(pinned.decoded(order) for pinned in ranges)
+
+
+class PinnedPart(_Frozen):
     """
-    Which of the window's changes the epoch lets through, judged by the progress before the epoch.
+    The part of an epoch's snapshot chunk that one run reads; several runs read side by side.
 
-    The chunk is read at ``to_version``, so rows behind the old position get their changes and rows of the
-    chunk don't need them. (The executor reads the chunk at the previous epoch and filters by the new
-    position; both orders give the same rows, mixing them loses some.)
-
-    :param let_through: ``none`` while nothing was read, ``up_to`` a position while in progress, ``all`` once
-        completed.
-    :param position: the old position with ``up_to``.
+    :param ranges: what it reads, in scan order; several after a rescale.
     """
 
-    let_through: Literal["none", "up_to", "all"]
-    position: EncodedPosition | None = None
+    ranges: tuple[PinnedRange, ...]
+
+
+class Repair(_Frozen):
+    """
+    Rows of the view to be written anew, whatever they are, as the upstream has them at ``to_version``.
+
+    :param vnodes: whole vnodes.
+    :param keys: single keys, encoded as text.
+    """
+
+    vnodes: tuple[int, ...] = ()
+    keys: tuple[EncodedPosition, ...] = ()
+
+    def __add__(self, other: Repair) -> Repair:
+        """Return both together."""
+        return Repair(
+            vnodes=tuple(sorted({*self.vnodes, *other.vnodes})), keys=tuple(dict.fromkeys((*self.keys, *other.keys)))
+        )
+
+    def __bool__(self) -> bool:
+        """Tell whether there is anything to repair."""
+        return bool(self.vnodes or self.keys)
 
 
 class Barrier(_Frozen):
@@ -118,9 +157,15 @@ class Barrier(_Frozen):
     :param prev_epoch: the epoch whose committed state this one starts from.
     :param upstream: the upstream's version window.
     :param definition: digest of the job's definition and of the upstream's schema as used.
-    :param chunk: the snapshot range to read, or ``None`` (paused, or completed already).
-    :param changes: which changes to apply.
+    :param read_before: what was read before the epoch. Changes of these rows go through to the view, no others: the
+        chunk, which is read at ``to_version``, or a later one has them. (The executor reads the chunk at the previous
+        epoch and filters by the new position; both orders give the same rows, mixing them loses some.)
+    :param parts: the snapshot chunk, divided among parallel runs; none if nothing is read (paused, or completed).
+    :param vnode_ranges: the vnodes that each parallel run owns, until a rescale; empty if runs don't divide them.
+    :param repair: rows to write anew, of those that were read before.
+    :param completes: whether every vnode is Completed once the epoch is committed.
     :param rate_limit: the rate limit in force, snapshot rows.
+    :param parallelism: the runs that share the vnodes.
     :param paused: whether the job was paused.
     :param mutations: changes of the settings that took effect with this barrier.
     :param settings_sequence: the settings' version that was in force.
@@ -135,9 +180,13 @@ class Barrier(_Frozen):
     prev_epoch: int
     upstream: UpstreamWindow
     definition: str
-    chunk: PinnedChunk | None
-    changes: ChangeFilter
+    read_before: tuple[PinnedRange, ...]
+    parts: tuple[PinnedPart, ...]
+    vnode_ranges: tuple[tuple[int, int], ...] = ()
+    repair: Repair = Repair()
+    completes: bool
     rate_limit: int | None
+    parallelism: int = 1
     paused: bool
     mutations: tuple[PinnedMutation, ...] = ()
     settings_sequence: int
@@ -157,22 +206,43 @@ class Barrier(_Frozen):
                 "prev_epoch",
                 "upstream",
                 "definition",
-                "chunk",
-                "changes",
+                "read_before",
+                "parts",
+                "repair",
             },
         )
         return digest(deciding)
 
     @property
-    def applies_changes(self) -> bool:
-        """Whether the change feed has to be read at all."""
-        return self.changes.let_through != "none" and self.upstream.to_version > self.upstream.from_version
+    def has_window(self) -> bool:
+        """Whether the upstream got on since the previous epoch."""
+        return self.upstream.to_version > self.upstream.from_version
 
-    @property
-    def shows_all_rows(self) -> bool:
-        """Whether the view has every row of the query once the epoch is committed."""
-        completes = self.chunk is not None and self.chunk.up_to is None
-        return completes or self.changes.let_through == "all"
+    def chunk(self, order: KeyOrder) -> tuple[KeyRange, ...]:
+        """Return what all parts read together, in scan order."""
+        return decoded((pinned for part in self.parts for pinned in part.ranges), order)
+
+    def read_after(self, order: KeyOrder) -> tuple[KeyRange, ...]:
+        """Return the ranges whose rows the view shows once the epoch is committed (I1)."""
+        return (*decoded(self.read_before, order), *self.chunk(order))
+
+
+class EpochReport(_Frozen):
+    """
+    What one run did for an epoch that several share; the epoch is committed once all of them reported.
+
+    :param part: the part of the chunk that it read, or ``None`` for the run that applied the changes.
+    :param rows: snapshot rows by vnode; of the changes' run, net changes under 0.
+    :param seconds: wall-clock seconds by phase.
+    """
+
+    epoch: int
+    incarnation: str
+    digest: str
+    part: int | None
+    rows: dict[int, int]
+    seconds: dict[str, float]
+    reported_at: dt.datetime
 
 
 class EpochCommit(_Frozen):

@@ -2,11 +2,12 @@
 The definition of a backfill job: one object for DAG files, YAML and the command line.
 
 A definition is checked as far as it can be without looking at a table; the rest is checked when the job is
-created (:func:`airflow_backfill_provider.protocol.create_job`).
+created (:func:`airflow_backfill_provider.creation.create_job`).
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -28,14 +29,20 @@ from pydantic import (
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.keys import EncodedPosition
 from airflow_backfill_provider.core.query import check_query
+from airflow_backfill_provider.core.vnodes import parse_vnodes
 
 MAX_VNODE_COUNT = 32_768
 GREATEST_RATE_LIMIT = 2**63 - 1
 
+INITIAL_SETTINGS = ("rate_limit", "parallelism")
+"""Fields that only say where the job's settings begin; they may be edited at any time."""
+
 JobName = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z0-9_]+$", max_length=100)]
 VnodeCount = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 RateLimit = Annotated[StrictInt, Field(ge=0, le=GREATEST_RATE_LIMIT)]
+Parallelism = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 
 
 class Strategy(StrEnum):
@@ -87,6 +94,39 @@ class Upstream(BaseModel):
         return self
 
 
+class KeyBounds(BaseModel):
+    """
+    A range of keys, ``(after, up_to]``; each bound a list with a value for each key column, or for the leading ones.
+
+    :param after: exclusive lower bound; without it the range begins with the first key.
+    :param up_to: inclusive upper bound; without it the range has no end.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    after: EncodedPosition | None = None
+    up_to: EncodedPosition | None = None
+
+    @field_validator("after", "up_to", mode="before")
+    @classmethod
+    def _as_text(cls, value: Any) -> Any:
+        return None if value is None else encoded_key(value)
+
+
+class Restriction(BaseModel):
+    """
+    The part of the upstream that a job is about; the view is the query over these rows alone.
+
+    :param vnodes: numbers and ranges of vnodes, such as ``[0-15, 20]``; empty for all.
+    :param keys: a range of keys.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    vnodes: tuple[StrictInt | StrictStr, ...] = ()
+    keys: KeyBounds = KeyBounds()
+
+
 class BackfillJob(BaseModel):
     """
     A materialized view to create over a changing Delta table, and how.
@@ -95,10 +135,15 @@ class BackfillJob(BaseModel):
     :param upstream: the table to read; see :class:`Upstream`.
     :param materialized_view: where the materialized view's Delta table lies.
     :param query: row-level Spark SQL over the relation ``upstream``.
-    :param strategy: how history is read; ``auto`` is ``no_shuffle`` until there is another one to choose.
+    :param strategy: how history is read; ``auto`` chooses by the statistics of the upstream's files when the job is
+        created.
     :param vnode_count: number of virtual nodes, frozen once the job is created.
     :param rate_limit: snapshot rows per epoch the job starts with; ``None`` is unlimited, 0 paused. A running
         job is throttled through its settings, which are authoritative from then on.
+    :param parallelism: parallel runs that share the vnodes under ``arrangement``, to start with. A running job is
+        rescaled through its settings, which are authoritative from then on.
+    :param keep_arrangement: keep the arrangement once the view is finished, instead of dropping it.
+    :param restrict_to: the part of the upstream that the view is about; by default all of it.
     :param state: folder of the control tables; by default ``_backfill/<name>`` beside the materialized view.
     :param table_properties: Delta table properties of the materialized view.
     :raises InvalidJobError: naming each wrong field and what is allowed.
@@ -113,6 +158,9 @@ class BackfillJob(BaseModel):
     strategy: Strategy = Strategy.AUTO
     vnode_count: VnodeCount = 256
     rate_limit: RateLimit | None = None
+    parallelism: Parallelism = 1
+    keep_arrangement: StrictBool = False
+    restrict_to: Restriction = Restriction()
     state: StrictStr = ""
     table_properties: dict[StrictStr, StrictStr] = Field(default_factory=dict)
 
@@ -161,6 +209,23 @@ class BackfillJob(BaseModel):
                     )
         return self
 
+    @model_validator(mode="after")
+    def _vnodes_of_this_job(self) -> Self:
+        parse_vnodes(self.restrict_to.vnodes, self.vnode_count)
+        require_parallelism(self.parallelism, self.vnode_count)
+        if self.parallelism > 1 and self.strategy is Strategy.NO_SHUFFLE:
+            raise InvalidJobError(
+                f"parallelism: {self.parallelism} runs cannot share the one position that no_shuffle keeps for all "
+                "vnodes; use strategy arrangement, or auto"
+            )
+        return self
+
+    @property
+    def vnodes(self) -> frozenset[int]:
+        """The vnodes that the job is about."""
+        restricted = parse_vnodes(self.restrict_to.vnodes, self.vnode_count)
+        return restricted or frozenset(range(self.vnode_count))
+
     @classmethod
     def from_yaml(cls, path: str | Path) -> Self:
         """
@@ -183,9 +248,43 @@ class BackfillJob(BaseModel):
         """
         Return what makes two definitions the same job, ready for JSON.
 
-        The rate limit is left out: it only says where the job's settings begin.
+        Rate limit and parallelism are left out: they only say where the job's settings begin.
         """
-        return self.model_dump(mode="json", exclude={"rate_limit"})
+        return self.model_dump(mode="json", exclude=set(INITIAL_SETTINGS))
+
+
+def require_parallelism(parallelism: int, vnode_count: int) -> None:
+    """
+    Refuse a number of parallel runs that a job cannot have.
+
+    :raises InvalidJobError: saying what is allowed.
+    """
+    if not 1 <= parallelism <= vnode_count:
+        raise InvalidJobError(
+            f"parallelism: {parallelism} is not allowed; allowed are 1 to {vnode_count}, the job's vnode_count"
+        )
+
+
+def encoded_key(value: Any) -> EncodedPosition:
+    """
+    Return a key as text, a value for each column; its types are checked when the upstream is known.
+
+    :param value: a list of values as YAML, JSON or Python write them, or the one value of a key of one column.
+    """
+    return tuple(_encoded_value(item) for item in (value if isinstance(value, list | tuple) else [value]))
+
+
+def _encoded_value(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dt.datetime):
+        instant = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
+        return instant.isoformat(timespec="microseconds") + ("Z" if value.tzinfo else "")
+    return value.isoformat() if isinstance(value, dt.date) else str(value)
 
 
 class _OneValuePerField(yaml.SafeLoader):
@@ -223,4 +322,5 @@ def _explain(error: ValidationError) -> str:
 def _fields_at(path: tuple[int | str, ...]) -> list[str]:
     if not path:
         return list(BackfillJob.model_fields)
-    return list((KeyColumn if "key" in path else Upstream).model_fields)
+    models: dict[int | str, type[BaseModel]] = {"keys": KeyBounds, "restrict_to": Restriction, "key": KeyColumn}
+    return list(next((model for name, model in models.items() if name in path), Upstream).model_fields)

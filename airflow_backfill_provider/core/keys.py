@@ -3,7 +3,8 @@ Keys and their order.
 
 A *position* is a point in key order: one value for each key column, ``None`` where the column is null. Everything
 that compares keys (planner, change filter, snapshot bounds) uses the order defined here: column by column,
-nulls first, each column in its own direction, strings and binary by their bytes.
+nulls first, each column in its own direction, strings and binary by their bytes. A bound of a range may be shorter
+than the key, and then stands for all keys that begin with it: in an order by (vnode, key), ``(5,)`` is all of vnode 5.
 Ports ``cmp_datum_iter`` with the storage key's order types; "no position yet" is Python's ``None``, which is
 something else than the position of a null key, ``(None,)``.
 """
@@ -133,25 +134,49 @@ class KeyOrder:
         return 0
 
     def encode(self, position: Position | None) -> EncodedPosition | None:
-        """Write a position down as text, one item a column; ``None`` stays ``None``."""
+        """Write a position, or the leading columns of one, down as text; ``None`` stays ``None``."""
         if position is None:
             return None
-        return tuple(field.encode(value) for field, value in zip(self.fields, position, strict=True))
+        if len(position) > len(self.fields):
+            raise ValueError(f"{position} has more columns than the key: {', '.join(self.names)}")
+        return tuple(field.encode(value) for field, value in zip(self.fields, position, strict=False))
 
     def decode(self, encoded: Sequence[str | None] | None) -> Position | None:
         """
         Read back what :meth:`encode` wrote.
 
-        :raises StateLayoutError: if the number of columns or a value's type is wrong.
+        :raises StateLayoutError: if there are too many columns, or a value's type is wrong.
         """
         if encoded is None:
             return None
-        if len(encoded) != len(self.fields):
+        if not 0 < len(encoded) <= len(self.fields):
             raise StateLayoutError(
                 f"a recorded position has {len(encoded)} columns, but the key has {len(self.fields)}: "
                 f"{', '.join(self.names)}"
             )
-        return tuple(field.decode(text) for field, text in zip(self.fields, encoded, strict=True))
+        return tuple(field.decode(text) for field, text in zip(self.fields, encoded, strict=False))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """
+    The keys in ``(after, up_to]``.
+
+    :param after: exclusive lower bound, with all keys that begin with it; ``None`` begins with the first key.
+    :param up_to: inclusive upper bound, with all keys that begin with it; ``None`` has no end.
+    """
+
+    after: Position | None
+    up_to: Position | None
+
+    def contains(self, key: Position, order: KeyOrder) -> bool:
+        """Tell whether a key lies in the range."""
+        behind = self.after is None or order.compare(key, self.after) > 0
+        return behind and (self.up_to is None or order.compare(key, self.up_to) <= 0)
+
+
+EVERYTHING = KeyRange(None, None)
+"""All keys."""
 
 
 def _comparable(value: KeyValue) -> KeyValue:

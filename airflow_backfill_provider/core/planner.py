@@ -15,12 +15,11 @@ which :attr:`ChunkPlan.warnings` tells.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cmp_to_key
 from typing import Protocol
 
-from airflow_backfill_provider.core.keys import KeyOrder, KeyValue, Position
-from airflow_backfill_provider.core.progress import SnapshotRange
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, KeyValue, Position
 
 CLOSE_ENOUGH = 0.9
 """A cut at file bounds that fills this share of the rate limit is taken without reading any key."""
@@ -52,28 +51,32 @@ class FileStatistics:
 class KeyIndex(Protocol):
     """Exact keys of data files, for where statistics are too coarse."""
 
-    def count(self, file: FileStatistics, *, after: Position | None) -> int:
-        """Return the number of the file's keys behind a position."""
+    def count(self, file: FileStatistics, within: KeyRange) -> int:
+        """Return the number of the file's keys in a range."""
         ...
 
-    def nth(self, files: Sequence[FileStatistics], *, after: Position | None, n: int) -> Position | None:
-        """Return the n-th smallest (from 1) of the files' keys behind a position; None if there are fewer."""
+    def nth(self, files: Sequence[FileStatistics], within: KeyRange, n: int) -> Position | None:
+        """Return the n-th smallest (from 1) of the files' keys in a range; None if there are fewer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlan:
     """
-    The chunk that one epoch shall read.
+    What one run shall read in one epoch.
 
-    :param chunk: its bounds.
+    :param ranges: the chunk, in scan order.
+    :param rows: rows in it, by statistics and keys; deleted ones may be counted.
+    :param completes: whether nothing is left to read afterwards.
     :param scanned_files: data files that may hold rows of the chunk.
     :param scanned_rows: rows in those.
     :param scanned_bytes: bytes of those.
     :param warnings: why the plan costs more than it should, if it does.
     """
 
-    chunk: SnapshotRange
+    ranges: tuple[KeyRange, ...]
+    rows: int
+    completes: bool
     scanned_files: int
     scanned_rows: int
     scanned_bytes: int
@@ -83,42 +86,127 @@ class ChunkPlan:
 def plan_chunk(
     files: Sequence[FileStatistics],
     *,
-    after: Position | None,
+    unread: Sequence[KeyRange],
     rate_limit: int | None,
     order: KeyOrder,
     keys: KeyIndex,
 ) -> ChunkPlan:
     """
-    Choose the next chunk: as many rows behind ``after`` as the rate limit allows.
+    Choose the next chunk: as many unread rows, in scan order, as the rate limit allows.
 
-    The result is a function of its arguments: two planners of one upstream version agree.
+    The result is a function of its arguments: two planners of one table version agree.
 
-    :param files: the upstream's data files at the version that the chunk will be read at.
-    :param after: the current position; ``None`` if nothing was read yet.
+    :param files: the snapshot's data files.
+    :param unread: what is left to read, in scan order.
     :param rate_limit: rows at most, from 1; ``None`` for all that is left.
-    :param order: the key's order.
+    :param order: the scan's order.
     :param keys: exact keys, asked for as few files as possible.
     """
     if rate_limit is not None and rate_limit < 1:
         raise ValueError(f"rate_limit is {rate_limit}; a barrier that reads no snapshot has no chunk to plan")
-    rest = _by_lower_bound([file for file in files if _may_reach_behind(file, after, order)], order)
-    up_to = None if rate_limit is None else _cut(rest, after, rate_limit, order, keys)
-    return _describe(rest, files, SnapshotRange(after, up_to), rate_limit, order)
+    chunk: list[KeyRange] = []
+    rows = 0
+    for index, rest in enumerate(unread):
+        reaching = _by_lower_bound([file for file in files if _may_hold_some_of(file, rest, order)], order)
+        left = None if rate_limit is None else rate_limit - rows
+        is_last = index == len(unread) - 1
+        cut = _cut(reaching, rest, left, order, keys, is_last=is_last)
+        chunk.append(KeyRange(rest.after, cut.at) if cut.is_within else rest)
+        rows += cut.rows
+        if cut.is_within or rows == rate_limit:
+            break
+    completes = len(chunk) == len(unread) and (not chunk or chunk[-1] == unread[-1])
+    return _describe(files, tuple(chunk), rows, rate_limit, order, completes=completes)
+
+
+def plan_parts(
+    files: Sequence[FileStatistics],
+    *,
+    unread: Sequence[Sequence[KeyRange]],
+    rate_limit: int | None,
+    order: KeyOrder,
+    keys: KeyIndex,
+) -> tuple[ChunkPlan, ...]:
+    """
+    Choose the chunks of parallel runs, which share one rate limit fairly.
+
+    Each run gets the same share of it; what one does not need, the others get.
+
+    :param unread: for each run, what is left for it to read, in scan order.
+    :returns: a plan for each run; without ranges for one that gets nothing.
+    """
+    plans: dict[int, ChunkPlan] = {run: _nothing(ranges) for run, ranges in enumerate(unread)}
+    hungry = [run for run, ranges in enumerate(unread) if ranges]
+    if rate_limit is None or len(hungry) == 1:
+        for run in hungry:
+            plans[run] = plan_chunk(files, unread=unread[run], rate_limit=rate_limit, order=order, keys=keys)
+        return tuple(plans.values())
+    while hungry:
+        shares = _shares(rate_limit, plans, hungry)
+        grown = {
+            run: plan_chunk(files, unread=unread[run], rate_limit=share, order=order, keys=keys)
+            for run, share in shares.items()
+        }
+        # What a run that has enough does not read is the others'; files that it shares with them must not count whole.
+        plans |= {run: _counted(plan, files, order, keys) if plan.completes else plan for run, plan in grown.items()}
+        still = [run for run in hungry if not plans[run].completes]
+        if len(still) == len(hungry):
+            break
+        hungry = still
+    return tuple(plans[run] for run in range(len(unread)))
+
+
+def _shares(rate_limit: int, plans: dict[int, ChunkPlan], hungry: Sequence[int]) -> dict[int, int]:
+    """Return what each run that has not enough yet may read; the first ones get what does not divide evenly."""
+    satisfied = sum(plan.rows for run, plan in plans.items() if run not in hungry)
+    share, odd = divmod(max(rate_limit - satisfied, 0), len(hungry))
+    shares = {run: share + (place < odd) for place, run in enumerate(hungry)}
+    return {run: rows for run, rows in shares.items() if rows}
+
+
+def _counted(plan: ChunkPlan, files: Sequence[FileStatistics], order: KeyOrder, keys: KeyIndex) -> ChunkPlan:
+    """Return a plan with the exact number of its rows."""
+    rows = sum(
+        file.row_count if _lies_within(file, covered, order) else keys.count(file, covered)
+        for covered in plan.ranges
+        for file in files
+        if _may_hold_some_of(file, covered, order)
+    )
+    return replace(plan, rows=rows)
+
+
+def _nothing(unread: Sequence[KeyRange]) -> ChunkPlan:
+    return ChunkPlan((), 0, not unread, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Where a range is cut, if it is, and how many rows lie before."""
+
+    rows: int
+    at: Position | None = None
+    is_within: bool = False
 
 
 def _cut(
-    rest: Sequence[FileStatistics], after: Position | None, rate_limit: int, order: KeyOrder, keys: KeyIndex
-) -> Position | None:
-    """Return the position that ends a chunk of ``rate_limit`` rows, or None if no more than that are left."""
-    if sum(file.row_count for file in rest) <= rate_limit:
-        return None
+    rest: Sequence[FileStatistics],
+    within: KeyRange,
+    rate_limit: int | None,
+    order: KeyOrder,
+    keys: KeyIndex,
+    *,
+    is_last: bool,
+) -> _Cut:
+    """Cut a range behind ``rate_limit`` rows, or not at all if it has no more than that."""
+    stored = sum(file.row_count for file in rest)
+    if rate_limit is None or (is_last and stored <= rate_limit):
+        return _Cut(stored)
     counts = {
-        file.path: keys.count(file, after=after) if _may_start_before(file, after, order) else file.row_count
-        for file in rest
+        file.path: file.row_count if _lies_within(file, within, order) else keys.count(file, within) for file in rest
     }
     if sum(counts.values()) <= rate_limit:
-        return None
-    bound = _last_file_bound_within(rest, counts, after, rate_limit, order)
+        return _Cut(sum(counts.values()))
+    bound = _last_file_bound_within(rest, counts, within, rate_limit, order)
     reaching = [
         file
         for file in rest
@@ -127,14 +215,15 @@ def _cut(
     # Files that reach behind the bound are not counted: a few rows with moved keys let a file reach anywhere.
     bounded_rows = sum(counts.values()) - sum(counts[file.path] for file in reaching)
     if bound is not None and bounded_rows >= CLOSE_ENOUGH * rate_limit:
-        return bound
-    return _nth_key(reaching, counts, after, rate_limit - bounded_rows, order, keys)
+        return _Cut(bounded_rows, bound, is_within=True)
+    key = _nth_key(reaching, counts, within, rate_limit - bounded_rows, order, keys)
+    return _Cut(rate_limit, key, is_within=key is not None)
 
 
 def _last_file_bound_within(
     rest: Sequence[FileStatistics],
     counts: dict[str, int],
-    after: Position | None,
+    within: KeyRange,
     rate_limit: int,
     order: KeyOrder,
 ) -> Position | None:
@@ -152,7 +241,7 @@ def _last_file_bound_within(
             begun += 1
         if rows > rate_limit:
             break
-        if after is None or order.compare(upper, after) > 0:
+        if within.contains(upper, order):
             best = upper
     return best
 
@@ -160,7 +249,7 @@ def _last_file_bound_within(
 def _nth_key(
     files: Sequence[FileStatistics],
     counts: dict[str, int],
-    after: Position | None,
+    within: KeyRange,
     wanted: int,
     order: KeyOrder,
     keys: KeyIndex,
@@ -171,7 +260,7 @@ def _nth_key(
         rows += counts[files[loaded].path]
         loaded += 1
     while True:
-        key = keys.nth(files[:loaded], after=after, n=wanted)
+        key = keys.nth(files[:loaded], within, wanted)
         if key is None:
             # Statistics count deleted rows, too, so the files may hold fewer keys than they say.
             if loaded == len(files):
@@ -188,24 +277,28 @@ def _nth_key(
 
 
 def _describe(
-    rest: Sequence[FileStatistics],
     files: Sequence[FileStatistics],
-    chunk: SnapshotRange,
+    chunk: tuple[KeyRange, ...],
+    planned_rows: int,
     rate_limit: int | None,
     order: KeyOrder,
+    *,
+    completes: bool,
 ) -> ChunkPlan:
-    scanned = [file for file in rest if chunk.up_to is None or order.compare(file.lower, chunk.up_to) <= 0]
+    scanned = [file for file in files if any(_may_hold_some_of(file, covered, order) for covered in chunk)]
     rows = sum(file.row_count for file in scanned)
     warnings = []
     largest = max((file.row_count for file in files), default=0)
-    if rate_limit is not None and chunk.up_to is not None and rows > SCAN_FACTOR * rate_limit + 2 * largest:
+    if rate_limit is not None and not completes and rows > SCAN_FACTOR * rate_limit + 2 * largest:
         warnings.append(
             f"the epoch must scan {len(scanned)} of {len(files)} files ({rows} rows) to read {rate_limit} rows: the "
             "upstream's files are not laid out in the key's order, so statistics cannot bound a chunk. Raise the rate "
-            "limit, or rewrite the upstream ordered by its key"
+            "limit, rewrite the upstream ordered by its key, or rebuild the job with strategy arrangement"
         )
     return ChunkPlan(
-        chunk=chunk,
+        ranges=chunk,
+        rows=planned_rows,
+        completes=completes,
         scanned_files=len(scanned),
         scanned_rows=rows,
         scanned_bytes=sum(file.size for file in scanned),
@@ -222,13 +315,19 @@ def _by_lower_bound(files: Sequence[FileStatistics], order: KeyOrder) -> list[Fi
     return sorted(files, key=cmp_to_key(compare))
 
 
-def _may_reach_behind(file: FileStatistics, after: Position | None, order: KeyOrder) -> bool:
+def _may_hold_some_of(file: FileStatistics, covered: KeyRange, order: KeyOrder) -> bool:
     # A file that ends exactly at the position is kept: strings' and timestamps' bounds are rounded.
-    return after is None or order.compare(file.upper, after) >= 0
+    reaches = covered.after is None or order.compare(file.upper, covered.after) >= 0
+    return reaches and (covered.up_to is None or order.compare(file.lower, covered.up_to) <= 0)
 
 
-def _may_start_before(file: FileStatistics, after: Position | None, order: KeyOrder) -> bool:
-    return after is not None and order.compare(file.lower, after) <= 0
+def _lies_within(file: FileStatistics, covered: KeyRange, order: KeyOrder) -> bool:
+    """Tell whether all keys of a file are certain to be in a range; bounds are rounded outwards, if at all."""
+    begins = covered.after is None or order.compare(file.lower, covered.after) > 0
+    ends = covered.up_to is None or (
+        len(file.upper) >= len(covered.up_to) and order.compare(file.upper, covered.up_to) <= 0
+    )
+    return begins and ends
 
 
 def _is_full(bound: tuple[KeyValue | None, ...], order: KeyOrder) -> bool:

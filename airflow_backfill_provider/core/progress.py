@@ -2,8 +2,8 @@
 How far a backfill is, per vnode.
 
 Ports ``BackfillProgressPerVnode`` and ``BackfillState``: a vnode has not started, is in progress at a position, or
-is completed. What was committed is one :class:`BackfillState`; an epoch computes the next one from its pinned
-barrier and the number of rows it read, and :meth:`BackfillState.require_successor` holds I3 (monotonic).
+is completed. What was committed is one :class:`BackfillState`; how an epoch moves it on is the strategy's business
+(:mod:`~airflow_backfill_provider.core.scan`), and :meth:`BackfillState.require_successor` holds I3 (monotonic).
 """
 
 from __future__ import annotations
@@ -57,19 +57,6 @@ def position_of(progress: VnodeProgress) -> Position | None:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotRange:
-    """
-    The chunk of the snapshot that one epoch reads: keys in ``(after, up_to]``.
-
-    :param after: exclusive lower bound; ``None`` reads from the first row.
-    :param up_to: inclusive upper bound; ``None`` reads to the last row, which completes the vnodes.
-    """
-
-    after: Position | None
-    up_to: Position | None
-
-
-@dataclass(frozen=True, slots=True)
 class BackfillState:
     """
     The progress of every vnode, as one epoch's commit left it.
@@ -81,48 +68,10 @@ class BackfillState:
     epoch: int
     vnodes: tuple[VnodeProgress, ...]
 
-    @classmethod
-    def initial(cls, vnode_count: int) -> BackfillState:
-        """Return the state of a job that has read nothing."""
-        return cls(epoch=0, vnodes=(NotStarted(),) * vnode_count)
-
     @property
     def completed(self) -> bool:
         """Whether every vnode is Completed, in whatever mixture with others they got there."""
         return all(isinstance(progress, Completed) for progress in self.vnodes)
-
-    @property
-    def shared(self) -> VnodeProgress:
-        """
-        The one progress that all vnodes share under ``no_shuffle``.
-
-        :raises StateError: if vnodes differ. (The executor asserts the same on recovery.)
-        """
-        first = self.vnodes[0]
-        if any(progress != first for progress in self.vnodes):
-            raise StateError(
-                f"the vnodes' states differ as of epoch {self.epoch}, but no_shuffle keeps one position for all; "
-                "the state table was changed by something else: rebuild the job"
-            )
-        return first
-
-    def advanced(self, *, epoch: int, chunk: SnapshotRange | None, rows_read: int) -> BackfillState:
-        """
-        Return the state after an epoch of ``no_shuffle``.
-
-        As in the executor, every vnode records the same position and the same count of rows read in all.
-
-        :param epoch: the epoch that read the chunk.
-        :param chunk: what it read, or ``None`` if it read no snapshot; then the state stays as it is.
-        :param rows_read: rows in the chunk.
-        """
-        if chunk is None:
-            return self
-        count = self.shared.row_count + rows_read
-        progress: VnodeProgress = (
-            Completed(chunk.after, count) if chunk.up_to is None else InProgress(chunk.up_to, count)
-        )
-        return BackfillState(epoch=epoch, vnodes=(progress,) * len(self.vnodes))
 
     def require_successor(self, after: BackfillState, order: KeyOrder) -> None:
         """

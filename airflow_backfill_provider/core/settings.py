@@ -13,8 +13,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation, digest
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.barrier import Barrier, Mutation, PinnedMutation, Repair, digest
+from airflow_backfill_provider.core.job import INITIAL_SETTINGS, BackfillJob, Strategy
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.core.scan import ArrangementScan, NoShuffleScan, Scan
 
 
 class SettingsChange(StrEnum):
@@ -24,6 +26,8 @@ class SettingsChange(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     THROTTLE = "throttle"
+    RESCALE = "rescale"
+    REPAIR = "repair"
     CANCEL = "cancel"
     FINISH = "finish"
     REBUILD = "rebuild"
@@ -33,6 +37,8 @@ _MUTATIONS = {
     SettingsChange.PAUSE: Mutation.PAUSE,
     SettingsChange.RESUME: Mutation.RESUME,
     SettingsChange.THROTTLE: Mutation.THROTTLE,
+    SettingsChange.RESCALE: Mutation.RESCALE,
+    SettingsChange.REPAIR: Mutation.REPAIR,
 }
 
 
@@ -69,10 +75,15 @@ class JobSettings(BaseModel):
     :param incarnation: changes with every rebuild.
     :param state_table: the control table of per-vnode state; a rebuild begins a new one, for its key may differ.
     :param base_epoch: epochs up to this one belong to earlier incarnations.
+    :param arranged_version: the upstream's version that the arrangement is made of, pinned before it is made; ``None``
+        under ``no_shuffle``.
     :param paused: whether snapshot reading is paused by the user.
     :param rate_limit: snapshot rows per epoch; ``None`` is unlimited, 0 reads none.
+    :param parallelism: runs that share the vnodes, from the next barrier on.
     :param finished_epoch: the epoch as of which the view was marked finished.
     :param value: the argument of the change, such as the new rate limit.
+    :param repair: what this very change asks to repair.
+    :param repair_sequence: number of the newest change that asked for a repair; 0 if none did.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,11 +96,15 @@ class JobSettings(BaseModel):
     incarnation: str
     state_table: str = "vnode_state"
     base_epoch: int = 0
+    arranged_version: int | None = None
     paused: bool = False
     rate_limit: int | None = None
+    parallelism: int = 1
     cancelled: bool = False
     finished_epoch: int | None = None
     value: int | None = None
+    repair: Repair = Repair()
+    repair_sequence: int = 0
     requested_by: str
     requested_at: dt.datetime
 
@@ -105,9 +120,38 @@ class JobSettings(BaseModel):
         return KeyOrder(tuple(fields))
 
     @property
+    def definition(self) -> BackfillJob:
+        """The job's definition."""
+        return BackfillJob(**self.job)
+
+    @property
+    def keys(self) -> KeyRange:
+        """The keys that the job is about."""
+        bounds, order = self.definition.restrict_to.keys, self.key_order
+        return KeyRange(order.decode(bounds.after), order.decode(bounds.up_to))
+
+    @property
+    def scan(self) -> Scan:
+        """How the job's strategy reads the snapshot."""
+        job = self.definition
+        if self.strategy == Strategy.ARRANGEMENT:
+            return ArrangementScan(self.key_order, job.vnode_count, job.vnodes)
+        return NoShuffleScan(self.key_order, job.vnode_count, self.keys)
+
+    @property
+    def first_version(self) -> int:
+        """The upstream's version behind which the first epoch's window begins; -1 for all of its history."""
+        return -1 if self.arranged_version is None else self.arranged_version
+
+    @property
+    def arrangement(self) -> str:
+        """Location of the arrangement, if the strategy has one."""
+        return f"{self.job['state']}/arrangement_{self.incarnation}"
+
+    @property
     def definition_digest(self) -> str:
-        """Digest of all that decides which rows the view has; the rate limit does not."""
-        job = {name: value for name, value in self.job.items() if name != "rate_limit"}
+        """Digest of all that decides which rows the view has; rate limit and parallelism do not."""
+        job = {name: value for name, value in self.job.items() if name not in INITIAL_SETTINGS}
         return digest({"job": job, "upstream": self.upstream.model_dump(mode="json"), "strategy": self.strategy})
 
     @property
@@ -115,12 +159,17 @@ class JobSettings(BaseModel):
         """Whether an unfinished job reads snapshot rows: user's pause and rate limit are independent."""
         return not self.paused and self.rate_limit != 0
 
+    def repairs_view(self, barrier: Barrier) -> bool:
+        """Tell whether a barrier, or the one after it, repairs the view; then it may hold foreign rows until then."""
+        return bool(barrier.repair) or self.repair_sequence > barrier.settings_sequence
+
     def changed(
         self, change: SettingsChange, *, requested_by: str, requested_at: dt.datetime, **fields: Any
     ) -> JobSettings:
         """Return the next record: this one with one change applied."""
         update = {
             "value": None,
+            "repair": Repair(),
             **fields,
             "sequence": self.sequence + 1,
             "change": change,

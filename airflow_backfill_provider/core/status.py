@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
-from airflow_backfill_provider.core.progress import BackfillState, Completed, NotStarted
+from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.settings import JobSettings
 
 ALMOST_DONE = 0.999
@@ -29,6 +30,28 @@ class VnodeCounts(BaseModel):
     completed: int
 
 
+class VnodeRun(BaseModel):
+    """
+    Neighbouring vnodes that are equally far.
+
+    :param first: the first of them.
+    :param last: the last of them.
+    :param state: ``not_started``, ``in_progress`` or ``completed``.
+    :param rows: snapshot rows read of them; under ``no_shuffle`` of all vnodes together.
+    :param progress: 0 to 1, by the rows that a vnode has on average; below 1 until completed.
+    :param position: where the vnode in progress is, a value for each key column.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    first: int
+    last: int
+    state: Literal["not_started", "in_progress", "completed"]
+    rows: int
+    progress: float
+    position: tuple[str | None, ...] | None = None
+
+
 class JobStatus(BaseModel):
     """
     A job at one moment.
@@ -44,6 +67,8 @@ class JobStatus(BaseModel):
     :param watermark: commit time of the upstream's version that the view shows; only once it is finished.
     :param upstream_version: the upstream's version that the view is at; ``None`` before the first epoch.
     :param lag_versions: upstream versions that the view does not show yet.
+    :param parallelism: runs that share an epoch, from the next barrier on.
+    :param vnode_map: how far each vnode is, neighbours that are equally far together.
     :param warnings: what the planner said of the newest epoch.
     """
 
@@ -57,7 +82,9 @@ class JobStatus(BaseModel):
     paused: bool
     cancelled: bool
     rate_limit: int | None
+    parallelism: int
     vnodes: VnodeCounts
+    vnode_map: tuple[VnodeRun, ...]
     rows_read: int
     rows_estimated: int
     progress: float
@@ -90,7 +117,7 @@ def job_status(
     newest = barriers[-1] if barriers else None
     shown = next((b for b in reversed(barriers) if committed and b.epoch == committed.epoch), None)
     finished = state.completed and committed is not None and committed.completed
-    rows_read = state.shared.row_count
+    rows_read = settings.scan.rows_read(state)
     rows_estimated = max(newest.upstream.row_count if newest else 0, rows_read)
     speed = _rows_per_second(barriers, commits)
     return JobStatus(
@@ -102,7 +129,9 @@ def job_status(
         paused=settings.paused,
         cancelled=settings.cancelled,
         rate_limit=settings.rate_limit,
+        parallelism=settings.parallelism,
         vnodes=_count(state),
+        vnode_map=tuple(_map(settings, state, rows_estimated)),
         rows_read=rows_read,
         rows_estimated=rows_estimated,
         progress=progress_of(rows_read, rows_estimated, finished=finished),
@@ -126,6 +155,38 @@ def _count(state: BackfillState) -> VnodeCounts:
         in_progress=total - completed - not_started,
         completed=completed,
     )
+
+
+def _map(settings: JobSettings, state: BackfillState, rows_estimated: int) -> Iterator[VnodeRun]:
+    scan, order = settings.scan, settings.key_order
+    # Vnodes are hashed, so each has about the same share; under no_shuffle each stands for all.
+    expected = rows_estimated / len(settings.definition.vnodes) if scan.by_vnode else rows_estimated
+    run: VnodeRun | None = None
+    for vnode, progress in enumerate(state.vnodes):
+        rows = progress.row_count
+        match progress:
+            case Completed():
+                found = VnodeRun(first=vnode, last=vnode, state="completed", rows=rows, progress=1.0)
+            case NotStarted():
+                found = VnodeRun(first=vnode, last=vnode, state="not_started", rows=0, progress=0.0)
+            case InProgress(position=position):
+                found = VnodeRun(
+                    first=vnode,
+                    last=vnode,
+                    state="in_progress",
+                    rows=rows,
+                    progress=min(rows / max(expected, rows, 1), ALMOST_DONE),
+                    position=order.encode(position),
+                )
+        if run is not None and (run.state, run.position) == (found.state, found.position):
+            together = run.rows + rows if scan.by_vnode else rows
+            run = run.model_copy(update={"last": vnode, "rows": together})
+            continue
+        if run is not None:
+            yield run
+        run = found
+    if run is not None:
+        yield run
 
 
 def progress_of(rows_read: int, rows_estimated: int, *, finished: bool) -> float:

@@ -7,14 +7,14 @@ Rows that a deletion vector hides are counted, which can only make a chunk small
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 
-from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, Position
+from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.planner import FileStatistics
 
 
@@ -41,32 +41,21 @@ class ArrowKeyIndex:
         self._partition_values = partition_values
         self._loaded: dict[str, pa.Table] = {}
 
-    def count(self, file: FileStatistics, *, after: Position | None) -> int:
-        """Return the number of the file's keys behind a position."""
-        return int(self._behind(file, after).num_rows)
+    def count(self, file: FileStatistics, within: KeyRange) -> int:
+        """Return the number of the file's keys in a range."""
+        return int(keys_within(self._load(file), self._order, within).num_rows)
 
-    def nth(self, files: Sequence[FileStatistics], *, after: Position | None, n: int) -> Position | None:
-        """Return the n-th smallest (from 1) of the files' keys behind a position; None if there are fewer."""
-        smallest: pa.Table | None = None
-        for file in files:
-            keys = self._behind(file, after)
-            both = keys if smallest is None else pa.concat_tables([smallest, keys])
-            smallest = self._sorted(both).slice(0, n)
-        if smallest is None or smallest.num_rows < n:
-            return None
-        row = smallest.slice(n - 1, 1).to_pylist()[0]
-        return tuple(row[field.name] for field in self._order.fields)
-
-    def _behind(self, file: FileStatistics, after: Position | None) -> pa.Table:
-        keys = self._load(file)
-        return keys if after is None else keys.filter(_is_behind(keys, self._order, after))
+    def nth(self, files: Sequence[FileStatistics], within: KeyRange, n: int) -> Position | None:
+        """Return the n-th smallest (from 1) of the files' keys in a range; None if there are fewer."""
+        return nth_key((self._load(file) for file in files), self._order, within, n)
 
     def _load(self, file: FileStatistics) -> pa.Table:
         if file.path not in self._loaded:
-            self._loaded[file.path] = self._read(file)
+            self._loaded[file.path] = self.read(file)
         return self._loaded[file.path]
 
-    def _read(self, file: FileStatistics) -> pa.Table:
+    def read(self, file: FileStatistics) -> pa.Table:
+        """Return the keys of one file."""
         constants = self._partition_values.get(file.path, {})
         stored = [field for field in self._order.fields if field.name not in constants]
         with self._files.open_input_file(file.path) as source:
@@ -81,16 +70,6 @@ class ArrowKeyIndex:
             else:
                 columns[field.name] = table.column(self._physical_names[field.name]).cast(kind)
         return pa.table(columns)
-
-    def _sorted(self, keys: pa.Table) -> pa.Table:
-        sort_keys = [
-            (field.name, "descending" if field.descending else "ascending", "at_start") for field in self._order.fields
-        ]
-        sortable = keys
-        for index, field in enumerate(self._order.fields):
-            if field.kind is KeyKind.BOOLEAN:
-                sortable = sortable.set_column(index, field.name, sortable.column(field.name).cast(pa.int8()))
-        return keys.take(pc.sort_indices(sortable, sort_keys=sort_keys))
 
 
 def arrow_type(field: KeyField) -> pa.DataType:
@@ -112,11 +91,43 @@ def arrow_type(field: KeyField) -> pa.DataType:
     }[field.type]
 
 
+def keys_within(keys: pa.Table, order: KeyOrder, within: KeyRange) -> pa.Table:
+    """Return those of some keys that lie in a range."""
+    if within.after is not None:
+        keys = keys.filter(_is_behind(keys, order, within.after))
+    if within.up_to is not None:
+        keys = keys.filter(pc.invert(_is_behind(keys, order, within.up_to)))
+    return keys
+
+
+def nth_key(files: Iterable[pa.Table], order: KeyOrder, within: KeyRange, n: int) -> Position | None:
+    """Return the n-th smallest (from 1) of the keys in a range; None if there are fewer."""
+    smallest: pa.Table | None = None
+    for file in files:
+        keys = keys_within(file, order, within)
+        both = keys if smallest is None else pa.concat_tables([smallest, keys])
+        smallest = in_key_order(both, order).slice(0, n)
+    if smallest is None or smallest.num_rows < n:
+        return None
+    row = smallest.slice(n - 1, 1).to_pylist()[0]
+    return tuple(row[field.name] for field in order.fields)
+
+
+def in_key_order(keys: pa.Table, order: KeyOrder) -> pa.Table:
+    """Return a table with the key's columns, sorted by the key."""
+    sort_keys = [(field.name, "descending" if field.descending else "ascending", "at_start") for field in order.fields]
+    sortable = keys.select(order.names)
+    for index, field in enumerate(order.fields):
+        if field.kind is KeyKind.BOOLEAN:
+            sortable = sortable.set_column(index, field.name, sortable.column(field.name).cast(pa.int8()))
+    return keys.take(pc.sort_indices(sortable, sort_keys=sort_keys))
+
+
 def _is_behind(keys: pa.Table, order: KeyOrder, after: Position) -> pa.ChunkedArray:
-    """Return a mask: key > position, column by column, nulls first."""
+    """Return a mask: key > position, column by column, nulls first; a key that begins with the position is not."""
     behind: pa.ChunkedArray | None = None
     equal: pa.ChunkedArray | None = None
-    for field, value in zip(order.fields, after, strict=True):
+    for field, value in zip(order.fields, after, strict=False):
         column = keys.column(field.name)
         if value is None:
             greater, same = pc.is_valid(column), pc.is_null(column)

@@ -9,30 +9,25 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.fs as arrow_fs
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.errors import (
     ChangeDataFeedDisabledError,
     ChangeFeedGapError,
-    UpstreamError,
     UpstreamNotFoundError,
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
 )
 from airflow_backfill_provider.core.job import KeyColumn
-from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyValue
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.settings import ResolvedUpstream
+from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
 from airflow_backfill_provider.storage import storage_errors
@@ -50,16 +45,12 @@ class UpstreamVersion:
     :param version: its number.
     :param table_id: the Delta table's id.
     :param types: column → type, as Delta writes it; nested types as JSON.
-    :param physical_names: column → its name in files and statistics.
-    :param partition_columns: columns stored in folder names.
     :param change_data_feed: whether the table records its changes as of this version.
     """
 
     version: int
     table_id: str
     types: Mapping[str, str]
-    physical_names: Mapping[str, str]
-    partition_columns: Sequence[str]
     change_data_feed: bool
 
     def key_order(self, key: Iterable[KeyColumn]) -> KeyOrder:
@@ -158,11 +149,6 @@ class UpstreamTable:
             version=table.version(),
             table_id=str(metadata.id),
             types={field["name"]: _type_name(field["type"]) for field in fields},
-            physical_names={
-                field["name"]: field["metadata"].get("delta.columnMapping.physicalName", field["name"])
-                for field in fields
-            },
-            partition_columns=tuple(metadata.partition_columns),
             change_data_feed=metadata.configuration.get(CHANGE_DATA_FEED, "false").lower() == "true",
         )
 
@@ -248,8 +234,7 @@ class UpstreamTable:
 
     def row_count(self, version: int) -> int:
         """Return the number of rows at a version by the log's statistics; deleted ones may be counted."""
-        actions = pa.table(self._open(version).get_add_actions(flatten=True))
-        return sum(count or 0 for count in actions.column("num_records").to_pylist())
+        return self._files(version).row_count()
 
     def files(self, version: int, order: KeyOrder) -> tuple[list[FileStatistics], ArrowKeyIndex]:
         """
@@ -258,26 +243,10 @@ class UpstreamTable:
         :param version: the version that the chunk will be read at.
         :param order: the key's columns.
         """
-        table = self._open(version)
-        described = self.at(version)
-        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-        storage = arrow_fs.PyFileSystem(DeltaStorageHandler(self.path, self._options))
-        partitioned = [name for name in order.names if name in described.partition_columns]
-        files, partition_values = [], {}
-        for action in actions:
-            path = _file_path(action["path"], self.path)
-            rows = action.get("num_records")
-            files.append(
-                FileStatistics(
-                    path=path,
-                    row_count=_stored_rows(storage, path) if rows is None else rows,
-                    size=action["size_bytes"],
-                    lower=tuple(_bounds(action, order, described, lower=True)),
-                    upper=tuple(_bounds(action, order, described, lower=False)),
-                )
-            )
-            partition_values[path] = {name: action[f"partition.{name}"] for name in partitioned}
-        return files, ArrowKeyIndex(storage, order, described.physical_names, partition_values)
+        return self._files(version).statistics(order)
+
+    def _files(self, version: int) -> DataFiles:
+        return DataFiles(self._open(version), self.path, self._options)
 
     def _open(self, version: int | None) -> DeltaTable:
         try:
@@ -294,50 +263,3 @@ class UpstreamTable:
 
 def _type_name(delta_type: Any) -> str:
     return delta_type if isinstance(delta_type, str) else json.dumps(delta_type, sort_keys=True)
-
-
-def _file_path(written: str, table: str) -> str:
-    path = unquote(written)
-    if path.startswith("/") or "://" in path:
-        raise UpstreamError(
-            f"{table} refers to data files outside of its folder (a shallow clone); materialize views over the "
-            "original, or make a deep copy"
-        )
-    return path
-
-
-def _stored_rows(storage: arrow_fs.FileSystem, path: str) -> int:
-    with storage.open_input_file(path) as source:
-        return int(pq.ParquetFile(source).metadata.num_rows)
-
-
-def _bounds(
-    action: Mapping[str, Any], order: KeyOrder, described: UpstreamVersion, *, lower: bool
-) -> Iterable[KeyValue | None]:
-    """
-    Yield bounds of the leading key columns, ending before the first one without statistics.
-
-    Column-wise bounds bound the key as a whole, because keys are compared column by column.
-    """
-    for field in order.fields:
-        if field.name in described.partition_columns:
-            yield action[f"partition.{field.name}"]
-            continue
-        name = described.physical_names[field.name]
-        nulls = action.get(f"null_count.{name}")
-        if nulls is None:
-            return
-        if lower and nulls:
-            yield None
-            continue
-        if nulls == action.get("num_records"):
-            yield None
-            continue
-        smallest, largest = action.get(f"min.{name}"), action.get(f"max.{name}")
-        if smallest is None or largest is None:
-            return
-        if field.kind in {KeyKind.TIMESTAMP, KeyKind.TIMESTAMP_NTZ}:
-            # Statistics keep milliseconds, so the real maximum may lie up to one behind.
-            latest = dt.datetime.max.replace(tzinfo=largest.tzinfo)
-            largest += min(dt.timedelta(milliseconds=1), latest - largest)
-        yield smallest if lower != field.descending else largest
