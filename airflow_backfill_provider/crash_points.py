@@ -12,13 +12,22 @@ from enum import StrEnum
 
 
 class CrashPoint(StrEnum):
-    """The gaps between the commits of one epoch, in order."""
+    """
+    The gaps between the commits of one epoch, in order.
+
+    Those of the arrangement are reached under that strategy only, those of a report only where several runs share an
+    epoch.
+    """
 
     AFTER_PIN = "after_pin"
+    BEFORE_ARRANGEMENT_COMMIT = "before_arrangement_commit"
+    AFTER_ARRANGEMENT_COMMIT = "after_arrangement_commit"
     BEFORE_CHANGES_COMMIT = "before_changes_commit"
     AFTER_CHANGES_COMMIT = "after_changes_commit"
     BEFORE_SNAPSHOT_COMMIT = "before_snapshot_commit"
     AFTER_SNAPSHOT_COMMIT = "after_snapshot_commit"
+    BEFORE_REPORT = "before_report"
+    AFTER_REPORT = "after_report"
     BEFORE_STATE_COMMIT = "before_state_commit"
     AFTER_STATE_COMMIT = "after_state_commit"
     BEFORE_LOG_COMMIT = "before_log_commit"

@@ -1,9 +1,9 @@
 """
 Creating a job and starting it over: the two steps that look at a definition whole.
 
-Everything that can be refused is refused here, before anything is written (I6); then settings, state and the view's
-empty table are written in this order. A crash between two of them is repaired by the same step, by the other one,
-or by the next epoch.
+Everything that can be refused is refused here, before anything is written (I6); then settings, state, the view's
+empty table and the arrangement are written in this order. A crash between two of them is repaired by the same step,
+by the other one, or by the next epoch: the settings pin of which version of the upstream the arrangement is made.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 
-from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError
+from airflow_backfill_provider.core import columns
+from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateLayoutError
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
+from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.query import check_query
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
+from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
 from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
 from airflow_backfill_provider.protocol import Clock, Engine, utc_now
 from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.strategy import choose_strategy
 
 
 def create_job(
@@ -31,7 +35,7 @@ def create_job(
     clock: Clock = utc_now,
 ) -> JobSettings:
     """
-    Create a job: check it whole, then write its settings, its state and the view's empty table.
+    Create a job: check it whole, then write its settings, its state, the view's empty table and the arrangement.
 
     Idempotent for an unchanged definition, in which case no engine is asked for unless a crash left something to
     repair.
@@ -44,9 +48,9 @@ def create_job(
         settings = store.settings()
         _require_same_definition(job, settings)
     else:
-        strategy = decide_strategy(job)
         described = upstream.at()
         resolved = resolve_upstream(job, described)
+        strategy = choose_strategy(job, upstream, described).strategy
         engine().check(job, resolved, described.version, frozenset())
         settings = JobSettings(
             sequence=1,
@@ -55,7 +59,9 @@ def create_job(
             strategy=strategy.value,
             upstream=resolved,
             incarnation=_new_incarnation(),
+            arranged_version=_arranged_version(strategy, described),
             rate_limit=job.rate_limit,
+            parallelism=job.parallelism,
             requested_by=requested_by,
             requested_at=clock(),
         )
@@ -63,13 +69,14 @@ def create_job(
         settings = store.create(settings)
         _require_same_definition(job, settings)
     store.repair_state()
-    if not _has_view(settings, store):
-        if store.commits(since_epoch=settings.base_epoch + 1):
+    has_view = _has_view(settings, store)
+    if not (has_view and _has_arrangement(settings, store)):
+        if not has_view and store.commits(since_epoch=settings.base_epoch + 1):
             raise MaterializedViewError(
                 f"materialized_view: the view of job {job.name} is gone from {job.materialized_view}, but epochs wrote "
                 "to it; restore it, or rebuild the job"
             )
-        _ensure_view(store, settings, engine())
+        _ensure_tables(store, settings, engine())
     return settings
 
 
@@ -79,7 +86,10 @@ def is_created(job: BackfillJob, store: BackfillStore) -> bool:
 
     :raises InvalidJobError: if the job was created with another definition.
     """
-    return store.created() and _has_view(require_job(job, store), store)
+    if not store.created():
+        return False
+    settings = require_job(job, store)
+    return _has_view(settings, store) and _has_arrangement(settings, store)
 
 
 def rebuild_job(
@@ -107,9 +117,9 @@ def rebuild_job(
             f"materialized_view: a rebuild keeps the view at {before.job['materialized_view']}; to move it, create "
             "another job"
         )
-    strategy = decide_strategy(job)
     described = upstream.at()
     resolved = resolve_upstream(job, described)
+    strategy = choose_strategy(job, upstream, described).strategy
     made = engine()
     made.check(job, resolved, described.version, store.incarnations())
     incarnation = _new_incarnation()
@@ -125,7 +135,9 @@ def rebuild_job(
             incarnation=incarnation,
             state_table=f"vnode_state_{incarnation}",
             base_epoch=store.last_epoch(),
+            arranged_version=_arranged_version(strategy, described),
             rate_limit=job.rate_limit,
+            parallelism=job.parallelism,
             paused=False,
             cancelled=False,
             finished_epoch=None,
@@ -133,7 +145,9 @@ def rebuild_job(
 
     settings = store.change_settings(change)
     store.repair_state()
-    _ensure_view(store, settings, made)
+    _ensure_tables(store, settings, made)
+    if before.arranged_version is not None:
+        ArrangementFiles(before.arrangement, store.storage_options).drop()
     return settings
 
 
@@ -159,25 +173,19 @@ def _require_same_definition(job: BackfillJob, settings: JobSettings) -> None:
         )
 
 
-def decide_strategy(job: BackfillJob) -> Strategy:
-    """Return the strategy that a job is created with; never ``auto``."""
-    if job.strategy is Strategy.ARRANGEMENT:
-        raise InvalidJobError(
-            "strategy: arrangement is not built yet; allowed are auto and no_shuffle (which scans more than its chunk "
-            "where keys are in random order, and says so)"
-        )
-    return Strategy.NO_SHUFFLE
+def _arranged_version(strategy: Strategy, described: UpstreamVersion) -> int | None:
+    return described.version if strategy is Strategy.ARRANGEMENT else None
 
 
 def resolve_upstream(job: BackfillJob, described: UpstreamVersion) -> ResolvedUpstream:
     """Return the upstream's identity and the columns that the job uses, or refuse what cannot work."""
     described.require_change_data_feed(job.upstream.path)
     names = list(described.types)
-    for field_name, columns in (
+    for field_name, chosen in (
         ("upstream.key", [column.column for column in job.upstream.key]),
         ("upstream.distribution_key", list(job.upstream.distribution_key)),
     ):
-        for column in columns:
+        for column in chosen:
             if column not in described.types:
                 raise InvalidJobError(
                     f"{field_name}: {job.upstream.path} has no column {column!r}; it has {', '.join(names)}"
@@ -185,18 +193,56 @@ def resolve_upstream(job: BackfillJob, described: UpstreamVersion) -> ResolvedUp
     order = described.key_order(job.upstream.key)
     for key in order.fields:
         key.kind  # noqa: B018 - raises for a type that cannot be a key
+    for column in job.upstream.distribution_key:
+        if '"map"' in described.types[column]:
+            raise InvalidJobError(
+                f"upstream.distribution_key: column {column!r} holds maps, which Spark cannot hash; choose another"
+            )
+    _require_key_bounds(job, order)
     query = check_query(job.query)
     query.refuse_functions_without_parentheses(names)
     used = {*query.columns_of(names), *order.names, *job.upstream.distribution_key}
+    reserved = sorted(name for name in used if name.lower() in columns.RESERVED)
+    if reserved:
+        raise InvalidJobError(
+            f"query: column {', '.join(reserved)} of {job.upstream.path} has a name that this package uses itself; "
+            "rename it, or leave it out of the query"
+        )
     return ResolvedUpstream(
         table_id=described.table_id,
         columns=tuple(UpstreamColumn(name=name, type=described.types[name]) for name in names if name in used),
     )
 
 
-def _ensure_view(store: BackfillStore, settings: JobSettings, engine: Engine) -> None:
+def _require_key_bounds(job: BackfillJob, order: KeyOrder) -> None:
+    """Refuse bounds that are no keys of the upstream."""
+    bounds = job.restrict_to.keys
+    found = []
+    for name, bound in (("after", bounds.after), ("up_to", bounds.up_to)):
+        try:
+            found.append(order.decode(bound))
+        except StateLayoutError as error:
+            raise InvalidJobError(f"restrict_to.keys.{name}: {error}") from None
+    after, up_to = found
+    if after is None or up_to is None:
+        return
+    # A shorter upper bound has all keys that begin with it, so also those behind the lower one.
+    if (order.compare(after, up_to), len(up_to) >= len(after)) >= (0, True):
+        raise InvalidJobError(
+            f"restrict_to.keys: no key lies behind {list(after)} and at or before {list(up_to)} in the key's order"
+        )
+
+
+def _ensure_tables(store: BackfillStore, settings: JobSettings, engine: Engine) -> None:
     with engine.exclusive(settings):
-        engine.ensure_view(settings, store.incarnations() - {settings.incarnation})
+        engine.ensure_tables(settings, store.earlier_incarnations(settings))
+
+
+def _has_arrangement(settings: JobSettings, store: BackfillStore) -> bool:
+    """Tell whether the arrangement is there, or not needed: no epoch makes one once the first one is pinned."""
+    if settings.arranged_version is None or store.newest_barrier(settings) is not None:
+        return True
+    return ArrangementFiles(settings.arrangement, store.storage_options).exists()
 
 
 def _has_view(settings: JobSettings, store: BackfillStore) -> bool:

@@ -1,17 +1,26 @@
 """
-Steering a running job: pause, resume, throttle, cancel.
+Steering a running job: pause, resume, throttle, rescale, repair, cancel.
 
 Each is a new record of the job's settings, in force from the next barrier on, which carries it into the log. The
-snapshot stops and starts; changes flow on. Ports ``Mutation::Pause``, ``Resume``, ``Throttle`` and ``Stop``.
+snapshot stops and starts; changes flow on. Ports ``Mutation::Pause``, ``Resume``, ``Throttle``, ``Update`` (rescale)
+and ``Stop``. A repair has no counterpart there: a streaming engine would drop and create the view.
 """
 
 from __future__ import annotations
 
-from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError
-from airflow_backfill_provider.core.job import GREATEST_RATE_LIMIT
+from collections.abc import Iterable
+
+from airflow_backfill_provider.core.barrier import Repair
+from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, StateLayoutError
+from airflow_backfill_provider.core.job import GREATEST_RATE_LIMIT, encoded_key, require_parallelism
+from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.core.vnodes import parse_vnodes
 from airflow_backfill_provider.protocol import Clock, utc_now
 from airflow_backfill_provider.state.store import BackfillStore
+
+MOST_KEYS = 10_000
+"""Keys in one repair; they are pinned in the barrier one by one."""
 
 
 def pause_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
@@ -41,6 +50,68 @@ def throttle_job(
     return _mutate(store, SettingsChange.THROTTLE, requested_by, clock, rate_limit=rate_limit, value=rate_limit)
 
 
+def rescale_job(parallelism: int, *, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
+    """
+    Share the vnodes among so many parallel runs from the next barrier on.
+
+    :raises InvalidJobError: if there are not as many vnodes, or the strategy cannot divide them.
+    """
+    settings = store.settings()
+    require_parallelism(parallelism, settings.definition.vnode_count)
+    if parallelism > 1 and not settings.scan.by_vnode:
+        raise InvalidJobError(
+            f"job {settings.job['name']} cannot be rescaled to {parallelism}: under {settings.strategy} all vnodes "
+            "share one position, so one run reads them all; rebuild the job with strategy arrangement to divide them"
+        )
+    return _mutate(store, SettingsChange.RESCALE, requested_by, clock, parallelism=parallelism, value=parallelism)
+
+
+def repair_job(
+    *,
+    store: BackfillStore,
+    requested_by: str,
+    vnodes: Iterable[int | str] = (),
+    keys: Iterable[object] = (),
+    clock: Clock = utc_now,
+) -> JobSettings:
+    """
+    Write chosen rows of the view anew with the next barrier, once, as the upstream has them by then.
+
+    Rows that were not read yet stay unread. A repair that waits for its barrier is not asked for a second time.
+
+    :param vnodes: numbers and ranges of vnodes, such as ``["0-15", 20]``.
+    :param keys: single keys, each a value, or a list with a value for each key column.
+    :raises InvalidJobError: if nothing is chosen, or something that the job does not have.
+    """
+    settings = store.settings()
+    chosen = Repair(
+        vnodes=tuple(sorted(parse_vnodes(list(vnodes), settings.definition.vnode_count))),
+        keys=tuple(dict.fromkeys(_encoded_key(key, settings.key_order) for key in keys)),
+    )
+    if not chosen:
+        raise InvalidJobError("repair: nothing is chosen; name vnodes, keys, or both")
+    if len(chosen.keys) > MOST_KEYS:
+        raise InvalidJobError(
+            f"repair: {len(chosen.keys)} keys are too many for one repair; allowed are {MOST_KEYS}, or whole vnodes"
+        )
+    pinned = store.newest_barrier(settings)
+
+    def apply(settings: JobSettings) -> JobSettings | None:
+        _require_not_cancelled(settings)
+        waits = settings.sequence > (pinned.settings_sequence if pinned else 0)
+        if waits and settings.change is SettingsChange.REPAIR and settings.repair == chosen:
+            return None
+        return settings.changed(
+            SettingsChange.REPAIR,
+            requested_by=requested_by,
+            requested_at=clock(),
+            repair=chosen,
+            repair_sequence=settings.sequence + 1,
+        )
+
+    return store.change_settings(apply)
+
+
 def cancel_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
     """Stop a job for good: no barrier is injected any more. Its view stays as the last epoch left it."""
     return _mutate(store, SettingsChange.CANCEL, requested_by, clock, cancelled=True)
@@ -52,12 +123,28 @@ def _mutate(
     wanted = {name: value for name, value in fields.items() if name != "value"}
 
     def apply(settings: JobSettings) -> JobSettings | None:
-        if settings.cancelled:
-            if change is SettingsChange.CANCEL:
-                return None
-            raise JobCancelledError(f"job {settings.job['name']} was cancelled; rebuild it to start over")
+        if settings.cancelled and change is SettingsChange.CANCEL:
+            return None
+        _require_not_cancelled(settings)
         if all(getattr(settings, name) == value for name, value in wanted.items()):
             return None
         return settings.changed(change, requested_by=requested_by, requested_at=clock(), **fields)
 
     return store.change_settings(apply)
+
+
+def _require_not_cancelled(settings: JobSettings) -> None:
+    if settings.cancelled:
+        raise JobCancelledError(f"job {settings.job['name']} was cancelled; rebuild it to start over")
+
+
+def _encoded_key(key: object, order: KeyOrder) -> EncodedPosition:
+    """Check a key against the key's columns, and return it as it is pinned."""
+    encoded = encoded_key(key)
+    try:
+        decoded = order.decode(encoded)
+    except StateLayoutError as error:
+        raise InvalidJobError(f"repair: {encoded} is no key of the upstream: {error}") from None
+    if decoded is None or len(decoded) != len(order.fields):
+        raise InvalidJobError(f"repair: {encoded} needs a value for each key column: {', '.join(order.names)}")
+    return encoded

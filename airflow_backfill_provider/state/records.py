@@ -13,7 +13,7 @@ from typing import TypeVar
 import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport
 from airflow_backfill_provider.core.errors import StateLayoutError
 from airflow_backfill_provider.core.keys import KeyOrder, Position
 from airflow_backfill_provider.core.progress import (
@@ -28,6 +28,7 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.lake.key_index import arrow_type
 
 INJECTED = "injected"
+REPORTED = "reported"
 COMMITTED = "committed"
 
 SETTINGS_SCHEMA = pa.schema(
@@ -106,6 +107,25 @@ def barrier_row(barrier: Barrier) -> pa.Table:
         "watermark": barrier.upstream.watermark,
         "at": barrier.injected_at,
         "record": barrier.model_dump_json(),
+    }
+    return pa.Table.from_pylist([row], schema=BARRIER_LOG_SCHEMA)
+
+
+def report_row(barrier: Barrier, report: EpochReport) -> pa.Table:
+    """Return the report's row: a run that shares the epoch is done."""
+    counts = "upstream_output_row_count" if report.part is None else "snapshot_read_row_count"
+    row = {
+        "epoch": report.epoch,
+        "event": REPORTED,
+        "incarnation": report.incarnation,
+        "from_version": barrier.upstream.from_version,
+        "to_version": barrier.upstream.to_version,
+        "requested_by": str(barrier.injected_by),
+        counts: sum(report.rows.values()),
+        "watermark": barrier.upstream.watermark,
+        "seconds": sum(report.seconds.values()),
+        "at": report.reported_at,
+        "record": report.model_dump_json(),
     }
     return pa.Table.from_pylist([row], schema=BARRIER_LOG_SCHEMA)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport, Requester
 from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError, StateLayoutError
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
@@ -62,6 +62,14 @@ class BackfillReader:
         """Return every incarnation that the job ever had."""
         return frozenset(record.incarnation for record in self.settings_history())
 
+    def earlier_incarnations(self, settings: JobSettings) -> dict[str, int]:
+        """Return the incarnations before the settings', each with the most parallel runs that it ever had."""
+        most: dict[str, int] = {}
+        for record in self.settings_history():
+            if record.incarnation != settings.incarnation:
+                most[record.incarnation] = max(most.get(record.incarnation, 1), record.parallelism)
+        return most
+
     def state(self) -> BackfillState:
         """Return the committed progress of every vnode, checked against the job's settings."""
         settings = self.settings()
@@ -89,6 +97,11 @@ class BackfillReader:
     def commit_of(self, epoch: int) -> EpochCommit | None:
         """Return the commit of an epoch, ``None`` if it is not committed."""
         return next((commit for commit in self.commits(since_epoch=epoch) if commit.epoch == epoch), None)
+
+    def reports(self, barrier: Barrier) -> list[EpochReport]:
+        """Return what the runs that share a barrier's epoch have reported so far, one for each that did."""
+        reports = self._parse_log(self._barrier_log.read(f"epoch = {barrier.epoch}"), records.REPORTED, EpochReport)
+        return list({report.part: report for report in reversed(reports)}.values())
 
     def log(self, *, since_epoch: int = 0) -> tuple[list[Barrier], list[EpochCommit]]:
         """Return barriers and commits from an epoch on, from one read."""
@@ -190,9 +203,7 @@ class BackfillStore(BackfillReader):
                 "rebuild the job"
             )
         table.create()
-        initial = BackfillState(
-            epoch=settings.base_epoch, vnodes=BackfillState.initial(settings.job["vnode_count"]).vnodes
-        )
+        initial = settings.scan.initial(settings.base_epoch)
 
         def decide(rows: pa.Table) -> Write | None:
             if rows.num_rows:
@@ -281,3 +292,14 @@ class BackfillStore(BackfillReader):
 
         self._barrier_log.update(decide, reading=f"epoch = {barrier.epoch}")
         return recorded
+
+    def record_report(self, barrier: Barrier, report: EpochReport) -> None:
+        """Write into the barrier log what one of several runs did; a no-op if the run reported before."""
+
+        def decide(rows: pa.Table) -> Write | None:
+            known = self._parse_log(rows, records.REPORTED, EpochReport)
+            if any(found.part == report.part for found in known):
+                return None
+            return Write(records.report_row(barrier, report))
+
+        self._barrier_log.update(decide, reading=f"epoch = {barrier.epoch}")

@@ -1,0 +1,49 @@
+"""
+The epoch protocol, whole: inject, execute, commit, finish.
+
+One barrier is one epoch is one application run::
+
+    inject   (no JVM)  read settings, state and barrier log; adopt the pinned uncommitted barrier, or pin the next one:
+                       version window, new positions, what was read before, rate limit, mutations
+    execute  (Spark)   changes of the window for rows that were read before, as one merge; then the chunk, as
+                       of the window's end, as one append, or as one of each parallel run
+    commit   (no JVM)  the per-vnode state, then the barrier log's record of the epoch
+    finish   (no JVM)  once every vnode is Completed, exactly once
+
+An epoch is one application run, or several that share it: one applies the changes, then each reads its part of
+the chunk and reports, and whoever reports last commits. Both ways write the same, so either can go on where the
+other died.
+
+What makes it safe to run any step again, twice at once, or long after:
+
+* an epoch is a function of the committed state and of its pinned barrier (I2);
+* each write to the view carries a transaction id (job, incarnation, part) with the epoch as version, so Delta skips
+  what was written before, and a skipped write is believed only once the view's own log shows it (I5);
+* each write to a control table is a compare-and-swap that first looks whether it was done already (I3, I5);
+* nothing is written before everything that can be refused was looked at (I6).
+
+Ports the barrier loop of ``BackfillExecutor::execute_inner``, with one difference that `docs/concepts.md` explains: the
+chunk is read at the epoch's end and changes are filtered by the position before the epoch, which makes the
+chunk a pure append.
+"""
+
+from airflow_backfill_provider.protocol.clock import Clock, utc_now
+from airflow_backfill_provider.protocol.engine import Engine, EpochWrites, PartWrites
+from airflow_backfill_provider.protocol.finish import finish_job
+from airflow_backfill_provider.protocol.inject import Injection, inject_barrier
+from airflow_backfill_provider.protocol.run import run_barrier, run_changes, run_part, skip_changes
+
+__all__ = [
+    "Clock",
+    "Engine",
+    "EpochWrites",
+    "Injection",
+    "PartWrites",
+    "finish_job",
+    "inject_barrier",
+    "run_barrier",
+    "run_changes",
+    "run_part",
+    "skip_changes",
+    "utc_now",
+]

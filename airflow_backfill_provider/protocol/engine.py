@@ -1,0 +1,81 @@
+"""What the protocol needs of Spark, and what it gets from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+
+
+@dataclass(frozen=True, slots=True)
+class EpochWrites:
+    """
+    What executing a barrier did to the view; the same again for every attempt of the epoch.
+
+    :param snapshot_rows: upstream rows in the chunk by vnode, before the query's filter; under ``no_shuffle`` all
+        under 0.
+    :param change_rows: net changes let through, before the query's filter.
+    :param seconds: wall-clock seconds by phase, of this attempt.
+    """
+
+    snapshot_rows: Mapping[int, int]
+    change_rows: int
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartWrites:
+    """
+    What one run did for an epoch that several share.
+
+    :param rows: rows by vnode, as in :class:`~airflow_backfill_provider.core.barrier.EpochReport`.
+    :param seconds: wall-clock seconds by phase, of this attempt.
+    """
+
+    rows: Mapping[int, int]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """What the protocol needs of Spark; implemented by :class:`~airflow_backfill_provider.engine.SparkEngine`."""
+
+    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
+        """Refuse a job whose query, key or view's path is wrong, before anything is written."""
+        ...
+
+    def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
+        """
+        Make the view's empty table, and the arrangement if the strategy has one, exist; a no-op if they do.
+
+        :param earlier_incarnations: the job's earlier incarnations, each with the most parallel runs that it ever had.
+        """
+        ...
+
+    def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
+        """Write the barrier's changes and every part of its chunk, each exactly once."""
+        ...
+
+    def apply_changes(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> PartWrites:
+        """Write the barrier's changes, exactly once."""
+        ...
+
+    def read_part(self, settings: JobSettings, barrier: Barrier, part: int, *, view_version: int | None) -> PartWrites:
+        """Write one part of the barrier's chunk, exactly once; the changes must have been applied."""
+        ...
+
+    def view_version(self, settings: JobSettings) -> int:
+        """Return the newest version of the view's table."""
+        ...
+
+    def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+        """Publish on the view's table that it is finished; a no-op if it says so already."""
+        ...
+
+    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
+        """Keep a second driver of this machine from committing to a local table at the same instant."""
+        ...

@@ -1,0 +1,48 @@
+"""Marking a materialized view finished, exactly once."""
+
+from __future__ import annotations
+
+from airflow_backfill_provider.core.errors import NotFinishedError
+from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.lake.arrangement import ArrangementFiles
+from airflow_backfill_provider.protocol.clock import Clock, utc_now
+from airflow_backfill_provider.state.store import BackfillStore
+
+
+def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
+    """
+    Record that the materialized view is finished, exactly once, and drop the arrangement unless it is to be kept.
+
+    :returns: the settings, whose ``finished_epoch`` is the epoch of the first commit with every vnode Completed.
+    :raises NotFinishedError: if a vnode is not Completed, or the epoch that completed them is not committed.
+    """
+    settings = store.settings()
+    if settings.finished_epoch is not None:
+        _drop_arrangement(settings, store)
+        return settings
+    state = store.state()
+    completing = [commit for commit in store.commits(since_epoch=state.epoch) if commit.completed]
+    if not (state.completed and completing):
+        raise NotFinishedError(
+            f"job {settings.job['name']} is not finished: not every vnode is Completed as of epoch {state.epoch}; run "
+            "more epochs"
+        )
+
+    def change(current: JobSettings) -> JobSettings | None:
+        if current.finished_epoch is not None or current.incarnation != settings.incarnation:
+            return None
+        return current.changed(
+            SettingsChange.FINISH,
+            requested_by=requested_by,
+            requested_at=clock(),
+            finished_epoch=completing[0].epoch,
+        )
+
+    settings = store.change_settings(change)
+    _drop_arrangement(settings, store)
+    return settings
+
+
+def _drop_arrangement(settings: JobSettings, store: BackfillStore) -> None:
+    if settings.arranged_version is not None and not settings.definition.keep_arrangement:
+        ArrangementFiles(settings.arrangement, store.storage_options).drop()

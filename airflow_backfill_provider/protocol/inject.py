@@ -1,0 +1,282 @@
+"""
+Pinning a barrier: everything that its epoch depends on, decided and written down before the first write (I2).
+
+No JVM: settings, state and the Delta logs say all there is to know.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from airflow_backfill_provider.core.barrier import (
+    Barrier,
+    EpochCommit,
+    PinnedMutation,
+    PinnedPart,
+    PinnedRange,
+    Repair,
+    Requester,
+    UpstreamWindow,
+)
+from airflow_backfill_provider.core.errors import ConcurrentUpdateError, JobCancelledError, StateError
+from airflow_backfill_provider.core.progress import BackfillState
+from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.crash_points import CrashPoint, reached
+from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.protocol.clock import Clock, utc_now
+from airflow_backfill_provider.snapshot_plan import SnapshotPlan, plan_snapshot
+from airflow_backfill_provider.state.store import BackfillStore
+
+PARTIAL_REPAIR = (
+    "the epoch repairs only what was chosen, and takes the rest of the view as it is; if somebody else wrote to the "
+    "view, verify the job afterwards"
+)
+
+_INJECTIONS = 3
+"""How often an injection starts over because the job is rebuilt under it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """
+    The answer to a request for a barrier.
+
+    :param barrier: the barrier to run, or ``None`` if there is nothing to do.
+    :param commit: the epoch's commit, if the barrier is done already.
+    :param reason: why there is nothing to do.
+    """
+
+    barrier: Barrier | None
+    commit: EpochCommit | None = None
+    reason: str = ""
+
+
+def inject_barrier(
+    *,
+    store: BackfillStore,
+    upstream: UpstreamTable,
+    requester: Requester,
+    until: dt.datetime | None = None,
+    clock: Clock = utc_now,
+) -> Injection:
+    """
+    Pin the next epoch, or return the one that is due.
+
+    In order: the barrier that this very task run pinned before (a retry, a cleared task); the barrier that
+    somebody pinned and nobody committed; a new one up to the upstream's newest version at ``until``.
+
+    :param until: look at the upstream as of this instant, by default as it is now. A run of an Airflow schedule passes
+        its ``data_interval_end``.
+    :raises JobCancelledError: if the job was cancelled.
+    :raises UpstreamError: if the upstream can no longer be backfilled from.
+    """
+    for _ in range(_INJECTIONS):
+        settings = store.settings()
+        if requester.is_task_run:
+            mine = store.barrier_of(requester)
+            if mine is not None and mine.incarnation == settings.incarnation:
+                return _injected(store, mine)
+        if settings.cancelled:
+            raise JobCancelledError(
+                f"job {settings.job['name']} was cancelled by {_who_cancelled(store)}; rebuild it to start over"
+            )
+        store.repair_state()
+        # Read before the barrier: whatever is pinned from here on takes the next number first, and is adopted.
+        last_epoch = store.last_epoch()
+        previous = store.newest_barrier(settings)
+        if previous is not None and store.commit_of(previous.epoch) is None:
+            return Injection(previous)
+        barrier, idle = _next_barrier(
+            store,
+            settings,
+            upstream,
+            previous=previous,
+            last_epoch=last_epoch,
+            requester=requester,
+            until=until,
+            now=clock(),
+        )
+        if barrier is None:
+            return Injection(None, reason=idle)
+        pinned = store.pin(barrier)
+        reached(CrashPoint.AFTER_PIN)
+        if pinned.incarnation != settings.incarnation:
+            continue
+        if idle and pinned == barrier:
+            _commit_idle(store, barrier, clock())
+            return Injection(None, reason=idle)
+        return _injected(store, pinned)
+    raise ConcurrentUpdateError(f"the job at {store.location} is being rebuilt; try again")
+
+
+def _commit_idle(store: BackfillStore, barrier: Barrier, now: dt.datetime) -> None:
+    """
+    Commit an epoch in which nothing happens to the view, without an engine.
+
+    It moves the window past versions that only compacted files, say, so that the view does not seem to lag behind
+    them and no later epoch needs their log.
+    """
+    state = store.state()
+    previous = store.commit_of(barrier.prev_epoch)
+    mine = previous is not None and previous.incarnation == barrier.incarnation
+    commit = EpochCommit(
+        epoch=barrier.epoch,
+        incarnation=barrier.incarnation,
+        digest=barrier.digest,
+        snapshot_read_row_count=0,
+        upstream_output_row_count=0,
+        rows_read=store.settings().scan.rows_read(state),
+        completed=state.completed,
+        view_version=previous.view_version if previous and mine else None,
+        watermark=barrier.upstream.watermark,
+        seconds={},
+        committed_at=now,
+    )
+    store.record_commit(barrier, commit)
+
+
+def _injected(store: BackfillStore, barrier: Barrier) -> Injection:
+    return Injection(barrier, store.commit_of(barrier.epoch))
+
+
+def _next_barrier(
+    store: BackfillStore,
+    settings: JobSettings,
+    upstream: UpstreamTable,
+    *,
+    previous: Barrier | None,
+    last_epoch: int,
+    requester: Requester,
+    until: dt.datetime | None,
+    now: dt.datetime,
+) -> tuple[Barrier | None, str]:
+    """Return the next barrier, if there is one to pin, and why there is nothing to do for Spark, if there is not."""
+    from_version = previous.upstream.to_version if previous else settings.first_version
+    to_version = upstream.latest_version() if until is None else upstream.version_at(until)
+    if to_version is None:
+        return None, f"the upstream has no version as old as {until}"
+    described = upstream.at(to_version)
+    described.require_same_table(settings.upstream, upstream.path)
+    if to_version < from_version:
+        return None, f"the window up to version {to_version} is covered: version {from_version} is committed already"
+    described.require_as_created(settings.upstream, upstream.path)
+
+    state, scan = store.state(), settings.scan
+    _require_state_of(state, store.commit_of(previous.epoch) if previous else None, settings, store)
+    plan = plan_snapshot(
+        settings,
+        state,
+        upstream,
+        from_version=from_version,
+        to_version=to_version,
+        previous=previous,
+        storage_options=store.storage_options,
+    )
+    read_before = scan.read(state)
+    mutations = list(_mutations_since(store, settings, previous))
+    repair = sum((record.repair for record in _records_since(store, settings, previous)), Repair())
+    # An arrangement is kept current for the rows that are not read yet, too.
+    needs_changes = bool(read_before) or (scan.by_vnode and not state.completed)
+    idle = ""
+    if not (plan.parts or plan.arranges or (repair and read_before)):
+        idle = _why_idle(settings, state, upstream, from_version, to_version, needs_changes=needs_changes)
+    if idle and to_version == from_version:
+        return None, idle
+    if needs_changes and not idle:
+        upstream.require_changes(from_version, to_version)
+    barrier = Barrier(
+        job=settings.job["name"],
+        incarnation=settings.incarnation,
+        epoch=last_epoch + 1,
+        prev_epoch=last_epoch,
+        upstream=UpstreamWindow(
+            table_id=described.table_id,
+            from_version=from_version,
+            to_version=to_version,
+            watermark=upstream.watermark(to_version),
+            row_count=plan.row_count,
+        ),
+        definition=settings.definition_digest,
+        read_before=tuple(PinnedRange.of(covered, scan.order) for covered in read_before),
+        parts=tuple(
+            PinnedPart(ranges=tuple(PinnedRange.of(covered, scan.order) for covered in part.ranges))
+            for part in plan.parts
+        ),
+        vnode_ranges=plan.vnode_ranges,
+        repair=repair,
+        completes=_completes(settings, state, plan),
+        rate_limit=settings.rate_limit,
+        parallelism=settings.parallelism,
+        paused=settings.paused,
+        mutations=tuple(mutations),
+        settings_sequence=settings.sequence,
+        warnings=(*plan.warnings, *_repair_warnings(settings, repair)),
+        injected_by=requester,
+        injected_at=now,
+    )
+    return barrier, idle
+
+
+def _repair_warnings(settings: JobSettings, repair: Repair) -> tuple[str, ...]:
+    if not repair or settings.definition.vnodes <= set(repair.vnodes):
+        return ()
+    return (PARTIAL_REPAIR,)
+
+
+def _completes(settings: JobSettings, state: BackfillState, plan: SnapshotPlan) -> bool:
+    return settings.scan.advanced(state, epoch=state.epoch, ranges=plan.ranges, rows={}).completed
+
+
+def _require_state_of(
+    state: BackfillState, commit: EpochCommit | None, settings: JobSettings, store: BackfillStore
+) -> None:
+    """Refuse a state that is not what the last epoch left: reading on from an older one would read rows twice."""
+    if commit is None:
+        return
+    # A state that is ahead is another runner's, whose barrier will be found pinned.
+    rows_read = settings.scan.rows_read(state)
+    if rows_read < commit.rows_read or (commit.completed and not state.completed):
+        raise StateError(
+            f"the state at {store.location} has {rows_read} rows read as of epoch {state.epoch}, but "
+            f"epoch {commit.epoch} was committed with {commit.rows_read}; it was restored or changed: rebuild the job"
+        )
+
+
+def _why_idle(
+    settings: JobSettings,
+    state: BackfillState,
+    upstream: UpstreamTable,
+    from_version: int,
+    to_version: int,
+    *,
+    needs_changes: bool,
+) -> str:
+    """Return why an epoch without a chunk has nothing to do, or the empty string if it has."""
+    waiting = "" if state.completed else ("paused, and " if settings.paused else "the rate limit is 0, and ")
+    if not needs_changes:
+        return waiting + "nothing was read yet that could change"
+    if to_version == from_version or not upstream.changes_data(from_version, to_version):
+        return waiting + f"the upstream has no changes after version {from_version}"
+    return ""
+
+
+def _records_since(store: BackfillStore, settings: JobSettings, previous: Barrier | None) -> Iterator[JobSettings]:
+    """Yield the settings' records that no barrier of the incarnation has carried yet."""
+    seen = previous.settings_sequence if previous else 0
+    for record in store.settings_history():
+        if record.incarnation == settings.incarnation and record.sequence > seen:
+            yield record
+
+
+def _mutations_since(store: BackfillStore, settings: JobSettings, previous: Barrier | None) -> Iterator[PinnedMutation]:
+    for record in _records_since(store, settings, previous):
+        mutation = record.as_mutation()
+        if mutation is not None:
+            yield mutation
+
+
+def _who_cancelled(store: BackfillStore) -> str:
+    records = reversed(store.settings_history())
+    return next((record.requested_by for record in records if record.change is SettingsChange.CANCEL), "somebody")
