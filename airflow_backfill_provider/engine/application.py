@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.barrier import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.engine.session import prepare_session
@@ -57,7 +58,38 @@ def run_epoch(spark: SparkSession, storage_options: dict[str, str], *, state: st
     """
     backfill = Backfill.at(state, storage_options)
     barrier = backfill.store.pinned(epoch)
-    commit = protocol.run_barrier(barrier, store=backfill.store, engine=SparkEngine(spark, storage_options))
+    _log(protocol.run_barrier(barrier, store=backfill.store, engine=SparkEngine(spark, storage_options)))
+
+
+def run_changes(spark: SparkSession, storage_options: dict[str, str], *, state: str, epoch: int) -> None:
+    """
+    Apply the changes of a pinned epoch that several applications share.
+
+    :raises StateError: if no such epoch is pinned.
+    """
+    backfill = Backfill.at(state, storage_options)
+    barrier = backfill.store.pinned(epoch)
+    commit = protocol.run_changes(barrier, store=backfill.store, engine=SparkEngine(spark, storage_options))
+    logger.info("the changes of epoch %d are applied", epoch)
+    if commit is not None:
+        _log(commit)
+
+
+def run_part(spark: SparkSession, storage_options: dict[str, str], *, state: str, epoch: int, part: int) -> None:
+    """
+    Read one part of the chunk of a pinned epoch that several applications share.
+
+    :raises StateError: if no such epoch is pinned, or it has no such part.
+    """
+    backfill = Backfill.at(state, storage_options)
+    barrier = backfill.store.pinned(epoch)
+    commit = protocol.run_part(barrier, part, store=backfill.store, engine=SparkEngine(spark, storage_options))
+    logger.info("part %d of epoch %d is read", part, epoch)
+    if commit is not None:
+        _log(commit)
+
+
+def _log(commit: EpochCommit) -> None:
     logger.info(
         "epoch %d committed: %d snapshot rows read, %d changes applied, %d rows read in all%s",
         commit.epoch,

@@ -2,18 +2,19 @@
 Key comparisons as Spark expressions.
 
 They mean the same as :meth:`airflow_backfill_provider.core.keys.KeyOrder.compare`: column by column, nulls first, each
-column in its own direction. A condition on the leading column is repeated on its own, so that Delta can skip files.
+column in its own direction; of a position that is shorter than the key, only its columns count. A condition on
+the leading column is repeated on its own, so that Delta can skip files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyValue, Position
+from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, KeyValue, Position
 
 Comparison = Callable[[KeyField, KeyValue | None], Column]
 
@@ -26,6 +27,22 @@ def literal(field: KeyField, value: KeyValue) -> Column:
     if field.kind is KeyKind.BINARY:
         return F.unhex(F.lit(text))
     return F.lit(text).cast(field.type)
+
+
+def in_any(order: KeyOrder, ranges: Iterable[KeyRange]) -> Column:
+    """Return the condition: the key lies in one of the ranges."""
+    return reduce(lambda a, b: a | b, (within(order, covered) for covered in ranges), F.lit(False))
+
+
+def within(order: KeyOrder, covered: KeyRange) -> Column:
+    """Return the condition: the key lies in the range."""
+    condition = F.lit(True)
+    if covered.after is not None:
+        condition = behind(order, covered.after)
+    if covered.up_to is not None:
+        ends = at_or_before(order, covered.up_to)
+        condition = ends if covered.after is None else condition & ends
+    return condition
 
 
 def behind(order: KeyOrder, position: Position) -> Column:
@@ -47,8 +64,8 @@ def _any_prefix_equal(order: KeyOrder, position: Position, compare: Comparison, 
     """Return: for some column, all columns before it are equal and it compares as wanted."""
     alternatives = []
     prefix: Column | None = None
-    final = len(order.fields) - 1
-    for index, (field, value) in enumerate(zip(order.fields, position, strict=True)):
+    final = len(position) - 1
+    for index, (field, value) in enumerate(zip(order.fields, position, strict=False)):
         condition = (last if index == final else compare)(field, value)
         alternatives.append(condition if prefix is None else prefix & condition)
         equal = _equal(field, value)

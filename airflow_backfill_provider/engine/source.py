@@ -7,105 +7,178 @@ gives the changes of whole commits instead of a stream, so they are netted per k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT, VNODE
 from airflow_backfill_provider.core.errors import DuplicateKeyError
-from airflow_backfill_provider.core.keys import KeyOrder, Position
-from airflow_backfill_provider.core.progress import SnapshotRange
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.query import quote
-from airflow_backfill_provider.engine.predicates import at_or_before, behind
-
-IS_UPSERT = "__is_upsert"
-APPEARED = "__appeared"
+from airflow_backfill_provider.core.scan import by_vnode
+from airflow_backfill_provider.engine.predicates import in_any, within
 
 _UPSERTS = ("insert", "update_postimage")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
     """
-    The upstream as the engine reads it: the columns that the job uses, and nothing else.
+    The upstream as the engine reads it: the rows and columns that the job is about, and each row's vnode.
 
     :param path: canonical location.
-    :param columns: names of the used columns.
-    :param order: the key's order.
+    :param types: the used columns and their types, as Delta writes them.
+    :param key: the key's order.
+    :param by_vnode: whether positions are in the order of (vnode, key), or of the key alone.
+    :param distribution_key: the columns that a row's vnode comes from.
+    :param vnode_count: vnodes of the job.
+    :param vnodes: those that the job is about.
+    :param keys: the keys that the job is about.
     """
 
     path: str
-    columns: Sequence[str]
-    order: KeyOrder
+    types: Mapping[str, str]
+    key: KeyOrder
+    by_vnode: bool
+    distribution_key: Sequence[str]
+    vnode_count: int
+    vnodes: frozenset[int]
+    keys: KeyRange
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the used columns."""
+        return list(self.types)
+
+    @property
+    def scan(self) -> KeyOrder:
+        """The order of positions."""
+        return by_vnode(self.key) if self.by_vnode else self.key
 
     def at(self, spark: SparkSession, version: int) -> DataFrame:
-        """Return the table as of a version."""
-        table = spark.read.format("delta").option("versionAsOf", version).load(self.path)
-        return table.select(*map(column, self.columns))
+        """Return the used columns and ``__vnode`` as of a version."""
+        return self._about(spark.read.format("delta").option("versionAsOf", version).load(self.path))
 
-    def chunk(self, spark: SparkSession, version: int, bounds: SnapshotRange) -> DataFrame:
-        """Return the rows with keys in ``(after, up_to]`` as of a version."""
-        rows = self.at(spark, version)
-        if bounds.after is not None:
-            rows = rows.filter(behind(self.order, bounds.after))
-        if bounds.up_to is not None:
-            rows = rows.filter(at_or_before(self.order, bounds.up_to))
-        return rows
+    def empty(self, spark: SparkSession) -> DataFrame:
+        """Return the used columns and ``__vnode``, without a row."""
+        return self._about(spark.read.format("delta").load(self.path)).limit(0)
+
+    def chunk(self, spark: SparkSession, version: int, ranges: Iterable[KeyRange]) -> DataFrame:
+        """Return the rows in some ranges of the scan's order as of a version."""
+        return self.at(spark, version).filter(in_any(self.scan, ranges))
 
     def net_changes(
-        self, spark: SparkSession, versions: Sequence[tuple[int, int]], up_to: Position | None
+        self, spark: SparkSession, versions: Sequence[tuple[int, int]], only: Iterable[KeyRange] | None
     ) -> DataFrame:
         """
-        Return the net change of every key that changed in some versions.
+        Return the net change of everything that changed in some versions: per key, or per vnode and key.
 
         The latest version wins, and inside one version an insert or a postimage beats a delete or a preimage: an
         update that changes the key is a delete of the old key and an insert of the new one, unless the same version
-        also writes the old key (a swap).
+        also writes the old key (a swap). An update that moves a row to another vnode is a delete in one and an insert
+        in the other.
 
         :param versions: runs of consecutive versions, first and last, each with one schema.
-        :param up_to: only keys at or before this position; ``None`` for all.
-        :returns: the used columns, ``__is_upsert`` (else the key is deleted; only the key columns count then), and
-            ``__appeared``: the key was written without having been removed, so it did not exist before.
+        :param only: ranges to look at; ``None`` for all.
+        :returns: the used columns, ``__vnode`` if the scan's order has it, ``__is_upsert`` (else it is deleted; only
+            the key columns count then), ``__appeared``: it was written without having been removed, so it did not
+            exist before; and what :meth:`net_by_key` needs.
         """
         feed = reduce(DataFrame.unionAll, (self._feed(spark, first, last) for first, last in versions))
-        if up_to is not None:
-            feed = feed.filter(at_or_before(self.order, up_to))
-        keys = [column(name) for name in self.order.names]
+        if only is not None:
+            feed = feed.filter(in_any(self.scan, only))
+        keys = [column(name) for name in self.key.names]
+        scanned = [column(name) for name in self.scan.names]
+        version = F.col("_commit_version")
         upsert = F.col("_change_type").isin(*_UPSERTS)
         by_version = (
-            # Once by key alone, so that neither grouping below needs another shuffle.
+            # Once by key alone, so that none of the groupings below needs another shuffle.
             feed.repartition(*keys)
-            .groupBy(*keys, F.col("_commit_version"))
+            .groupBy(*scanned, version)
             .agg(
                 F.max_by(F.struct(*map(column, self.columns)), upsert).alias("__row"),
                 F.count_if(upsert).alias("__upserts"),
                 F.count_if(~upsert).alias("__removals"),
             )
         )
-        version = F.col("_commit_version")
-        net = by_version.groupBy(*keys).agg(
+        by_version = by_version.withColumns(self._totals_of_key(version))
+        net = by_version.groupBy(*scanned).agg(
             F.max_by(F.struct("__row", "__upserts"), version).alias("__last"),
-            F.min_by(F.struct("__removals", "__upserts"), version).alias("__first"),
-            F.max("__upserts").alias("__most_upserts"),
+            F.min_by(F.struct("__removals", "__upserts", "__key_removals", "__key_upserts"), version).alias("__first"),
+            F.min(version).alias("__first_version"),
+            F.max("__key_upserts").alias("__most_upserts"),
         )
+        vnode = [F.col(VNODE)] if self.by_vnode else []
         return net.select(
             F.col("__last.__row.*"),
+            *vnode,
             (F.col("__last.__upserts") > 0).alias(IS_UPSERT),
-            ((F.col("__first.__removals") == 0) & (F.col("__first.__upserts") > 0)).alias(APPEARED),
-            F.col("__most_upserts"),
+            _appeared("__first.__removals", "__first.__upserts").alias(APPEARED),
+            _appeared("__first.__key_removals", "__first.__key_upserts").alias("__key_appeared"),
+            "__first_version",
+            "__most_upserts",
         )
 
+    def _totals_of_key(self, version: Column) -> dict[str, Column]:
+        """Return what a version did to a key in all vnodes together."""
+        totals = {"__key_upserts": F.col("__upserts"), "__key_removals": F.col("__removals")}
+        if not self.by_vnode:
+            return totals
+        of_key = Window.partitionBy(*map(column, self.key.names), version)
+        return {name: F.sum(counted).over(of_key) for name, counted in totals.items()}
+
+    def net_by_key(self, net: DataFrame) -> DataFrame:
+        """
+        Return net changes per key, of those per vnode and key that were let through.
+
+        A row that moved between vnodes is deleted in one and written in the other; the upsert wins.
+
+        :returns: the used columns, ``__is_upsert`` and ``__appeared``.
+        """
+        keys = [column(name) for name in self.key.names]
+        upsert = F.col(IS_UPSERT)
+        grouped = net.groupBy(*keys).agg(
+            F.max_by(F.struct(*map(column, self.columns)), upsert).alias("__row"),
+            F.max(upsert).alias(IS_UPSERT),
+            F.min_by("__key_appeared", "__first_version").alias(APPEARED),
+        )
+        return grouped.select(F.col("__row.*"), IS_UPSERT, APPEARED)
+
+    def _about(self, rows: DataFrame) -> DataFrame:
+        """Select what the job is about."""
+        vnode = self.vnode_of({})
+        extra = [name for name in ("_change_type", "_commit_version") if name in rows.columns]
+        rows = rows.select(*map(column, self.columns), *extra, vnode.alias(VNODE))
+        if len(self.vnodes) < self.vnode_count:
+            rows = rows.filter(F.col(VNODE).isin(sorted(self.vnodes)))
+        return rows if self.keys == KeyRange(None, None) else rows.filter(within(self.key, self.keys))
+
     def _feed(self, spark: SparkSession, first_version: int, last_version: int) -> DataFrame:
-        return (
+        return self._about(
             spark.read.format("delta")
             .option("readChangeFeed", "true")
             .option("startingVersion", first_version)
             .option("endingVersion", last_version)
             .load(self.path)
-            .select(*map(column, self.columns), "_change_type", "_commit_version")
         )
+
+    def vnode_of(self, renamed: Mapping[str, str]) -> Column:
+        """
+        Return a row's vnode.
+
+        :param renamed: the names of columns of the distribution key, where they are not the upstream's.
+        """
+        # In the types that the columns had when the job was created; others have other hashes.
+        hashed = [
+            column(renamed.get(name, name)).cast(self.types[name])
+            if not self.types[name].startswith("{")
+            else column(renamed.get(name, name))
+            for name in self.distribution_key
+        ]
+        return F.pmod(F.hash(*hashed), F.lit(self.vnode_count))
 
     def measure_chunk(self, chunk: DataFrame) -> int:
         """
@@ -116,31 +189,36 @@ class Upstream:
 
         :raises DuplicateKeyError: if the key does not identify the rows.
         """
-        keys = [column(name) for name in self.order.names]
+        keys = [column(name) for name in self.key.names]
         counted = chunk.groupBy(*keys).agg(F.count("*").alias("__rows"))
         total = counted.agg(F.sum("__rows").alias("rows"), F.max("__rows").alias("most")).first()
         if total is None or total["rows"] is None:
             return 0
         if total["most"] > 1:
-            raise self._duplicates()
+            raise self.duplicates()
         return int(total["rows"])
 
-    def measure_changes(self, net: DataFrame) -> int:
+    def measure_changes(self, net: DataFrame, visible: Column) -> tuple[int, int]:
         """
         Count net changes, and refuse a key that one version wrote twice.
 
+        :param visible: whether a change is let through to the view.
+        :returns: changes that are let through, and those that are not.
         :raises DuplicateKeyError: if the key does not identify the rows.
         """
-        total = net.agg(F.count("*").alias("rows"), F.max("__most_upserts").alias("most")).first()
+        total = net.agg(
+            F.count_if(visible).alias("through"), F.count("*").alias("rows"), F.max("__most_upserts").alias("most")
+        ).first()
         if total is None or not total["rows"]:
-            return 0
+            return 0, 0
         if total["most"] > 1:
-            raise self._duplicates()
-        return int(total["rows"])
+            raise self.duplicates()
+        return int(total["through"]), int(total["rows"] - total["through"])
 
-    def _duplicates(self) -> DuplicateKeyError:
+    def duplicates(self) -> DuplicateKeyError:
+        """Return the error that says that the key does not identify the rows."""
         return DuplicateKeyError(
-            f"{self.path} has several rows with the same key ({', '.join(self.order.names)}); give upstream.key the "
+            f"{self.path} has several rows with the same key ({', '.join(self.key.names)}); give upstream.key the "
             "columns that identify a row, or remove the duplicates"
         )
 
@@ -148,3 +226,7 @@ class Upstream:
 def column(name: str) -> Column:
     """Return a top-level column by its exact name, dots and all."""
     return F.col(quote(name))
+
+
+def _appeared(removals: str, upserts: str) -> Column:
+    return (F.col(removals) == 0) & (F.col(upserts) > 0)

@@ -1,34 +1,43 @@
-"""The engine of the epoch protocol on Spark: puts source, query and view together."""
+"""The engine of the epoch protocol on Spark: puts source, query, arrangement and view together."""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.barrier import Barrier, decoded
+from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.query import check_query, quote
+from airflow_backfill_provider.core.scan import ArrangementScan
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.crash_points import CrashPoint, reached
+from airflow_backfill_provider.engine import repair
+from airflow_backfill_provider.engine.arrangement import Arrangement
+from airflow_backfill_provider.engine.chunk import Chunk, InPlaceChunk
 from airflow_backfill_provider.engine.driver_lock import driver_lock
+from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.session import prepare_session
-from airflow_backfill_provider.engine.source import APPEARED, IS_UPSERT, Upstream, column
+from airflow_backfill_provider.engine.source import Upstream, column
 from airflow_backfill_provider.engine.spark_errors import epoch_errors, query_errors, view_errors
 from airflow_backfill_provider.engine.verification import Verification, compare
 from airflow_backfill_provider.engine.view import MaterializedView
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
-from airflow_backfill_provider.protocol import EpochWrites, keys_read_after, pinned_range
+from airflow_backfill_provider.protocol import EpochWrites, PartWrites
 
 
 class SparkEngine:
@@ -55,43 +64,94 @@ class SparkEngine:
         :raises DuplicateKeyError: if the key does not identify the upstream's rows.
         """
         self._materialized_view(job).require_usable(job.name, incarnations)
-        source = _upstream(job, upstream)
+        source = _upstream(job, upstream, by_vnode=False)
         with epoch_errors(f"checking job {job.name}"):
             rows = source.at(self._spark, version)
-            with self._query(job, rows.limit(0)) as result:
+            with self._query(job, source, rows.limit(0)) as result:
                 _require_columns(result.schema)
                 if result.limit(1).count():
                     raise InvalidJobError("query: it gives a row where the upstream has none, so it is an aggregate")
             source.measure_chunk(rows)
 
-    def ensure_view(self, settings: JobSettings, earlier_incarnations: frozenset[str]) -> None:
-        """Make the view's empty table exist for the settings' incarnation; a no-op if it does."""
-        job = BackfillJob(**settings.job)
-        view, identity = self._materialized_view(job), _identity(settings)
-        if view.identity() == identity:
+    def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
+        """Make the view's empty table, and the arrangement if the strategy has one, exist; a no-op if they do."""
+        tables = self._tables(settings)
+        view, identity = tables.view, tables.identity
+        if view.identity() != identity:
+            empty = tables.source.empty(self._spark)
+            with self._query(tables.job, tables.source, empty) as rows, view_errors(view.path):
+                view.ensure(rows, identity, earlier_incarnations, tables.job.table_properties)
+        if tables.arrangement is None or settings.arranged_version is None:
             return
-        source = _upstream(job, settings.upstream)
-        empty = self._spark.read.format("delta").load(source.path).select(*map(column, source.columns)).limit(0)
-        with self._query(job, empty) as rows, view_errors(view.path):
-            view.ensure(rows, identity, earlier_incarnations, job.table_properties)
+        with epoch_errors(f"making the arrangement of job {tables.job.name}"):
+            reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
+            tables.arrangement.ensure(
+                settings.arranged_version,
+                rows=UpstreamTable(tables.source.path, self._storage_options).row_count(settings.arranged_version),
+                rate_limit=settings.rate_limit,
+            )
+            reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
 
     def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
         """
-        Write the barrier's changes, then its chunk, each exactly once.
+        Write the barrier's changes, then every part of its chunk, each exactly once.
 
         The changes go first: a row may leave the keys behind the position and come back inside the chunk in
-        one window. Whatever can be refused is looked at before the first write.
+        one window. Whatever can be refused is looked at before the view's first write.
 
         :param view_version: the view's version that the previous epoch left, ``None`` if there was none.
         :raises BackfillError: see :mod:`airflow_backfill_provider.core.errors`.
         """
+        seconds: dict[str, float] = {}
+        tables = self._tables(settings)
+        with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}"), ExitStack() as opened:
+            if tables.arrangement is not None:
+                changes = self._apply_changes(tables, barrier, view_version, seconds)
+                return self._read_parts(tables, barrier, changes, seconds)
+            with _timed(seconds, "check"):
+                self._require_untouched(tables, barrier, view_version)
+                chunks = [
+                    opened.enter_context(self._chunk(tables, barrier, part)) for part in range(len(barrier.parts))
+                ]
+                counts = [chunk.count() for chunk in chunks]
+            changes = self._apply_changes(tables, barrier, view_version, seconds)
+            for part, (chunk, rows) in enumerate(zip(chunks, counts, strict=True)):
+                self._append(tables, barrier, part, chunk, rows, seconds)
+            return EpochWrites(_sum(counts), changes, seconds)
+
+    def apply_changes(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> PartWrites:
+        """
+        Write the barrier's changes, exactly once, for an epoch that several runs share.
+
+        :raises BackfillError: as :meth:`execute`.
+        """
+        seconds: dict[str, float] = {}
         with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}"):
-            return self._execute(settings, barrier, view_version)
+            rows = self._apply_changes(self._tables(settings), barrier, view_version, seconds)
+        return PartWrites({0: rows}, seconds)
+
+    def read_part(self, settings: JobSettings, barrier: Barrier, part: int, *, view_version: int | None) -> PartWrites:
+        """
+        Write one part of the barrier's chunk, exactly once; the changes must have been applied.
+
+        :raises BackfillError: as :meth:`execute`.
+        """
+        seconds: dict[str, float] = {}
+        tables = self._tables(settings)
+        with epoch_errors(f"part {part} of epoch {barrier.epoch} of job {barrier.job}"):
+            self._require_untouched(tables, barrier, view_version)
+            return PartWrites(self._read_part(tables, barrier, part, seconds), seconds)
+
+    def view_version(self, settings: JobSettings) -> int:
+        """Return the newest version of the view's table."""
+        return self._materialized_view(settings.definition).table.version()
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish on the view's table that it is finished; a no-op if it says so already."""
         with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}"):
-            self._materialized_view(BackfillJob(**settings.job)).mark_finished(_identity(settings), barrier.epoch)
+            self._materialized_view(settings.definition).mark_finished(
+                ViewIdentity(settings.job["name"], settings.incarnation), barrier.epoch
+            )
 
     def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
         """Keep a second driver of this machine from committing to a local table at the same instant."""
@@ -104,77 +164,80 @@ class SparkEngine:
 
         :param barrier: the newest committed epoch's barrier.
         """
-        job = BackfillJob(**settings.job)
-        source = _upstream(job, settings.upstream)
+        tables = self._tables(settings)
+        source = tables.source
         with epoch_errors(f"verifying epoch {barrier.epoch} of job {barrier.job}"):
-            read = keys_read_after(barrier, source.order)
-            rows = (
-                source.at(self._spark, barrier.upstream.to_version).limit(0)
-                if read is None
-                else source.chunk(self._spark, barrier.upstream.to_version, read)
-            )
-            with self._query(job, rows) as expected:
-                return compare(expected, self._spark.read.format("delta").load(job.materialized_view))
+            rows = source.chunk(self._spark, barrier.upstream.to_version, barrier.read_after(source.scan))
+            with self._query(tables.job, source, rows) as expected:
+                return compare(expected, tables.view.table.read())
 
     # ------------------------------------------------------------------------------------------------ one epoch
 
-    def _execute(self, settings: JobSettings, barrier: Barrier, view_version: int | None) -> EpochWrites:
-        job = BackfillJob(**settings.job)
-        source = _upstream(job, settings.upstream)
-        view, identity = self._materialized_view(job), _identity(settings)
-        seconds: dict[str, float] = {}
-
-        with _timed(seconds, "check"):
-            view.require_untouched(identity, barrier, view_version)
-            bounds = pinned_range(barrier, source.order)
-            chunk = None if bounds is None else source.chunk(self._spark, barrier.upstream.to_version, bounds)
-            snapshot_rows = 0 if chunk is None else source.measure_chunk(chunk)
-            changes = self._net_changes(source, barrier)
-            change_rows = 0 if changes is None else source.measure_changes(changes)
-        try:
-            reached(CrashPoint.BEFORE_CHANGES_COMMIT)
+    def _apply_changes(
+        self, tables: _Tables, barrier: Barrier, view_version: int | None, seconds: dict[str, float]
+    ) -> int:
+        """Write the window's changes where they belong, and return how many were let through to the view."""
+        source, scan = tables.source, tables.source.scan
+        visible = F.coalesce(in_any(scan, decoded(barrier.read_before, scan)), F.lit(False))
+        with ExitStack() as opened:
+            with _timed(seconds, "check"):
+                self._require_untouched(tables, barrier, view_version)
+                net = self._net_changes(tables, barrier)
+                if net is not None:
+                    opened.callback(net.unpersist)
+                through, held_back = (0, 0) if net is None else source.measure_changes(net, visible)
+            if net is not None and tables.arrangement is not None and held_back:
+                with _timed(seconds, "arrangement"):
+                    reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
+                    tables.arrangement.append(net.filter(~visible), barrier, held_back)
+                    reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
             with _timed(seconds, "changes"):
-                if changes is not None and change_rows:
-                    self._merge(job, source, changes, view, identity, barrier)
-            reached(CrashPoint.AFTER_CHANGES_COMMIT)
-        finally:
-            if changes is not None:
-                changes.unpersist()
-        reached(CrashPoint.BEFORE_SNAPSHOT_COMMIT)
-        with _timed(seconds, "snapshot"):
-            if chunk is not None and snapshot_rows:
-                with self._query(job, chunk) as rows:
-                    view.append(rows, identity, barrier)
-        reached(CrashPoint.AFTER_SNAPSHOT_COMMIT)
-        return EpochWrites(
-            snapshot_rows=snapshot_rows,
-            change_rows=change_rows,
-            view_version=view.version(),
-            seconds=seconds,
-        )
+                reached(CrashPoint.BEFORE_CHANGES_COMMIT)
+                if net is not None and through:
+                    let_through = net.filter(visible)
+                    self._merge(tables, source.net_by_key(let_through) if source.by_vnode else let_through, barrier)
+                reached(CrashPoint.AFTER_CHANGES_COMMIT)
+            if barrier.repair and barrier.read_before:
+                with _timed(seconds, "repair"):
+                    self._repair(tables, barrier)
+        return through
 
-    def _net_changes(self, source: Upstream, barrier: Barrier) -> DataFrame | None:
-        if not barrier.applies_changes:
+    def _require_untouched(self, tables: _Tables, barrier: Barrier, view_version: int | None) -> None:
+        tables.view.require_ours(tables.identity, barrier, view_version)
+        if not tables.settings.repairs_view(barrier):
+            tables.view.require_untouched(tables.identity, barrier, view_version)
+
+    def _repair(self, tables: _Tables, barrier: Barrier) -> None:
+        """Write the chosen rows anew; after the changes, for it writes them as of the window's end."""
+        source = tables.source
+        outputs = check_query(tables.job.query).key_outputs(source.key.names)
+        removed = repair.keys_to_remove(self._spark, source, barrier, tables.view.table.read(), outputs).persist()
+        try:
+            # Counted now: the view changes under the statement that removes them.
+            removed.count()
+            chosen = repair.rows_to_write(self._spark, source, barrier)
+            with self._query(tables.job, source, chosen) as written:
+                tables.view.repair(removed, written, outputs, tables.identity, barrier)
+        finally:
+            removed.unpersist()
+
+    def _net_changes(self, tables: _Tables, barrier: Barrier) -> DataFrame | None:
+        """Return the window's net changes; an arrangement needs those that are not let through, too."""
+        source = tables.source
+        if not barrier.has_window or not (barrier.read_before or tables.arrangement):
             return None
-        up_to = source.order.decode(barrier.changes.position)
         log = UpstreamTable(source.path, self._storage_options)
         versions = log.schema_runs(barrier.upstream.from_version, barrier.upstream.to_version)
-        return source.net_changes(self._spark, versions, up_to).persist()
+        only = decoded(barrier.read_before, source.scan) if tables.arrangement is None else None
+        return source.net_changes(self._spark, versions, only).persist()
 
-    def _merge(
-        self,
-        job: BackfillJob,
-        source: Upstream,
-        changes: DataFrame,
-        view: MaterializedView,
-        identity: ViewIdentity,
-        barrier: Barrier,
-    ) -> None:
+    def _merge(self, tables: _Tables, changes: DataFrame, barrier: Barrier) -> None:
         """Merge the changed keys: with their new row if it passes the query's filter, else as a delete."""
-        names = source.order.names
+        job, source = tables.job, tables.source
+        names = source.key.names
         outputs = check_query(job.query).key_outputs(names)
-        upserts = changes.filter(F.col(IS_UPSERT)).select(*map(column, source.columns))
-        with self._query(job, upserts) as passing:
+        upserts = changes.filter(F.col(IS_UPSERT))
+        with self._query(job, source, upserts) as passing:
             keys = changes.select(*(column(name).alias(f"__changed_{i}") for i, name in enumerate(names)), APPEARED)
             same = [F.col(f"__changed_{i}").eqNullSafe(column(output)) for i, output in enumerate(outputs)]
             joined = keys.join(passing.withColumn(IS_UPSERT, F.lit(True)), same, "left")
@@ -185,13 +248,75 @@ class SparkEngine:
                 F.coalesce(F.col(IS_UPSERT), F.lit(False)).alias(IS_UPSERT),
                 APPEARED,
             )
-            view.merge(source_rows, outputs, columns, identity, barrier)
+            tables.view.merge(source_rows, outputs, columns, tables.identity, barrier)
+
+    def _read_parts(
+        self, tables: _Tables, barrier: Barrier, change_rows: int, seconds: dict[str, float]
+    ) -> EpochWrites:
+        """Read all parts of the chunk side by side."""
+        parts = range(len(barrier.parts))
+        timings: list[dict[str, float]] = [{} for _ in parts]
+        with ThreadPoolExecutor(max_workers=max(len(parts), 1)) as runs:
+            reading = [runs.submit(self._read_part, tables, barrier, part, timings[part]) for part in parts]
+        counts = [done.result() for done in reading]
+        for spent in timings:
+            for phase, took in spent.items():
+                seconds[phase] = max(seconds.get(phase, 0.0), took)
+        return EpochWrites(_sum(counts), change_rows, seconds)
+
+    def _read_part(self, tables: _Tables, barrier: Barrier, part: int, seconds: dict[str, float]) -> dict[int, int]:
+        with self._chunk(tables, barrier, part) as chunk:
+            with _timed(seconds, "count"):
+                rows = dict(chunk.count())
+            self._append(tables, barrier, part, chunk, rows, seconds)
+        return rows
+
+    def _append(
+        self,
+        tables: _Tables,
+        barrier: Barrier,
+        part: int,
+        chunk: Chunk,
+        rows: Mapping[int, int],
+        seconds: dict[str, float],
+    ) -> None:
+        reached(CrashPoint.BEFORE_SNAPSHOT_COMMIT)
+        with _timed(seconds, "snapshot"):
+            if rows:
+                with self._query(tables.job, tables.source, chunk.rows()) as result:
+                    tables.view.append(result, part, tables.identity, barrier)
+        reached(CrashPoint.AFTER_SNAPSHOT_COMMIT)
+
+    def _chunk(self, tables: _Tables, barrier: Barrier, part: int) -> AbstractContextManager[Chunk]:
+        ranges = decoded(barrier.parts[part].ranges, tables.source.scan)
+        if tables.arrangement is not None:
+            return tables.arrangement.chunk(barrier, ranges)
+        rows = tables.source.chunk(self._spark, barrier.upstream.to_version, ranges)
+        return nullcontext(InPlaceChunk(tables.source, rows))
+
+    # --------------------------------------------------------------------------------------------------- tables
+
+    def _tables(self, settings: JobSettings) -> _Tables:
+        job, identity = settings.definition, ViewIdentity(settings.job["name"], settings.incarnation)
+        source = _upstream(job, settings.upstream, by_vnode=settings.scan.by_vnode)
+        arrangement = None
+        if isinstance(settings.scan, ArrangementScan):
+            arrangement = Arrangement(
+                self._spark,
+                settings.arrangement,
+                source,
+                settings.scan,
+                base_epoch=settings.base_epoch,
+                identity=identity,
+                storage_options=self._storage_options,
+            )
+        return _Tables(settings, job, source, self._materialized_view(job), identity, arrangement)
 
     @contextmanager
-    def _query(self, job: BackfillJob, rows: DataFrame) -> Iterator[DataFrame]:
+    def _query(self, job: BackfillJob, source: Upstream, rows: DataFrame) -> Iterator[DataFrame]:
         """Run the job's query over some upstream rows; its temporary view lives as long as the block."""
         relation = f"backfill_upstream_{uuid.uuid4().hex}"
-        rows.createOrReplaceTempView(relation)
+        rows.select(*map(column, source.columns)).createOrReplaceTempView(relation)
         try:
             with query_errors():
                 names = [key.column for key in job.upstream.key]
@@ -205,16 +330,45 @@ class SparkEngine:
         return MaterializedView(self._spark, job.materialized_view, self._storage_options)
 
 
-def _upstream(job: BackfillJob, resolved: ResolvedUpstream) -> Upstream:
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """What one job's epochs read and write."""
+
+    settings: JobSettings
+    job: BackfillJob
+    source: Upstream
+    view: MaterializedView
+    identity: ViewIdentity
+    arrangement: Arrangement | None
+
+
+def _upstream(job: BackfillJob, resolved: ResolvedUpstream, *, by_vnode: bool) -> Upstream:
     types = {found.name: found.type for found in resolved.columns}
-    order = KeyOrder(
-        tuple(KeyField(name=key.column, type=types[key.column], descending=key.descending) for key in job.upstream.key)
+    key = KeyOrder(
+        tuple(
+            KeyField(name=column.column, type=types[column.column], descending=column.descending)
+            for column in job.upstream.key
+        )
     )
-    return Upstream(job.upstream.path, [found.name for found in resolved.columns], order)
+    bounds = job.restrict_to.keys
+    return Upstream(
+        path=job.upstream.path,
+        types=types,
+        key=key,
+        by_vnode=by_vnode,
+        distribution_key=job.upstream.distribution_key,
+        vnode_count=job.vnode_count,
+        vnodes=job.vnodes,
+        keys=KeyRange(key.decode(bounds.after), key.decode(bounds.up_to)),
+    )
 
 
-def _identity(settings: JobSettings) -> ViewIdentity:
-    return ViewIdentity(settings.job["name"], settings.incarnation)
+def _sum(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    """Add rows by vnode."""
+    total: Counter[int] = Counter()
+    for count in counts:
+        total.update(count)
+    return dict(total)
 
 
 def _require_columns(schema: StructType) -> None:

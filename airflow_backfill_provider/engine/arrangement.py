@@ -1,0 +1,298 @@
+"""
+The arrangement: a replica of the used columns, laid out by (vnode, key), from which chunks are read.
+
+Ports ``ReplicatedStateTable``, which every epoch writes its changes to. Rewriting rows in Delta costs whole files, and
+changes of keys in random order are everywhere, so here the table is only ever appended to: one sorted base, made once,
+and then each epoch's net changes of rows that are not read yet, stamped with the epoch. A chunk is the base in its
+ranges, without the rows that changed since, and the newest of those. What an epoch reads depends on ``__epoch`` alone,
+so that every attempt of it reads the same (I2).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import reduce
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.columns import APPEARED, EPOCH, IS_UPSERT, VNODE
+from airflow_backfill_provider.core.errors import EpochFailedError
+from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.scan import ArrangementScan
+from airflow_backfill_provider.engine.predicates import in_any
+from airflow_backfill_provider.engine.session import session_settings
+from airflow_backfill_provider.engine.source import Upstream, column
+from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
+from airflow_backfill_provider.engine.stamped_table import ARRANGEMENT, StampedTable, transaction_id
+from airflow_backfill_provider.lake.arrangement import ArrangementFiles
+from airflow_backfill_provider.lake.view_identity import ViewIdentity
+
+FILES_PER_CHUNK = 8
+"""Files that a chunk of the base is made of."""
+
+_SMALL_PAGES = {"parquet.page.row.count.limit": "2000"}
+"""A chunk begins and ends inside of files; the pages around that are read twice, and no others."""
+
+FEWEST_ROWS_PER_FILE = 20_000
+MOST_ROWS_PER_FILE = 1_000_000
+FEWEST_CHANGES_PER_FILE = 5_000
+
+
+class Arrangement:
+    """
+    One incarnation's arrangement.
+
+    :param spark: the session to read and write with.
+    :param path: canonical location.
+    :param source: the upstream that it replicates.
+    :param scan: the scan that it serves.
+    :param base_epoch: the epoch that its base is stamped with.
+    :param identity: the view that it is for.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        path: str,
+        source: Upstream,
+        scan: ArrangementScan,
+        *,
+        base_epoch: int,
+        identity: ViewIdentity,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        self._table = StampedTable(spark, path, storage_options)
+        self._files = ArrangementFiles(path, storage_options)
+        self._source = source
+        self._scan = scan
+        self._base_epoch = base_epoch
+        self._identity = identity
+
+    # -------------------------------------------------------------------------------------------------- writes
+
+    def ensure(self, version: int, *, rows: int, rate_limit: int | None) -> None:
+        """
+        Make the base by one sort and one commit, unless it is there.
+
+        :param version: the upstream's version to replicate.
+        :param rows: the upstream's rows; an estimate.
+        :param rate_limit: rows of a chunk, to which the size of the files is fitted.
+        """
+        if self._files.exists():
+            return
+        files = max(math.ceil(rows / _rows_per_file(rate_limit)), 1)
+        base = self._laid_out(
+            self._source.at(self._table.spark, version), F.lit(True), F.lit(False), self._base_epoch, files
+        )
+        indexed = len(self._scan.order.fields) + 1
+        try:
+            with session_settings(self._table.spark, _SMALL_PAGES):
+                (
+                    base.write.format("delta")
+                    .mode("errorifexists")
+                    .option("delta.columnMapping.mode", "name")
+                    .option("delta.dataSkippingNumIndexedCols", indexed)
+                    .option("txnAppId", transaction_id(self._identity, ARRANGEMENT))
+                    .option("txnVersion", self._base_epoch)
+                    .option("userMetadata", json.dumps({"event": "create", "incarnation": self._identity.incarnation}))
+                    .save(self._table.path)
+                )
+        except PySparkException:
+            # Somebody else may have been faster; theirs is the same.
+            if not self._files.exists():
+                raise
+
+    def append(self, changes: DataFrame, barrier: Barrier, rows: int) -> None:
+        """
+        Append an epoch's net changes of rows that are not read yet, once.
+
+        :param changes: net changes per vnode and key.
+        :param rows: their number.
+        """
+        if not self._files.exists():
+            # An append would make a new table, with the changes alone.
+            raise EpochFailedError(
+                f"the arrangement at {self._table.path} is gone, so epoch {barrier.epoch} has nothing to add to; the "
+                "job was finished or rebuilt meanwhile"
+            )
+        laid_out = self._laid_out(changes, F.col(IS_UPSERT), F.col(APPEARED), barrier.epoch, _files_of_changes(rows))
+        with session_settings(self._table.spark, _SMALL_PAGES):
+            self._table.append(laid_out, ARRANGEMENT, self._identity, barrier)
+
+    def _laid_out(self, rows: DataFrame, is_upsert: Column, appeared: Column, epoch: int, files: int) -> DataFrame:
+        """Return rows in the arrangement's columns and order; what statistics are kept of comes first."""
+        keys = self._scan.order.names
+        others = [name for name in self._source.columns if name not in keys]
+        order = [
+            (column(field.name).desc_nulls_first() if field.descending else column(field.name).asc_nulls_first())
+            for field in self._scan.order.fields
+        ]
+        return (
+            rows.select(
+                *map(column, keys),
+                F.lit(epoch).cast("long").alias(EPOCH),
+                is_upsert.alias(IS_UPSERT),
+                appeared.alias(APPEARED),
+                *map(column, others),
+            )
+            .repartitionByRange(files, *order)
+            .sortWithinPartitions(*order)
+        )
+
+    # --------------------------------------------------------------------------------------------------- reads
+
+    @contextmanager
+    def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> Iterator[ArrangedChunk]:
+        """Return the upstream's rows in some ranges as of the barrier's ``to_version``, to be used inside the block."""
+        base = self._table.read().filter(F.col(EPOCH) == self._base_epoch)
+        changed = self._changed(barrier, ranges).persist()
+        try:
+            yield ArrangedChunk(base, changed, ranges, self._scan, self._source.columns)
+        finally:
+            changed.unpersist()
+
+    def _changed(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> DataFrame:
+        """
+        Return what became of each (vnode, key) that changed since the base was made, up to the barrier's epoch.
+
+        :returns: ``__changed_0, …`` and ``__vnode``, ``__first_appeared`` (the base does not have it), ``__is_double``
+            (it was inserted while it was there), ``__is_live`` and ``__newest``, the newest row.
+        """
+        epoch = F.col(EPOCH)
+        log = self._table.read().filter(
+            (epoch > self._base_epoch) & (epoch <= barrier.epoch) & in_any(self._scan.order, ranges)
+        )
+        keys = [column(name) for name in self._scan.order.names]
+        history = F.array_sort(F.collect_list(F.struct(EPOCH, IS_UPSERT, APPEARED)))
+        changed = log.groupBy(*keys).agg(
+            F.max_by(F.struct(VNODE, *map(column, self._source.columns)), epoch).alias("__newest"),
+            F.max_by(IS_UPSERT, epoch).alias("__is_live"),
+            F.min_by(APPEARED, epoch).alias("__first_appeared"),
+            history.alias("__history"),
+        )
+        was_there = F.transform(F.slice("__history", 1, F.size("__history") - 1), lambda entry: entry[IS_UPSERT])
+        inserted = F.transform(F.slice("__history", 2, F.size("__history")), lambda entry: entry[APPEARED])
+        doubles = F.exists(F.zip_with(was_there, inserted, lambda there, again: there & again), lambda both: both)
+        return changed.select(
+            *(key.alias(name) for key, name in zip(keys, _changed_keys(self._scan), strict=True)),
+            VNODE,
+            "__first_appeared",
+            "__is_live",
+            "__newest",
+            doubles.alias("__is_double"),
+        )
+
+
+class ArrangedChunk:
+    """
+    Rows of an arrangement in some ranges, as of one epoch.
+
+    :param base: the arrangement's base.
+    :param changed: what became of each (vnode, key) in the ranges that changed since.
+    :param ranges: what to read.
+    :param scan: the scan's order.
+    :param columns: the used columns.
+    """
+
+    def __init__(
+        self,
+        base: DataFrame,
+        changed: DataFrame,
+        ranges: Sequence[KeyRange],
+        scan: ArrangementScan,
+        columns: Sequence[str],
+    ) -> None:
+        self._base = base
+        self._changed = changed
+        self._ranges = ranges
+        self._scan = scan
+        self._columns = columns
+
+    def rows(self) -> DataFrame:
+        """
+        Return the rows, used columns and ``__vnode``.
+
+        Evaluating them fails if the upstream inserted a key that it had.
+        """
+        base = self._base.filter(in_any(self._scan.order, self._ranges))
+        names, changed_keys = self._scan.order.names, _changed_keys(self._scan)
+        changed = self._changed.select(*changed_keys, "__first_appeared")
+        same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, changed_keys, strict=True)]
+        # A key in the base that was then inserted, without having been removed, is there twice.
+        kept = base.join(changed, same, "left").filter(
+            F.when(F.col("__first_appeared"), F.raise_error(F.lit(DUPLICATE_KEY)).cast("boolean")).otherwise(
+                F.col("__first_appeared").isNull()
+            )
+        )
+        newest = self._changed.filter("__is_live").select("__newest.*")
+        columns = [column(name) for name in (VNODE, *self._columns)]
+        return kept.select(*columns).unionAll(newest.select(*columns))
+
+    def count(self) -> dict[int, int]:
+        """
+        Count the rows by vnode, reading little more than the column of vnodes.
+
+        Of the base, only vnodes that a range begins or ends in need their keys; of rows that changed, their first
+        change tells whether the base has them.
+        """
+        vnode = F.col(VNODE)
+        refused = F.raise_error(F.lit(DUPLICATE_KEY)).cast("long")
+        moved = F.col("__is_live").cast("long") - (~F.col("__first_appeared")).cast("long")
+        parts = [
+            self._base.filter(condition).groupBy(vnode).agg(F.count("*").alias("rows"))
+            for condition in self._split()
+            if condition is not None
+        ]
+        parts.append(
+            self._changed.groupBy(vnode).agg(
+                F.sum(F.when(F.col("__is_double"), refused).otherwise(moved)).alias("rows")
+            )
+        )
+        counted = reduce(DataFrame.unionAll, parts).groupBy(vnode).agg(F.sum("rows").alias("rows"))
+        return {row[VNODE]: row["rows"] for row in counted.collect() if row["rows"]}
+
+    def _split(self) -> tuple[Column | None, Column | None]:
+        """Return conditions for the vnodes that ranges hold whole, and for the rest of the ranges."""
+        order = self._scan.order
+        whole: list[KeyRange] = []
+        partial: list[KeyRange] = []
+        for covered in self._ranges:
+            vnodes = self._scan.vnodes_of(covered)
+            begins_within = covered.after is not None and len(covered.after) > 1
+            ends_within = covered.up_to is not None and len(covered.up_to) > 1
+            first, last = vnodes.start + begins_within, vnodes.stop - 1 - ends_within
+            if first <= last:
+                whole.append(KeyRange((first - 1,), (last,)))
+            if first > last + 1:
+                partial.append(covered)  # begins and ends in one vnode
+                continue
+            if begins_within:
+                partial.append(KeyRange(covered.after, (vnodes.start,)))
+            if ends_within:
+                partial.append(KeyRange((vnodes.stop - 2,), covered.up_to))
+        return (
+            in_any(order, whole) if whole else None,
+            in_any(order, partial) if partial else None,
+        )
+
+
+def _changed_keys(scan: ArrangementScan) -> list[str]:
+    return [f"__changed_{i}" for i in range(len(scan.order.fields))]
+
+
+def _files_of_changes(rows: int) -> int:
+    """Return how many files to cut an epoch's changes into; a chunk reads only those around it."""
+    return max(min(math.ceil(rows / FEWEST_CHANGES_PER_FILE), FILES_PER_CHUNK), math.ceil(rows / MOST_ROWS_PER_FILE), 1)
+
+
+def _rows_per_file(rate_limit: int | None) -> int:
+    if not rate_limit:
+        return MOST_ROWS_PER_FILE
+    return min(max(rate_limit // FILES_PER_CHUNK, FEWEST_ROWS_PER_FILE), MOST_ROWS_PER_FILE)

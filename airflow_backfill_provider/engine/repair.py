@@ -1,0 +1,96 @@
+"""
+Which rows a repair writes anew, and which keys it removes from the view before.
+
+A repair makes no assumption about what is wrong: everything that the view has of the chosen vnodes and keys is removed,
+also what it should not have at all or has twice, and what the upstream has of them is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StringType, StructField, StructType
+
+from airflow_backfill_provider.core.barrier import Barrier, Repair, decoded
+from airflow_backfill_provider.core.columns import VNODE
+from airflow_backfill_provider.core.keys import EncodedPosition, KeyKind
+from airflow_backfill_provider.engine.predicates import in_any, literal
+from airflow_backfill_provider.engine.source import Upstream, column
+
+
+def rows_to_write(spark: SparkSession, source: Upstream, barrier: Barrier) -> DataFrame:
+    """Return the chosen rows as the upstream has them at ``to_version``, of those that were read before the epoch."""
+    rows = _read(spark, source, barrier)
+    repair = barrier.repair
+    of_vnodes = rows.filter(F.col(VNODE).isin(list(repair.vnodes)))
+    others = rows.filter(~F.col(VNODE).isin(list(repair.vnodes)))
+    return of_vnodes.unionAll(_with_keys(spark, source, others, repair)) if repair.keys else of_vnodes
+
+
+def keys_to_remove(
+    spark: SparkSession, source: Upstream, barrier: Barrier, view: DataFrame, outputs: Sequence[str]
+) -> DataFrame:
+    """
+    Return the keys that the view must not have when the rows are written.
+
+    A row of the view whose key the upstream does not have belongs to the vnode of its key; where the vnode comes from
+    other columns, nobody knows to which, so that each repair of a vnode removes it.
+
+    :param outputs: the view's key columns.
+    :returns: the view's key columns.
+    """
+    repair = barrier.repair
+    names = source.key.names
+    found = [_named(rows_to_write(spark, source, barrier).select(*map(column, names)), outputs)]
+    if repair.keys:
+        found.append(_named(_keys(spark, source, repair.keys), outputs))
+    if repair.vnodes:
+        known = _named(_read(spark, source, barrier).select(*map(column, names)), outputs)
+        shown = view.select(*map(column, outputs))
+        same = [shown[_quoted(output)].eqNullSafe(known[_quoted(output)]) for output in outputs]
+        stray = shown.join(known, same, "left_anti")
+        if set(source.distribution_key) <= set(names):
+            by_key = dict(zip(names, outputs, strict=True))
+            stray = stray.filter(source.vnode_of(by_key).isin(list(repair.vnodes)))
+        found.append(stray)
+    return reduce(DataFrame.unionAll, found).distinct()
+
+
+def _read(spark: SparkSession, source: Upstream, barrier: Barrier) -> DataFrame:
+    read_before = decoded(barrier.read_before, source.scan)
+    return source.at(spark, barrier.upstream.to_version).filter(in_any(source.scan, read_before))
+
+
+def _with_keys(spark: SparkSession, source: Upstream, rows: DataFrame, repair: Repair) -> DataFrame:
+    # Once more as literals of the leading column, so that statistics keep most files out.
+    field = source.key.fields[0]
+    leading = [field.decode(key[0]) for key in repair.keys]
+    values = [literal(field, value) for value in leading if value is not None]
+    near = column(field.name).isin(values) if values else F.lit(False)
+    rows = rows.filter(near | column(field.name).isNull() if None in leading else near)
+    wanted = _named(_keys(spark, source, repair.keys), [f"__wanted_{i}" for i in range(len(source.key.names))])
+    same = [column(name).eqNullSafe(F.col(f"__wanted_{i}")) for i, name in enumerate(source.key.names)]
+    return rows.join(wanted, same, "left_semi")
+
+
+def _keys(spark: SparkSession, source: Upstream, keys: Sequence[EncodedPosition]) -> DataFrame:
+    """Return keys that are written as text as rows of the key's own types."""
+    texts = StructType([StructField(f"text_{i}", StringType()) for i in range(len(source.key.fields))])
+    rows = spark.createDataFrame([tuple(key) for key in keys], texts)
+    values = []
+    for i, field in enumerate(source.key.fields):
+        text = F.col(f"text_{i}")
+        value = F.unhex(text) if field.kind is KeyKind.BINARY else text.cast(field.type)
+        values.append(value.alias(field.name))
+    return rows.select(*values)
+
+
+def _named(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    return rows.toDF(*names)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
