@@ -10,7 +10,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetab
 
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
-from airflow_backfill_provider.task_group import BackfillTaskGroup
+from airflow_backfill_provider.task_group import BackfillTaskGroup, ParallelBackfillTaskGroup
 
 DEFAULT_ARGUMENTS = {
     "retries": 2,
@@ -43,6 +43,8 @@ def backfill_dag(
     With a schedule, a run's last epoch ends at the upstream's version as of the run's ``data_interval_end``, so that
     catch-up and Airflow's backfills go through history in order; a run by hand goes up to the newest version.
 
+    A job whose definition asks for several parallel runs gets a task run for each of them, in each epoch.
+
     :param job: the definition; a path is read when the DAG is parsed.
     :param schedule: a cron expression or a time delta, whose runs get real data intervals; or whatever a DAG takes.
     :param barriers: how many epochs a run carries.
@@ -63,8 +65,9 @@ def backfill_dag(
         **dag,
         "default_args": {**DEFAULT_ARGUMENTS, **dag.get("default_args", {})},
     }
+    group = ParallelBackfillTaskGroup if loaded.parallelism > 1 else BackfillTaskGroup
     with DAG(schedule=with_data_intervals(schedule), **arguments) as made:
-        BackfillTaskGroup(
+        group(
             job=loaded,
             barriers=barriers,
             backfill_conn_id=backfill_conn_id,

@@ -29,7 +29,15 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
         "hooks": [_modules("hooks.backfill", "hooks.spark_application")],
-        "operators": [_modules("operators.epoch", "operators.finish", "operators.job", "operators.mutation")],
+        "operators": [
+            _modules(
+                "operators.epoch",
+                "operators.finish",
+                "operators.job",
+                "operators.mutation",
+                "operators.shared_epoch",
+            )
+        ],
         "sensors": [_modules("sensors.backfill")],
         "triggers": [_modules("triggers.backfill")],
         "connection-types": [_connection_type()],

@@ -6,13 +6,18 @@ import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow.sdk import Asset, TaskGroup, XComArg
+from airflow.sdk import Asset, TaskGroup, XComArg, chain
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
-from airflow_backfill_provider.operators.epoch import RunEpochOperator
+from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
 from airflow_backfill_provider.operators.finish import FinishMaterializedViewWhenDueOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
+from airflow_backfill_provider.operators.shared_epoch import (
+    ApplyChangesOperator,
+    EpochSummaryOperator,
+    ReadSnapshotOperator,
+)
 
 
 class BackfillTaskGroup(TaskGroup):
@@ -59,6 +64,63 @@ class BackfillTaskGroup(TaskGroup):
             ).expand(barrier=[None] * barriers if isinstance(barriers, int) else barriers)
             self.finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", outlets=outlets, **about)
         self.create >> self.epochs >> self.finish
+
+
+class ParallelBackfillTaskGroup(TaskGroup):
+    """
+    As :class:`BackfillTaskGroup`, but each epoch is shared by parallel task runs, one for each range of vnodes.
+
+    How many there are is the job's setting by the time that its barrier is pinned; a rescale needs no other DAG. The
+    tasks are at hand as ``create``, ``epochs`` (one group of tasks per barrier) and ``finish``.
+
+    :param group_id: the group's id.
+    :param job: the definition; a path is read when the DAG is parsed. Or the output of a task that returns one.
+    :param barriers: how many epochs a run carries.
+    :param backfill_conn_id: the connection that says where control tables lie.
+    :param spark_conn_id: a Spark connection; ``None`` runs on the workers, with all their cores.
+    :param conf: Spark configuration on top of this package's own.
+    :param group: further arguments of Airflow's task group.
+    """
+
+    def __init__(
+        self,
+        group_id: str = "backfill",
+        *,
+        job: JobDefinition | XComArg,
+        barriers: int = 1,
+        backfill_conn_id: str = BackfillHook.default_conn_name,
+        spark_conn_id: str | None = None,
+        conf: Mapping[str, Any] | None = None,
+        **group: Any,
+    ) -> None:
+        super().__init__(group_id=group_id, **group)
+        definition, outlets = _definition(job)
+        about: dict[str, Any] = {"job": definition, "backfill_conn_id": backfill_conn_id}
+        spark: dict[str, Any] = {"spark_conn_id": spark_conn_id, "conf": conf}
+        with self:
+            self.create = CreateBackfillJobOperator(task_id="create_job", **about, **spark)
+            self.epochs = [_shared_epoch(number, about, spark) for number in range(1, barriers + 1)]
+            self.finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", outlets=outlets, **about)
+        chain(self.create, *self.epochs, self.finish)
+
+
+def _shared_epoch(number: int, about: Mapping[str, Any], spark: Mapping[str, Any]) -> TaskGroup:
+    """Return the tasks of one barrier: inject, apply its changes, read its parts side by side, see it committed."""
+    with TaskGroup(f"epoch_{number}") as epoch:
+        inject = InjectBarrierOperator(task_id="inject", **about)
+        changes = ApplyChangesOperator(task_id="apply_changes", barrier=inject.output, **about, **spark)
+        parts = ReadSnapshotOperator.partial(
+            task_id="read_snapshot",
+            map_index_template="{{ part }}",
+            # Side by side is what they are for, whatever the DAG's default arguments say of other tasks.
+            max_active_tis_per_dag=None,
+            **about,
+            **spark,
+        ).expand(part=changes.output)
+        # Without parts, a paused job's epoch say, the mapped task is skipped.
+        summary = EpochSummaryOperator(task_id="summary", barrier=inject.output, trigger_rule="none_failed", **about)
+        inject >> changes >> parts >> summary
+    return epoch
 
 
 def materialized_view_asset(job: JobDefinition) -> Asset:

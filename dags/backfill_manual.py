@@ -21,6 +21,8 @@ from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
 from airflow_backfill_provider.operators.mutation import (
     CancelBackfillOperator,
     PauseBackfillOperator,
+    RepairBackfillOperator,
+    RescaleBackfillOperator,
     ResumeBackfillOperator,
     ThrottleBackfillOperator,
 )
@@ -59,12 +61,14 @@ params = {
         title="Change of the settings",
         description_md="Takes effect with the first of the epochs. A **cancelled** job runs no epoch any more.",
         type="string",
-        enum=["none", "pause", "resume", "throttle", "cancel"],
+        enum=["none", "pause", "resume", "throttle", "rescale", "repair", "cancel"],
         values_display={
             "none": "None",
             "pause": "Pause: read no snapshot, still apply changes",
             "resume": "Resume: read the snapshot again",
             "throttle": "Throttle: change the rate limit",
+            "rescale": "Rescale: change how many parallel runs share an epoch",
+            "repair": "Repair: write chosen rows of the view anew",
             "cancel": "Cancel: stop the job for good",
         },
     ),
@@ -74,6 +78,25 @@ params = {
         description_md="With **Throttle**: snapshot rows per epoch. Empty is unlimited, 0 reads none.",
         type=["integer", "null"],
         minimum=0,
+    ),
+    "parallelism": Param(
+        1,
+        title="Parallel runs",
+        description_md="With **Rescale**: how many runs share the vnodes; needs the arrangement strategy.",
+        type="integer",
+        minimum=1,
+    ),
+    "vnodes": Param(
+        None,
+        title="Vnodes to repair",
+        description_md="With **Repair**: numbers and ranges, such as `3, 8-15`.",
+        type=["string", "null"],
+    ),
+    "keys": Param(
+        None,
+        title="Keys to repair",
+        description_md="With **Repair**: a JSON list of keys, each a value, or a list with a value per key column.",
+        type=["array", "null"],
     ),
 }
 
@@ -118,6 +141,10 @@ with DAG(
         PauseBackfillOperator(task_id="pause", job=job),
         ResumeBackfillOperator(task_id="resume", job=job),
         ThrottleBackfillOperator(task_id="throttle", job=job, rate_limit="{{ params.rate_limit }}"),
+        RescaleBackfillOperator(task_id="rescale", job=job, parallelism="{{ params.parallelism }}"),
+        RepairBackfillOperator(
+            task_id="repair", job=job, vnodes="{{ params.vnodes }}", keys="{{ params['keys'] | tojson }}"
+        ),
     ]
     cancel = CancelBackfillOperator(task_id="cancel", job=job)
     barriers = count_epochs()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_backfill_provider.core.errors import InvalidJobError
@@ -32,6 +33,51 @@ def rate_limit_of(value: Any) -> int | None:
             f"rate_limit: {value!r} is no number of rows; allowed are null (unlimited), 0 (paused) and more"
         )
     return number
+
+
+def parallelism_of(value: Any) -> int:
+    """
+    Return a number of parallel runs.
+
+    :raises InvalidJobError: if it is none.
+    """
+    number = _whole_number(value)
+    if not number:
+        raise InvalidJobError(f"parallelism: {value!r} is no number of parallel runs; allowed are numbers from 1")
+    return number
+
+
+def vnodes_of(value: Any) -> list[int | str]:
+    """
+    Return vnodes as they are written: a text with commas in between, or a list; nothing for none.
+
+    :raises InvalidJobError: if it is something else.
+    """
+    if is_unset(value):
+        return []
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        return [value]
+    if isinstance(value, Sequence):
+        return list(value)
+    raise InvalidJobError(f"vnodes: {value!r} names no vnodes; allowed are numbers and ranges, such as '3, 8-15'")
+
+
+def keys_of(value: Any) -> list[Any]:
+    """
+    Return keys as a list; a template may have rendered it to JSON; nothing for none.
+
+    :raises InvalidJobError: if it is no list.
+    """
+    if is_unset(value):
+        return []
+    if isinstance(value, str):
+        try:
+            value = json.loads(value, parse_float=str)
+        except ValueError:
+            value = None
+    if not isinstance(value, list | tuple):
+        raise InvalidJobError("keys: a list of keys is needed, each a value or a list with a value for each key column")
+    return list(value)
 
 
 def epoch_of(value: Any) -> int:

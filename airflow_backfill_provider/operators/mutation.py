@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context, XComArg
 
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.operators.arguments import rate_limit_of
+from airflow_backfill_provider.operators.arguments import keys_of, parallelism_of, rate_limit_of, vnodes_of
 from airflow_backfill_provider.operators.base import BackfillOperator
 from airflow_backfill_provider.operators.summaries import settings_summary
 from airflow_backfill_provider.operators.task_run import requester_of
@@ -83,6 +83,60 @@ class ThrottleBackfillOperator(_MutationOperator):
         from airflow_backfill_provider import mutations
 
         return mutations.throttle_job(rate_limit_of(self.rate_limit), store=store, requested_by=requested_by)
+
+
+class RescaleBackfillOperator(_MutationOperator):
+    """
+    Shares the vnodes among so many parallel runs from the next barrier on. (templated: parallelism, job)
+
+    Needs the arrangement strategy. Returns the job's settings in force.
+
+    :param parallelism: from 1 to the job's ``vnode_count``.
+    """
+
+    template_fields: Sequence[str] = ("parallelism", *BackfillOperator.template_fields)
+
+    def __init__(self, *, parallelism: int | str | XComArg, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.parallelism = parallelism
+
+    def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
+        """Rescale."""
+        from airflow_backfill_provider import mutations
+
+        return mutations.rescale_job(parallelism_of(self.parallelism), store=store, requested_by=requested_by)
+
+
+class RepairBackfillOperator(_MutationOperator):
+    """
+    Writes chosen rows of the view anew with the next barrier, once. (templated: vnodes, keys, job)
+
+    Rows that were not read yet stay unread. Run an epoch to carry it out. Returns the job's settings in force.
+
+    :param vnodes: numbers and ranges, such as ``"3, 8-15"`` or ``[3, "8-15"]``.
+    :param keys: single keys, each a value, or a list with a value for each key column.
+    """
+
+    template_fields: Sequence[str] = ("vnodes", "keys", *BackfillOperator.template_fields)
+
+    def __init__(
+        self,
+        *,
+        vnodes: Sequence[int | str] | str | XComArg | None = None,
+        keys: Sequence[Any] | XComArg | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.vnodes = vnodes
+        self.keys = keys
+
+    def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
+        """Ask for the repair."""
+        from airflow_backfill_provider import mutations
+
+        return mutations.repair_job(
+            store=store, requested_by=requested_by, vnodes=vnodes_of(self.vnodes), keys=keys_of(self.keys)
+        )
 
 
 class CancelBackfillOperator(_MutationOperator):

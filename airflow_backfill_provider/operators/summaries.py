@@ -15,6 +15,7 @@ def barrier_summary(barrier: Barrier) -> dict[str, Any]:
         "from_version": barrier.upstream.from_version,
         "to_version": barrier.upstream.to_version,
         "rate_limit": barrier.rate_limit,
+        "parts": len(barrier.parts),
         "paused": barrier.paused,
         "mutations": [str(pinned.mutation) for pinned in barrier.mutations],
         "warnings": list(barrier.warnings),
@@ -60,6 +61,7 @@ def settings_summary(settings: JobSettings) -> dict[str, Any]:
         "incarnation": settings.incarnation,
         "paused": settings.paused,
         "rate_limit": settings.rate_limit,
+        "parallelism": settings.parallelism,
         "cancelled": settings.cancelled,
         "finished_epoch": settings.finished_epoch,
     }

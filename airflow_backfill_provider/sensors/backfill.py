@@ -15,13 +15,14 @@ from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue, XComArg, c
 
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
 from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
-from airflow_backfill_provider.operators.arguments import epoch_of, fraction_of
+from airflow_backfill_provider.operators.arguments import epoch_of, fraction_of, vnodes_of
 from airflow_backfill_provider.triggers.backfill import (
     REACHED,
     BackfillProgressTrigger,
     BackfillTrigger,
     EpochCommittedTrigger,
     MaterializedViewFinishedTrigger,
+    VnodesCompletedTrigger,
 )
 
 
@@ -128,3 +129,23 @@ class BackfillProgressSensor(BackfillSensor):
     def trigger(self, **common: Any) -> BackfillTrigger:
         """Wait for the share."""
         return BackfillProgressTrigger(at_least=fraction_of(self.at_least), **common)
+
+
+class VnodesCompletedSensor(BackfillSensor):
+    """
+    Waits until chosen vnodes are Completed: all their rows are in the view. (templated: vnodes, job)
+
+    Returns ``{"vnodes": …, "epoch": …}``.
+
+    :param vnodes: numbers and ranges, such as ``"0-15"`` or ``[3, "8-15"]``.
+    """
+
+    template_fields: Sequence[str] = ("vnodes", *BackfillSensor.template_fields)
+
+    def __init__(self, *, vnodes: Sequence[int | str] | str | XComArg, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.vnodes = vnodes
+
+    def trigger(self, **common: Any) -> BackfillTrigger:
+        """Wait for the vnodes."""
+        return VnodesCompletedTrigger(vnodes=vnodes_of(self.vnodes), **common)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from airflow_backfill_provider.triggers.conditions import (
     Finished,
     Observation,
     ProgressAtLeast,
+    VnodesCompleted,
     observe,
 )
 
@@ -142,6 +143,27 @@ class BackfillProgressTrigger(BackfillTrigger):
     def arguments(self) -> dict[str, Any]:
         """Return what :meth:`__init__` takes."""
         return {**super().arguments(), "at_least": self.at_least}
+
+
+class VnodesCompletedTrigger(BackfillTrigger):
+    """
+    Waits until some vnodes are Completed.
+
+    :param vnodes: numbers and ranges.
+    """
+
+    def __init__(self, *, vnodes: Sequence[int | str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.vnodes = list(vnodes)
+
+    @property
+    def condition(self) -> Condition:
+        """The vnodes are Completed."""
+        return VnodesCompleted(tuple(self.vnodes))
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what :meth:`__init__` takes."""
+        return {**super().arguments(), "vnodes": self.vnodes}
 
 
 def _event(outcome: str, **payload: Any) -> TriggerEvent:

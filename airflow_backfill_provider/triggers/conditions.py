@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_backfill_provider.core.errors import JobCancelledError, JobNotCreatedError
+from airflow_backfill_provider.core.progress import Completed
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.vnodes import format_vnodes, parse_vnodes
 from airflow_backfill_provider.hooks.progress import current_progress
 
 if TYPE_CHECKING:
@@ -93,3 +95,23 @@ class ProgressAtLeast:
         progress, epoch = current_progress(reader, settings.incarnation)
         note = f"the progress of job {settings.job['name']} is {progress:.1%} of at least {self.share:.1%}"
         return Observation({"progress": progress, "epoch": epoch} if progress >= self.share else None, note)
+
+
+@dataclass(frozen=True, slots=True)
+class VnodesCompleted:
+    """Some vnodes are Completed."""
+
+    vnodes: tuple[int | str, ...]
+
+    def look(self, reader: BackfillReader, settings: JobSettings) -> Observation:
+        """Look at the state of every vnode."""
+        state = reader.state()
+        wanted = parse_vnodes(self.vnodes, len(state.vnodes))
+        left = [vnode for vnode in wanted if not isinstance(state.vnodes[vnode], Completed)]
+        name = settings.job["name"]
+        if left:
+            return Observation(None, f"of job {name}, vnodes {format_vnodes(left)} are not completed")
+        return Observation(
+            {"vnodes": format_vnodes(wanted), "epoch": state.epoch},
+            f"vnodes {format_vnodes(wanted)} of job {name} are completed",
+        )

@@ -1,0 +1,168 @@
+"""
+Operators of an epoch that several task runs share: apply its changes, read each part of its chunk, see it committed.
+
+One barrier, many runs: each reads the chunk of its own range of vnodes, side by side, and the one that reports last
+commits the epoch. How many there are is the barrier's business, so that a rescale takes effect without a change of
+the DAG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from airflow.sdk import Context, XComArg
+from airflow.sdk.exceptions import AirflowException
+
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
+from airflow_backfill_provider.hooks.progress import current_progress, progress_after
+from airflow_backfill_provider.operators.arguments import epoch_of
+from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator
+from airflow_backfill_provider.operators.summaries import epoch_summary, no_epoch
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.backfill import Backfill
+
+APPLICATION = "backfill_epoch.py"
+
+
+class ApplyChangesOperator(SparkBackfillOperator):
+    """
+    Applies the changes of an epoch that several task runs share. (templated: barrier, and those of the base)
+
+    Starts Spark only if there are any.
+
+    Returns a list for :class:`ReadSnapshotOperator` to be mapped over: one entry for each part of the chunk that is not
+    read yet; empty if there is no barrier, or nothing left to do.
+
+    :param barrier: what :class:`~airflow_backfill_provider.operators.epoch.InjectBarrierOperator` returned.
+    """
+
+    template_fields: Sequence[str] = ("barrier", *SparkBackfillOperator.template_fields)
+
+    def __init__(self, *, barrier: Mapping[str, Any] | int | str | XComArg, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.barrier: Any = barrier
+
+    def execute(self, context: Context) -> list[dict[str, int]]:
+        """Apply the changes."""
+        from airflow_backfill_provider import protocol
+
+        del context
+        with self.created() as backfill:
+            barrier = _pinned(backfill, self.barrier)
+            if barrier is None:
+                self.log.info("there is no barrier to run")
+                return []
+            if not (_is_done(backfill, barrier, None) or protocol.skip_changes(barrier, store=backfill.store)):
+                _submit(self, backfill, barrier, None, ["--step", "changes"])
+            left = _left(backfill, barrier)
+        self.log.info("the changes of epoch %d are applied, %d parts are to be read", barrier.epoch, len(left))
+        return [{"epoch": barrier.epoch, "part": part} for part in left]
+
+
+class ReadSnapshotOperator(SparkBackfillOperator):
+    """
+    Reads one part of the chunk of an epoch that several task runs share. (templated: part, and those of the base)
+
+    Returns ``{"epoch": …, "part": …, "rows": …}``. A retry of a part that is read starts no Spark.
+
+    :param part: an entry of what :class:`ApplyChangesOperator` returned.
+    """
+
+    template_fields: Sequence[str] = ("part", *SparkBackfillOperator.template_fields)
+
+    def __init__(self, *, part: Mapping[str, Any] | XComArg, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.part: Any = part
+
+    def execute(self, context: Context) -> dict[str, int]:
+        """Read the part."""
+        with self.created() as backfill:
+            if not isinstance(self.part, Mapping) or not isinstance(self.part.get("part"), int):
+                raise InvalidJobError(
+                    f"part: {self.part!r} is no part of an epoch; allowed is what the changes' task returns"
+                )
+            number, barrier = int(self.part["part"]), backfill.store.pinned(epoch_of(self.part))
+            if not _is_done(backfill, barrier, number):
+                _submit(self, backfill, barrier, number, ["--step", "snapshot", "--part", str(number)])
+            reports = backfill.store.reports(barrier)
+        rows = sum(sum(report.rows.values()) for report in reports if report.part == number)
+        self.log.info("part %d of epoch %d is read: %d rows", number, barrier.epoch, rows)
+        cast("dict[str, Any]", context)["part"] = f"epoch {barrier.epoch}, part {number}"
+        return {"epoch": barrier.epoch, "part": number, "rows": rows}
+
+
+class EpochSummaryOperator(BackfillOperator):
+    """
+    Sees that an epoch is committed; whichever task run reported last did it. (templated: barrier, job)
+
+    Returns the epoch's summary, as :class:`~airflow_backfill_provider.operators.epoch.RunEpochOperator` does.
+
+    :param barrier: what :class:`~airflow_backfill_provider.operators.epoch.InjectBarrierOperator` returned.
+    :raises AirflowException: if it is not committed.
+    """
+
+    template_fields: Sequence[str] = ("barrier", *BackfillOperator.template_fields)
+
+    def __init__(self, *, barrier: Mapping[str, Any] | int | str | XComArg, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.barrier: Any = barrier
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Look at the barrier log."""
+        del context
+        with self.created() as backfill:
+            store = backfill.store
+            barrier = _pinned(backfill, self.barrier)
+            if barrier is None:
+                progress, _ = current_progress(store, store.settings().incarnation)
+                return no_epoch(str(self.barrier.get("reason", "there is no barrier")), progress)
+            commit = store.commit_of(barrier.epoch)
+            if commit is None:
+                raise EpochFailedError(
+                    f"epoch {barrier.epoch} of job {backfill.job.name} is not committed; parts that are not read yet: "
+                    f"{_left(backfill, barrier) or 'none, so clear the task run that read the last one'}"
+                )
+        return epoch_summary(barrier, commit, progress_after(commit, barrier))
+
+
+def _pinned(backfill: Backfill, barrier: Any) -> Barrier | None:
+    if isinstance(barrier, Mapping) and barrier.get("epoch") is None:
+        return None
+    return backfill.store.pinned(epoch_of(barrier))
+
+
+def _left(backfill: Backfill, barrier: Barrier) -> list[int]:
+    """Return the parts that nobody has read yet."""
+    if backfill.store.commit_of(barrier.epoch) is not None:
+        return []
+    reported = {report.part for report in backfill.store.reports(barrier)}
+    return [part for part in range(len(barrier.parts)) if part not in reported]
+
+
+def _is_done(backfill: Backfill, barrier: Barrier, part: int | None) -> bool:
+    """Tell whether a run has nothing left to do: it reported, and it is not the one that has to commit."""
+    if backfill.store.commit_of(barrier.epoch) is not None:
+        return True
+    reported = {report.part for report in backfill.store.reports(barrier)}
+    return part in reported and len(reported) < len(barrier.parts) + 1
+
+
+def _submit(
+    operator: SparkBackfillOperator, backfill: Backfill, barrier: Barrier, part: int | None, step: Sequence[str]
+) -> None:
+    """Run the application; whatever becomes of it, the barrier log tells whether the step is done."""
+    arguments = ["--state", backfill.job.state, "--epoch", str(barrier.epoch), *step]
+    try:
+        operator.submit(backfill, APPLICATION, arguments)
+    except AirflowException as error:
+        if not _is_done(backfill, barrier, part):
+            raise
+        operator.log.warning("the application failed after it reported, or beside another: %s", error)
+    if not _is_done(backfill, barrier, part):
+        raise EpochFailedError(
+            f"the application ended without an error, but the barrier log at {backfill.job.state} does not show that "
+            f"step of epoch {barrier.epoch}; running it again is safe"
+        )
