@@ -31,7 +31,7 @@ app = typer.Typer(
 for panel, commands in {
     "Work": (work.create, work.run, work.rebuild),
     "Look": (look.plan, look.status, look.watch, look.verify),
-    "Steer": (steer.pause, steer.resume, steer.throttle, steer.rescale, steer.cancel),
+    "Steer": (steer.pause, steer.resume, steer.throttle, steer.rescale, steer.repair, steer.cancel),
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)

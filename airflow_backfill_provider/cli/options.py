@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,21 @@ def rate_limit_of(value: str) -> int | None:
             f"{value!r} is no rate limit; give snapshot rows per epoch (0 reads none), or none for unlimited"
         )
     return int(value)
+
+
+def key_of(value: str) -> object:
+    """
+    Read a key: a JSON list with a value for each column, or the one value as it is.
+
+    :raises typer.BadParameter: if it begins like a list and is none.
+    """
+    if not value.lstrip().startswith("["):
+        return value
+    try:
+        key: object = json.loads(value, parse_float=str)
+    except ValueError:
+        raise typer.BadParameter(f"{value!r} is no JSON list", param_hint="--key") from None
+    return key
 
 
 def spark_conf(values: list[str] | None) -> dict[str, str]:

@@ -124,9 +124,11 @@ class Runner:
         return status
 
     def _say_epoch(self, commit: EpochCommit) -> None:
+        repaired = ", repaired what was asked for" if "repair" in commit.seconds else ""
         self.view.say(
             f"epoch {commit.epoch}: {text.rows(commit.snapshot_read_row_count)} read, "
-            f"{commit.upstream_output_row_count:,} changes applied, {text.duration(sum(commit.seconds.values()))}"
+            f"{commit.upstream_output_row_count:,} changes applied{repaired}, "
+            f"{text.duration(sum(commit.seconds.values()))}"
         )
 
     def _say_finished(self, *, ran: bool) -> None:

@@ -7,6 +7,7 @@ control tables can draw it.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -21,6 +22,14 @@ from rich.text import Text
 
 from airflow_backfill_provider.cli import text
 from airflow_backfill_provider.core.status import JobStatus
+
+MAP_CELLS = 64
+"""Cells of the map of vnodes at most."""
+
+MOST_IN_PROGRESS = 8
+"""Vnodes in progress that are listed one by one at most."""
+
+_CELLS = {"completed": "█", "in_progress": "▒", "not_started": "·"}
 
 
 class ProgressView(Protocol):
@@ -151,11 +160,12 @@ class LiveView:
             ProgressBar(total=1.0, completed=status.progress, complete_style=done, finished_style="green"),
             Text(f"{text.percent(status.progress)}  {_rows(status)}"),
         )
+        cells = Text(vnode_map(status), style=done) if status.vnodes.total > 1 else Text()
         details = Table.grid(padding=(0, 1))
         doing = f"{self._activity}, {time.monotonic() - self._since:.0f} s" if self._activity else ""
         marker = self._spinner.render(time.monotonic()) if doing else Text(" ")
         details.add_row(marker, Text(" · ".join([*_details(status), *([doing] if doing else [])]), style="dim"))
-        return Group(bar, details, *(Text(f"  {note}", style="dim") for note in self._notes))
+        return Group(bar, cells, details, *(Text(f"  {note}", style="dim") for note in self._notes))
 
 
 def status_line(status: JobStatus) -> str:
@@ -189,6 +199,19 @@ def waits_because(status: JobStatus) -> str:
     return "rate limit 0" if status.rate_limit == 0 else ""
 
 
+def vnode_map(status: JobStatus) -> str:
+    """
+    Draw the vnodes in one line: a cell for each, or for several if there are many.
+
+    ``█`` is completed, ``▒`` in progress, ``·`` not started.
+    """
+    states = [run.state for run in status.vnode_map for _ in range(run.first, run.last + 1)]
+    cells = min(len(states), MAP_CELLS)
+    bounds = [cell * len(states) // cells for cell in range(cells + 1)]
+    found = [set(states[first:after]) for first, after in itertools.pairwise(bounds)]
+    return "".join(_CELLS[cell.pop() if len(cell) == 1 else "in_progress"] for cell in found)
+
+
 def show_status(status: JobStatus, console: Console) -> None:
     """Print a job's status for a person."""
     limit = "unlimited" if status.rate_limit is None else f"{text.rows(status.rate_limit)} per epoch"
@@ -204,10 +227,17 @@ def show_status(status: JobStatus, console: Console) -> None:
         "epoch": f"{status.epoch or 'none'} committed{running}",
         "vnodes": f"{vnodes.total}: {vnodes.not_started} not started, {vnodes.in_progress} in progress, "
         f"{vnodes.completed} completed",
-        "rate limit": limit + (", paused" if status.paused else ""),
+        "": vnode_map(status),
+        "rate limit": limit
+        + (f", shared by {status.parallelism} parallel runs" if status.parallelism > 1 else "")
+        + (", paused" if status.paused else ""),
         "upstream": f"view at {version}, newest is version {status.upstream_latest_version} "
         f"(lag {text.versions(status.lag_versions)})",
     }
+    if begun := [run for run in status.vnode_map if run.state == "in_progress" and run.first == run.last]:
+        shown = ", ".join(f"{run.first} ({text.percent(run.progress)})" for run in begun[:MOST_IN_PROGRESS])
+        more = f" and {len(begun) - MOST_IN_PROGRESS} more" if len(begun) > MOST_IN_PROGRESS else ""
+        lines["in progress"] = f"vnode {shown}{more}"
     if status.watermark is not None:
         lines["watermark"] = status.watermark.isoformat(sep=" ", timespec="milliseconds")
     for name, value in lines.items():

@@ -1,4 +1,4 @@
-"""Commands that change a job's settings: pause, resume, throttle, rescale, cancel. They start no Spark."""
+"""Commands that change a job's settings: pause, resume, throttle, rescale, repair, cancel. They start no Spark."""
 
 from __future__ import annotations
 
@@ -60,20 +60,52 @@ def throttle(
 @reporting
 def rescale(
     job: JobFile,
-    parallelism: Annotated[int, typer.Argument(metavar="N", min=1, help="Parallel task runs.")],
+    parallelism: Annotated[int, typer.Argument(metavar="N", min=1, help="Parallel runs.")],
     *,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
-    """Change how many task runs share the vnodes. Needs the arrangement strategy."""
-    from airflow_backfill_provider.cli.jobs import created_job
-    from airflow_backfill_provider.core.errors import InvalidJobError
+    """Share the vnodes among N parallel runs from the next epoch on. Needs the arrangement strategy."""
+    from airflow_backfill_provider import mutations
+    from airflow_backfill_provider.cli.jobs import created_job, user
 
-    _, settings = created_job(job)
-    raise InvalidJobError(
-        f"job {settings.job['name']} cannot be rescaled to {parallelism}: under {settings.strategy} all vnodes share "
-        "one position, so one task run reads them all; only the arrangement strategy, which is not built yet, can "
-        "split them"
+    backfill, before = created_job(job)
+    settings = mutations.rescale_job(parallelism, store=backfill.store, requested_by=user())
+    runs = "one run reads" if parallelism == 1 else f"{parallelism} parallel runs share"
+    say_changed(before, settings, f"{runs} the vnodes from the next epoch on")
+
+
+@reporting
+def repair(
+    job: JobFile,
+    *,
+    vnodes: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Whole vnodes: numbers and ranges, such as 3,8-15.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key",
+            metavar="KEY",
+            help="One key: its value, or a JSON list with a value for each key column; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    debug: Debug = False,  # noqa: ARG001
+) -> None:
+    """
+    Write chosen rows of the view anew with the next epoch, as the upstream has them by then.
+
+    Starts no Spark itself; run the job to carry it out. Rows that were not read yet stay unread.
+    """
+    from airflow_backfill_provider import mutations
+    from airflow_backfill_provider.cli.jobs import created_job, user
+    from airflow_backfill_provider.cli.options import key_of
+
+    backfill, before = created_job(job)
+    settings = mutations.repair_job(
+        store=backfill.store, requested_by=user(), vnodes=[vnodes] if vnodes else (), keys=map(key_of, key or ())
     )
+    say_changed(before, settings, "the next epoch repairs what was chosen")
 
 
 @reporting
