@@ -133,7 +133,14 @@ class Crash:
     barrier: Barrier = Barrier()
 
 
-Event = Write | Barrier | Crash
+@dataclass(frozen=True, slots=True)
+class Rescale:
+    """The number of runs that share an epoch's snapshot becomes another; it holds from the next barrier on."""
+
+    parallelism: int
+
+
+Event = Write | Barrier | Crash | Rescale
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,3 +361,15 @@ def scenarios(
         else:
             events.append(draw(crashes(points)))
     return Scenario(key, initial, tuple(events))
+
+
+@st.composite
+def rescaled(
+    draw: DrawFn, scenario: SearchStrategy[Scenario], *, parallelism: int = 4, max_rescales: int = 3
+) -> Scenario:
+    """Draw a scenario in which the number of parallel runs changes now and then."""
+    drawn = draw(scenario)
+    events = list(drawn.events)
+    for runs in draw(st.lists(st.integers(1, parallelism), max_size=max_rescales)):
+        events.insert(draw(st.integers(0, len(events))), Rescale(runs))
+    return Scenario(drawn.columns, drawn.initial, tuple(events))

@@ -5,5 +5,6 @@ operations.
 Nothing here imports the package under test. :mod:`tests.model.upstream` is the world outside,
 :mod:`tests.model.classical` and :mod:`tests.model.orchestrated` are the two algorithms,
 :mod:`tests.model.truth` says what both must give, :mod:`tests.model.runs` drives them and
-:mod:`tests.model.explore` searches all interleavings.
+:mod:`tests.model.explore` searches all interleavings. :mod:`tests.model.arrangement` is the algorithm with a
+position for each vnode and runs that share an epoch; what belongs to it begins with ``arranged``.
 """

@@ -15,8 +15,10 @@ again.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from tests.model.orchestrated import Attempt, Job, Protocol, Step, World, advance
 from tests.model.runs import OrchestratedRun, check_world
@@ -25,6 +27,11 @@ from tests.strategies import Barrier, Delete, Insert, KeyColumn, Row, Scenario, 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+N = TypeVar("N", bound=Hashable)
+
+Move = tuple[str, N, Callable[[], None]]
+"""What happens, what comes of it, and a check that raises if that breaks an invariant."""
 
 ONE_ROW = Barrier(rate_limit=1)
 SETTINGS = (ONE_ROW, Barrier(rate_limit=2), ONE_ROW)
@@ -79,15 +86,19 @@ def explore(protocol: Protocol, *, attempts: int = 3, zombie: bool = False, max_
     when the search starts, which brings deeper futures within reach.
     """
     job, start = _start(protocol, zombie=zombie)
+    return search(start, lambda node: _moves(job, node, attempts), max_states=max_states)
+
+
+def search(start: N, moves: Callable[[N], Iterable[Move[N]]], *, max_states: int) -> Result:
+    """Search all that moves lead to, breadth first; stop at the first broken invariant or after so many states."""
     # Each node with the move that led to it, as a chain back to the start.
-    parents: dict[Node, tuple[Node, str] | None] = {start: None}
+    parents: dict[N, tuple[N, str] | None] = {start: None}
     queue = deque([start])
     while queue:
         node = queue.popleft()
-        for move, successor, moved in _moves(job, node, attempts):
+        for move, successor, check in moves(node):
             try:
-                if moved is not None:
-                    check_world(job, node.world, successor.world, moved)
+                check()
             except InvariantError as error:
                 return Result(len(parents), False, str(error), (*_trace(parents, node), move))
             known = len(parents)
@@ -97,6 +108,10 @@ def explore(protocol: Protocol, *, attempts: int = 3, zombie: bool = False, max_
             if known == max_states:
                 return Result(known, exhausted=False)
     return Result(len(parents), exhausted=True)
+
+
+def nothing_to_check() -> None:
+    """Check a move that can break nothing."""
 
 
 def _start(protocol: Protocol, *, zombie: bool) -> tuple[Job, Node]:
@@ -113,10 +128,10 @@ def _start(protocol: Protocol, *, zombie: bool) -> tuple[Job, Node]:
     return run.job, Node(world, tuple(run.attempts))
 
 
-def _moves(job: Job, node: Node, attempts: int) -> Iterator[tuple[str, Node, Attempt | None]]:
+def _moves(job: Job, node: Node, attempts: int) -> Iterator[Move[Node]]:
     if node.world.latest < job.upstream.latest:
         latest = node.world.latest + 1
-        yield f"write version {latest}", replace(node, world=replace(node.world, latest=latest)), None
+        yield f"write version {latest}", replace(node, world=replace(node.world, latest=latest)), nothing_to_check
     started = node.attempts
     if len(started) < attempts:
         started = (*started, Attempt(settings=SETTINGS[len(started)]))
@@ -126,7 +141,8 @@ def _moves(job: Job, node: Node, attempts: int) -> Iterator[tuple[str, Node, Att
             moved = (*started[:i], _forgetful(after), *started[i + 1 :])
             # One that has not moved has not started: the next one must not start before it.
             moved = moved if moved[-1].next is not Step.READ_STATE else moved[:-1]
-            yield f"{i}: {attempt.next.name.lower()}", Node(world, moved), after
+            check = partial(check_world, job, node.world, world, after)
+            yield f"{i}: {attempt.next.name.lower()}", Node(world, moved), check
 
 
 def _advance(job: Job, world: World, attempt: Attempt) -> tuple[World, Attempt]:
@@ -142,7 +158,7 @@ def _forgetful(attempt: Attempt) -> Attempt:
     return attempt if attempt.plan is None else replace(attempt, settings=attempt.plan.settings, state=None)
 
 
-def _trace(parents: dict[Node, tuple[Node, str] | None], node: Node) -> tuple[str, ...]:
+def _trace(parents: dict[N, tuple[N, str] | None], node: N) -> tuple[str, ...]:
     moves = []
     while (step := parents[node]) is not None:
         node, move = step

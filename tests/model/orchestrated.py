@@ -84,7 +84,7 @@ class World:
     """Everything that outlives an attempt. ``latest`` is the upstream's newest version by now."""
 
     latest: int
-    log: BarrierLog = field(default_factory=BarrierLog)
+    log: BarrierLog[Plan] = field(default_factory=BarrierLog)
     state: State = field(default_factory=State)
     view: View = field(default_factory=View)
 

@@ -13,7 +13,7 @@ Each method that writes models one atomic commit, with the guarantees that the r
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from tests.model.truth import NOT_STARTED, Output, Progress
 
@@ -22,7 +22,20 @@ if TYPE_CHECKING:
 
     from tests.strategies import Barrier, Key
 
-Part = Literal["changes", "snapshot"]
+Part = str
+"""A write of an epoch: its changes, its snapshot chunk or, where runs share that, one run's part of it."""
+
+
+class Pinned(Protocol):
+    """What a barrier is to barrier log and view, whatever its strategy."""
+
+    @property
+    def epoch(self) -> int:
+        """Consecutive, from 1."""
+        ...
+
+
+P = TypeVar("P", bound=Pinned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,21 +66,21 @@ class LogEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class BarrierLog:
+class BarrierLog(Generic[P]):
     """Candidates in log order, and the committed epochs' entries."""
 
-    candidates: tuple[Plan, ...] = ()
+    candidates: tuple[P, ...] = ()
     entries: tuple[LogEntry, ...] = ()
 
-    def appended(self, candidate: Plan) -> BarrierLog:
+    def appended(self, candidate: P) -> BarrierLog[P]:
         """Append a candidate; others may have been faster."""
         return replace(self, candidates=(*self.candidates, candidate))
 
-    def pinned(self, epoch: int) -> Plan:
+    def pinned(self, epoch: int) -> P:
         """Return the epoch's plan: the first of its candidates."""
         return next(plan for plan in self.candidates if plan.epoch == epoch)
 
-    def uncommitted(self) -> Plan | None:
+    def uncommitted(self) -> P | None:
         """
         Return the plan that is pinned and not committed; there is never more than one.
 
@@ -78,7 +91,7 @@ class BarrierLog:
         done = epoch == 0 or epoch in {entry.epoch for entry in self.entries}
         return None if done else self.pinned(epoch)
 
-    def committed(self, entry: LogEntry) -> BarrierLog:
+    def committed(self, entry: LogEntry) -> BarrierLog[P]:
         """Write an epoch's entry, unless it is there."""
         if entry.epoch in {known.epoch for known in self.entries}:
             return self
@@ -100,7 +113,7 @@ class Commit:
     """A commit of the view, as its log tells it: user metadata and metrics."""
 
     part: Part
-    plan: Plan
+    plan: Pinned
     rows: int
 
 
