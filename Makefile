@@ -55,7 +55,11 @@ test: test-fast test-slow ## run all tests, the fast ones first
 test-fast: install ## run only the tests not marked slow
 	$(BIN)/python -m pytest -m "not slow" $(ARGS)
 
-test-slow: install ## run only the tests marked slow
+$(VENV)/.classes: scripts/archive_classes.py $(VENV)/.jars $(VENV)/.project
+	$(BIN)/python scripts/archive_classes.py
+	@touch $@
+
+test-slow: install $(VENV)/.classes ## run only the tests marked slow
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
 coverage: install ## measure the core's branch coverage with the fast tests
