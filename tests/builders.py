@@ -18,14 +18,15 @@ from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.core.barrier import (
     Barrier,
-    ChangeFilter,
     EpochCommit,
-    PinnedChunk,
+    EpochReport,
+    PinnedPart,
+    PinnedRange,
     Requester,
     UpstreamWindow,
 )
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyValue, Position
+from airflow_backfill_provider.core.keys import EncodedPosition, KeyField, KeyOrder, KeyRange, KeyValue, Position
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
 from airflow_backfill_provider.lake.upstream import UpstreamTable
@@ -88,6 +89,11 @@ def window_of(from_version: int = -1, to_version: int = 0, **changes: Any) -> Up
     return UpstreamWindow(**{**fields, "from_version": from_version, "to_version": to_version, **changes})
 
 
+def part_of(after: EncodedPosition | None, up_to: EncodedPosition | None) -> PinnedPart:
+    """Return a part of a chunk with one range."""
+    return PinnedPart(ranges=(PinnedRange(after=after, up_to=up_to),))
+
+
 def barrier_of(epoch: int = 1, **changes: Any) -> Barrier:
     """Return the barrier of an epoch that reads a chunk and lets changes up to its beginning through."""
     fields: dict[str, Any] = {
@@ -97,8 +103,9 @@ def barrier_of(epoch: int = 1, **changes: Any) -> Barrier:
         "prev_epoch": epoch - 1,
         "upstream": window_of(),
         "definition": "d" * 32,
-        "chunk": PinnedChunk(after=("5",), up_to=("9",)),
-        "changes": ChangeFilter(let_through="up_to", position=("5",)),
+        "read_before": (PinnedRange(after=None, up_to=("5",)),),
+        "parts": (part_of(("5",), ("9",)),),
+        "completes": False,
         "rate_limit": 100,
         "paused": False,
         "settings_sequence": 1,
@@ -126,6 +133,20 @@ def commit_of(barrier: Barrier, **changes: Any) -> EpochCommit:
     return EpochCommit(**{**fields, **changes})
 
 
+def report_of(barrier: Barrier, part: int | None, **changes: Any) -> EpochReport:
+    """Return the report of a run that read a part of a barrier's chunk; ``None`` is the one of the changes."""
+    fields: dict[str, Any] = {
+        "epoch": barrier.epoch,
+        "incarnation": barrier.incarnation,
+        "digest": barrier.digest,
+        "part": part,
+        "rows": {0: 3 if part is None else 100},
+        "seconds": {"changes": 0.5} if part is None else {"snapshot": 1.5},
+        "reported_at": barrier.injected_at + dt.timedelta(seconds=5),
+    }
+    return EpochReport(**{**fields, **changes})
+
+
 # --- data files in memory -------------------------------------------------------------------------
 
 
@@ -141,27 +162,21 @@ class ExactKeys:
         self.order = order
         self.read: set[str] = set()
 
-    def count(self, file: FileStatistics, *, after: Position | None) -> int:
-        """Return the number of the file's keys behind a position."""
-        return len(self.behind([file.path], after))
+    def count(self, file: FileStatistics, within: KeyRange) -> int:
+        """Return the number of the file's keys in a range."""
+        return len(self.within([file.path], within))
 
-    def nth(self, files: Sequence[FileStatistics], *, after: Position | None, n: int) -> Position | None:
-        """Return the n-th smallest of the files' keys behind a position."""
-        found = self.behind([file.path for file in files], after)
+    def nth(self, files: Sequence[FileStatistics], within: KeyRange, n: int) -> Position | None:
+        """Return the n-th smallest of the files' keys in a range."""
+        found = self.within([file.path for file in files], within)
         return found[n - 1] if n <= len(found) else None
 
-    def behind(self, paths: Iterable[str], after: Position | None, up_to: Position | None = None) -> list[Key]:
-        """Return the keys in ``(after, up_to]`` of some files, in order."""
+    def within(self, paths: Iterable[str], *ranges: KeyRange) -> list[Key]:
+        """Return the keys of some files that lie in a range, in order."""
         paths = list(paths)
         self.read.update(paths)
         keys = [key for path in paths for key in self.keys[path]]
-        passing = [
-            key
-            for key in keys
-            if (after is None or self.order.compare(key, after) > 0)
-            and (up_to is None or self.order.compare(key, up_to) <= 0)
-        ]
-        return in_order(passing, self.order)
+        return in_order([key for key in keys if any(r.contains(key, self.order) for r in ranges)], self.order)
 
 
 def in_order(keys: Iterable[Key], order: KeyOrder) -> list[Key]:

@@ -3,8 +3,8 @@ The engine of the epoch protocol in plain Python: reads the real upstream, keeps
 
 It stands where Spark stands and keeps the same promises (:class:`airflow_backfill_provider.protocol.Engine`): every
 write carries epoch and digest, a write that the view's log shows is skipped, one that a later epoch overtook is
-refused, and a view that anything else wrote to is not touched. Changes are found by comparing versions, key by key,
-instead of reading a change feed. Only the view's identity lies on disk, where the protocol looks for it.
+refused, and a view that anything else wrote to is not touched. On disk lie the arrangement, on whose files barriers
+are planned, and the view's identity, where the protocol looks for it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cmp_to_key
@@ -20,15 +21,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 
 from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
-from airflow_backfill_provider.core.errors import DuplicateKeyError, EpochFailedError, MaterializedViewError
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester, decoded
+from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.keys import KeyOrder, Position
-from airflow_backfill_provider.core.progress import Completed, InProgress
+from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.lake.view_identity import (
@@ -37,10 +37,10 @@ from airflow_backfill_provider.lake.view_identity import (
     ViewIdentity,
     view_identity,
 )
-from airflow_backfill_provider.protocol import EpochWrites, pinned_range
+from airflow_backfill_provider.protocol import EpochWrites, PartWrites
 from tests.builders import NOW, PAID, Key, Orders, Template, job_of
+from tests.plain_engine import PlainSource, Row, Rows, read_version
 
-Row = dict[str, Any]
 Output = tuple[Any, ...]
 
 EVERYTHING = "SELECT * FROM upstream"
@@ -69,6 +69,12 @@ class View:
     version: int = 0
     marked_finished: list[int] = field(default_factory=list)
 
+    def replace(self, keys: Iterable[Key], rows: Iterable[tuple[Key, Output]]) -> None:
+        """Put rows in the place of all that have some keys."""
+        gone = set(keys)
+        self.rows = [(key, output) for key, output in self.rows if key not in gone]
+        self.rows.extend(rows)
+
 
 class Warehouse:
     """What outlives every engine: the views, and versions of upstreams once read."""
@@ -82,9 +88,7 @@ class Warehouse:
         """Return the rows of an upstream at a version."""
         place = (path, table_id, version)
         if place not in self._read:
-            table = DeltaTable(path, version=version)
-            answer = QueryBuilder().register("upstream", table).execute("SELECT * FROM upstream")
-            self._read[place] = pa.table(answer.read_all()).to_pylist()
+            self._read[place] = read_version(path, version)
         return self._read[place]
 
 
@@ -95,7 +99,8 @@ class MemoryEngine:
         self.warehouse = warehouse
         self.calls: list[str] = []
         self.refusal: Exception | None = None
-        self.view_version: int | None = None
+        self.started_from: int | None = None
+        self.seconds = {"snapshot": 0.25, "changes": 0.5}
 
     def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
         """Refuse a path that belongs to somebody else, and what the test wants to be refused."""
@@ -104,47 +109,53 @@ class MemoryEngine:
         if self.refusal is not None:
             raise self.refusal
 
-    def ensure_view(self, settings: JobSettings, earlier_incarnations: frozenset[str]) -> None:
-        """Make the empty view of the settings' incarnation, in place of an earlier one's."""
-        self.calls.append("ensure_view")
+    def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
+        """Make the empty view of the settings' incarnation, in place of an earlier one's, and the arrangement."""
+        self.calls.append("ensure_tables")
         if self.refusal is not None:
             raise self.refusal
         path, mine = settings.job["materialized_view"], _identity(settings)
         with self.warehouse.lock:
-            if _require_usable(path, mine.job, earlier_incarnations | {mine.incarnation}) == mine:
-                return
-            properties = {JOB_PROPERTY: mine.job, INCARNATION_PROPERTY: mine.incarnation}
-            schema = pa.schema([("rows_are_in_memory", pa.int64())])
-            DeltaTable.create(path, schema, mode="overwrite", configuration=properties, raise_if_key_not_exists=False)
-            self.warehouse.views[path] = View(mine)
+            if _require_usable(path, mine.job, frozenset(earlier_incarnations) | {mine.incarnation}) != mine:
+                properties = {JOB_PROPERTY: mine.job, INCARNATION_PROPERTY: mine.incarnation}
+                schema = pa.schema([("rows_are_in_memory", pa.int64())])
+                DeltaTable.create(
+                    path, schema, mode="overwrite", configuration=properties, raise_if_key_not_exists=False
+                )
+                self.warehouse.views[path] = View(mine)
+        self._source(settings).ensure_arrangement()
 
     def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
-        """Write the changes, then the chunk, each once."""
+        """Write the changes, then every part of the chunk, each once."""
         self.calls.append(f"execute {barrier.epoch}")
-        self.view_version = view_version
-        if self.refusal is not None:
-            raise self.refusal
-        view = self._untouched(settings, barrier, view_version)
-        query, order = QUERIES[settings.job["query"]], settings.key_order
-        chunk = self._chunk(settings, barrier, order)
-        changes = self._net_changes(settings, barrier, order)
+        source = self._begin(settings, barrier, view_version)
+        parts = range(len(barrier.parts))
+        # What an arrangement holds at the window's end is known once the changes are written.
+        early = [] if source.scan.by_vnode else [source.chunk(barrier, part) for part in parts]
+        changes = self._changes(settings, barrier, source)
+        rows: Counter[int] = Counter()
+        for part in parts:
+            chunk = early[part] if early else source.chunk(barrier, part)
+            rows.update(self._append(settings, barrier, part, source, chunk))
+        return EpochWrites(dict(rows), changes, dict(self.seconds))
 
-        def merge() -> None:
-            view.rows = [(key, output) for key, output in view.rows if key not in changes]
-            view.rows += [(key, output) for key, row in changes.items() if row and (output := query(row)) is not None]
+    def apply_changes(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> PartWrites:
+        """Write the changes, once."""
+        self.calls.append(f"changes {barrier.epoch}")
+        source = self._begin(settings, barrier, view_version)
+        return PartWrites({0: self._changes(settings, barrier, source)}, {"changes": self.seconds["changes"]})
 
-        def append() -> None:
-            view.rows += [(key, output) for key, row in chunk.items() if (output := query(row)) is not None]
+    def read_part(self, settings: JobSettings, barrier: Barrier, part: int, *, view_version: int | None) -> PartWrites:
+        """Write one part of the chunk, once."""
+        self.calls.append(f"part {part} of {barrier.epoch}")
+        source = self._begin(settings, barrier, view_version)
+        chunk = source.chunk(barrier, part)
+        rows = self._append(settings, barrier, part, source, chunk)
+        return PartWrites(rows, {"snapshot": self.seconds["snapshot"]})
 
-        reached(CrashPoint.BEFORE_CHANGES_COMMIT)
-        if changes:
-            self._once("changes", settings, barrier, merge)
-        reached(CrashPoint.AFTER_CHANGES_COMMIT)
-        reached(CrashPoint.BEFORE_SNAPSHOT_COMMIT)
-        if chunk:
-            self._once("snapshot", settings, barrier, append)
-        reached(CrashPoint.AFTER_SNAPSHOT_COMMIT)
-        return EpochWrites(len(chunk), len(changes), view.version, {"snapshot": 0.25, "changes": 0.5})
+    def view_version(self, settings: JobSettings) -> int:
+        """Return the view's newest version."""
+        return self._view(settings).version
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish that the view is finished, unless it says so."""
@@ -159,42 +170,64 @@ class MemoryEngine:
         """Take no turns: the protocol must be safe without."""
         return nullcontext()
 
-    # --- reading ----------------------------------------------------------------------------------
+    # --- one epoch --------------------------------------------------------------------------------
 
-    def _rows(self, settings: JobSettings, barrier: Barrier, version: int) -> dict[Key, Row]:
-        rows = self.warehouse.upstream(settings.job["upstream"]["path"], barrier.upstream.table_id, version)
-        by_key = {tuple(row[name] for name in settings.key_order.names): row for row in rows}
-        if len(by_key) < len(rows):
-            raise DuplicateKeyError("several rows have the same key")
-        return by_key
+    def _begin(self, settings: JobSettings, barrier: Barrier, view_version: int | None) -> PlainSource:
+        self.started_from = view_version
+        if self.refusal is not None:
+            raise self.refusal
+        self._require_untouched(settings, barrier, view_version)
+        return self._source(settings, barrier.upstream.table_id)
 
-    def _chunk(self, settings: JobSettings, barrier: Barrier, order: KeyOrder) -> dict[Key, Row]:
-        bounds = pinned_range(barrier, order)
-        if bounds is None:
-            return {}
-        rows = self._rows(settings, barrier, barrier.upstream.to_version)
-        return {
+    def _source(self, settings: JobSettings, table_id: str | None = None) -> PlainSource:
+        table_id = table_id or settings.upstream.table_id
+        return PlainSource(
+            settings, lambda version: self.warehouse.upstream(settings.job["upstream"]["path"], table_id, version)
+        )
+
+    def _changes(self, settings: JobSettings, barrier: Barrier, source: PlainSource) -> int:
+        visible = source.let_through(barrier)
+        changed = source.by_key(visible)
+        reached(CrashPoint.BEFORE_CHANGES_COMMIT)
+        if changed:
+            self._once(
+                "changes", settings, barrier, lambda view: view.replace(changed.keys(), _rows(settings, changed))
+            )
+        reached(CrashPoint.AFTER_CHANGES_COMMIT)
+        if barrier.repair and barrier.read_before:
+            self._repair(settings, barrier, source)
+        return len(visible)
+
+    def _repair(self, settings: JobSettings, barrier: Barrier, source: PlainSource) -> None:
+        """Write chosen rows anew; a row that nobody knows the vnode of any more goes with every vnode's repair."""
+        keys = {source.key.decode(key) for key in barrier.repair.keys}
+        read = source.within(source.at(barrier.upstream.to_version), decoded(barrier.read_before, source.order))
+        known = source.by_key(read)
+        chosen = {
             key: row
-            for key, row in rows.items()
-            if (bounds.after is None or order.compare(key, bounds.after) > 0)
-            and (bounds.up_to is None or order.compare(key, bounds.up_to) <= 0)
+            for key, row in known.items()
+            if row is not None and (key in keys or source.vnode_of(row) in barrier.repair.vnodes)
         }
 
-    def _net_changes(self, settings: JobSettings, barrier: Barrier, order: KeyOrder) -> dict[Key, Row | None]:
-        if not barrier.applies_changes:
-            return {}
-        up_to = order.decode(barrier.changes.position)
-        net: dict[Key, Row | None] = {}
-        before = self._rows(settings, barrier, barrier.upstream.from_version)
-        for version in range(barrier.upstream.from_version + 1, barrier.upstream.to_version + 1):
-            after = self._rows(settings, barrier, version)
-            net |= {key: after.get(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-            before = after
-        return {key: row for key, row in net.items() if up_to is None or order.compare(key, up_to) <= 0}
+        def write(view: View) -> None:
+            strays = {key for key, _ in view.rows} - known.keys() if barrier.repair.vnodes else set()
+            view.replace({*keys, *chosen, *strays}, _rows(settings, chosen))
+
+        self._once("repair", settings, barrier, write)
+
+    def _append(
+        self, settings: JobSettings, barrier: Barrier, part: int, source: PlainSource, chunk: Rows
+    ) -> dict[int, int]:
+        rows = source.by_key(chunk)
+        reached(CrashPoint.BEFORE_SNAPSHOT_COMMIT)
+        if chunk:
+            self._once(f"snapshot/{part}", settings, barrier, lambda view: view.rows.extend(_rows(settings, rows)))
+        reached(CrashPoint.AFTER_SNAPSHOT_COMMIT)
+        return source.counted(chunk)
 
     # --- writing ----------------------------------------------------------------------------------
 
-    def _once(self, part: str, settings: JobSettings, barrier: Barrier, write: Callable[[], None]) -> None:
+    def _once(self, part: str, settings: JobSettings, barrier: Barrier, write: Callable[[View], None]) -> None:
         with self.warehouse.lock:
             view = self._view(settings)
             epochs = {commit.epoch: commit for commit in view.log if commit.part == part}
@@ -204,7 +237,7 @@ class MemoryEngine:
                 return
             if max(epochs, default=0) > barrier.epoch:
                 raise EpochFailedError(f"epoch {barrier.epoch} was overtaken")
-            write()
+            write(view)
             view.version += 1
             view.log.append(ViewCommit(view.version, part, barrier.epoch, barrier.digest))
 
@@ -215,7 +248,7 @@ class MemoryEngine:
             raise MaterializedViewError(f"{path} is not the view of {mine} any more")
         return view
 
-    def _untouched(self, settings: JobSettings, barrier: Barrier, view_version: int | None) -> View:
+    def _require_untouched(self, settings: JobSettings, barrier: Barrier, view_version: int | None) -> None:
         with self.warehouse.lock:
             view = self._view(settings)
             if view_version is not None and view.version < view_version:
@@ -223,7 +256,12 @@ class MemoryEngine:
             for commit in view.log:
                 if (view_version is None or commit.version > view_version) and commit.digest != barrier.digest:
                     raise MaterializedViewError(f"version {commit.version} was not written by epoch {barrier.epoch}")
-            return view
+
+
+def _rows(settings: JobSettings, rows: Mapping[Key, Row | None]) -> list[tuple[Key, Output]]:
+    """Return what the job's query makes of rows."""
+    query = QUERIES[settings.job["query"]]
+    return [(key, output) for key, row in rows.items() if row is not None and (output := query(row)) is not None]
 
 
 def _identity(settings: JobSettings) -> ViewIdentity:
@@ -247,14 +285,16 @@ class Backfilling:
     A job over the orders of a lake, and everything at hand to drive it.
 
     :param lake: folder of upstream, view and control tables.
+    :param distribution_key: the columns that vnodes come from; by default the key.
     :param job: fields of the job.
     """
 
-    def __init__(self, lake: Path, **job: Any) -> None:
+    def __init__(self, lake: Path, *, distribution_key: Sequence[str] = (), **job: Any) -> None:
         self.lake = lake
         self.orders = Orders(lake)
         self.warehouse = Warehouse()
-        self.job = job_of(lake, **{"query": EVERYTHING, "rate_limit": 3, **job})
+        upstream = {"path": self.orders.path, "key": ["id"], "distribution_key": distribution_key}
+        self.job = job_of(lake, **{"upstream": upstream, "query": EVERYTHING, "rate_limit": 3, **job})
         self.engines: list[MemoryEngine] = []
         self._ticks = 0
 
@@ -310,6 +350,14 @@ class Backfilling:
         """Run a pinned barrier."""
         return protocol.run_barrier(barrier, store=self.store, engine=engine or self.engine(), clock=self.clock)
 
+    def changes(self, barrier: Barrier, engine: MemoryEngine | None = None) -> EpochCommit | None:
+        """Apply the changes of a pinned barrier that several runs share."""
+        return protocol.run_changes(barrier, store=self.store, engine=engine or self.engine(), clock=self.clock)
+
+    def part(self, barrier: Barrier, part: int, engine: MemoryEngine | None = None) -> EpochCommit | None:
+        """Read one part of a pinned barrier that several runs share."""
+        return protocol.run_part(barrier, part, store=self.store, engine=engine or self.engine(), clock=self.clock)
+
     def epoch(self) -> EpochCommit:
         """Inject and run one epoch."""
         return self.run(self.inject())
@@ -334,11 +382,11 @@ class Backfilling:
 
     def finish_watched(self) -> list[EpochCommit]:
         """Run epochs until there is nothing to do, and hold I1 and I3 after each."""
-        settings, before, commits = self.store.settings(), self.store.state(), []
+        order, before, commits = self.store.settings().key_order, self.store.state(), []
         for commit in self.epochs():
             self.assert_truth()
             after = self.store.state()
-            before.require_successor(after, settings.key_order)
+            before.require_successor(after, order)
             before = after
             commits.append(commit)
         return commits
@@ -350,16 +398,14 @@ class Backfilling:
     def truth(self) -> list[Output]:
         """Return the rows that I1 asks for, worked out from upstream and committed state alone."""
         settings, state = self.store.settings(), self.store.state()
-        order, query = settings.key_order, QUERIES[settings.job["query"]]
         barriers, commits = self.store.log()
         commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
         if not commits:
             return []
-        barrier = next(found for found in barriers if found.epoch == commits[-1].epoch)
-        rows = self.warehouse.upstream(self.orders.path, barrier.upstream.table_id, barrier.upstream.to_version)
-        keyed = ((tuple(row[name] for name in order.names), query(row)) for row in rows)
-        shown = [(key, row) for key, row in keyed if row is not None and _covers(state.shared, key, order)]
-        return self._in_key_order(shown, order)
+        window = next(found for found in barriers if found.epoch == commits[-1].epoch).upstream
+        source = PlainSource(settings, lambda at: self.warehouse.upstream(self.orders.path, window.table_id, at))
+        shown = source.within(source.at(window.to_version), source.scan.read(state))
+        return self._in_key_order(_rows(settings, source.by_key(shown)), settings.key_order)
 
     def assert_truth(self) -> None:
         """Hold I1: no row is missing, none is there twice."""
@@ -370,16 +416,6 @@ class Backfilling:
 
     def _with(self) -> dict[str, Any]:
         return {"store": self.store, "engine": self.engine, "clock": self.clock}
-
-
-def _covers(progress: Any, key: Position, order: KeyOrder) -> bool:
-    match progress:
-        case InProgress(position=position):
-            return order.compare(key, position) <= 0
-        case Completed():
-            return True
-        case _:
-            return False
 
 
 class Prepared:

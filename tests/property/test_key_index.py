@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex, arrow_type
 from tests.builders import ExactKeys
@@ -24,15 +24,19 @@ def files_of_keys(draw):
     order = KeyOrder(tuple(KeyField(name=c.name, type=c.type, descending=c.descending) for c in columns))
     files = draw(st.lists(st.lists(keys(columns), min_size=1, max_size=6), min_size=1, max_size=3))
     stored = [key for file in files for key in file]
-    after = draw(st.none() | st.sampled_from(stored) | keys(columns))
-    return order, {f"{number}.parquet": file for number, file in enumerate(files)}, after
+    bounds = st.none() | st.sampled_from(stored) | keys(columns)
+    after, up_to = (draw(bounds), draw(bounds))
+    # A bound may be the leading columns of a key, and stands for all keys that begin with them.
+    length = st.integers(1, len(columns))
+    within = KeyRange(after and after[: draw(length)], up_to and up_to[: draw(length)])
+    return order, {f"{number}.parquet": file for number, file in enumerate(files)}, within
 
 
 @given(files_of_keys())
 @settings(max_examples=60)
 def test_counting_and_finding_keys_agrees_with_plain_lists(drawn):
     """Design §5.1: all key types, nulls first, each column in its own direction; repeated keys count."""
-    order, keys_by_file, after = drawn
+    order, keys_by_file, within = drawn
     oracle = ExactKeys(keys_by_file, order)
     with TemporaryDirectory() as folder:
         for path, some in keys_by_file.items():
@@ -45,9 +49,9 @@ def test_counting_and_finding_keys_agrees_with_plain_lists(drawn):
         index = ArrowKeyIndex(storage, order, {name: name for name in order.names}, {})
         files = [FileStatistics(path=path, row_count=len(some)) for path, some in keys_by_file.items()]
         for file in files:
-            assert index.count(file, after=after) == oracle.count(file, after=after)
+            assert index.count(file, within) == oracle.count(file, within)
         for some in (files, files[::-1], files[:1]):
-            behind = oracle.behind([file.path for file in some], after)
-            for n in (1, 2, len(behind) // 2 or 1, len(behind), len(behind) + 1):
-                expected = behind[n - 1] if 0 < n <= len(behind) else None
-                assert index.nth(some, after=after, n=max(n, 1)) == (expected if n else None)
+            found = oracle.within([file.path for file in some], within)
+            for n in (1, 2, len(found) // 2 or 1, len(found), len(found) + 1):
+                expected = found[n - 1] if 0 < n <= len(found) else None
+                assert index.nth(some, within, max(n, 1)) == (expected if n else None)

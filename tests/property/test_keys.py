@@ -10,7 +10,7 @@ from functools import cmp_to_key
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.barrier import PinnedChunk
+from airflow_backfill_provider.core.barrier import PinnedRange
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from tests.builders import in_order, order_of
 from tests.strategies import KEY_VALUES, key_columns, keys
@@ -58,8 +58,8 @@ def test_sorting_by_the_order_is_sorting_column_by_column(drawn):
 def test_a_position_survives_being_pinned(drawn):
     """I2: encoded, written as JSON, parsed and decoded, it is the same position."""
     order, (position,) = drawn
-    pinned = PinnedChunk(after=order.encode(position), up_to=None)
-    read = PinnedChunk.model_validate_json(json.dumps(json.loads(pinned.model_dump_json())))
+    pinned = PinnedRange(after=order.encode(position), up_to=None)
+    read = PinnedRange.model_validate_json(json.dumps(json.loads(pinned.model_dump_json())))
     assert order.decode(read.after) == position
     assert type(order.decode(read.after)) is type(position)
 

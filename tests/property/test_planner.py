@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.keys import KeyOrder
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.planner import FileStatistics, plan_chunk
 from tests.builders import ExactKeys, Key, file_of, in_order, order_of
 
@@ -33,24 +33,27 @@ class Table:
     def plan(self, after, rate_limit, files=None):
         return plan_chunk(
             self.files if files is None else files,
-            after=after,
+            unread=[KeyRange(after, None)],
             rate_limit=rate_limit,
             order=self.order,
             keys=ExactKeys(self.keys, self.order),
         )
 
-    def between(self, after, up_to):
-        return ExactKeys(self.keys, self.order).behind(self.keys, after, up_to)
+    def within(self, chunk):
+        return ExactKeys(self.keys, self.order).within(self.keys, chunk)
 
     def chunks(self, rate_limit):
         """Yield the rows of every chunk of a backfill, to its end."""
         after = None
         for _ in range(10 * self.rows + 10):
             plan = self.plan(after, rate_limit)
-            yield plan, self.between(after, plan.chunk.up_to)
-            if plan.chunk.up_to is None:
+            (chunk,) = plan.ranges
+            assert chunk.after == after
+            yield plan, self.within(chunk)
+            assert plan.completes is (chunk.up_to is None)
+            if plan.completes:
                 return
-            after = plan.chunk.up_to
+            after = chunk.up_to
         raise AssertionError("I4: the backfill does not come to an end")
 
 
@@ -120,6 +123,10 @@ def tables(draw, *, statistics=(EXACT, LOOSE, LEADING, MISSING), layouts=LAYOUTS
     )
 
 
+def bounds(plan):
+    return [(chunk.after, chunk.up_to) for chunk in plan.ranges]
+
+
 RATE_LIMITS = st.integers(1, 12) | st.sampled_from([20, 39, 40, 41, 10**12])
 
 
@@ -132,7 +139,8 @@ def test_a_backfill_reads_every_row_once_under_its_rate_limit_and_ends(table, ra
     read = []
     for plan, rows in table.chunks(rate_limit):
         assert len(rows) <= rate_limit
-        after, up_to = plan.chunk.after, plan.chunk.up_to
+        assert len(rows) <= plan.rows <= rate_limit
+        ((after, up_to),) = bounds(plan)
         if up_to is None:
             assert table.rows - len(read) <= rate_limit
         else:
@@ -151,7 +159,7 @@ def test_planners_agree_in_whatever_order_the_files_come(table, rate_limit, rand
     after = None
     for plan, _ in table.chunks(rate_limit):
         assert table.plan(after, rate_limit, shuffled) == plan
-        after = plan.chunk.up_to
+        ((_, after),) = bounds(plan)
 
 
 @given(tables(), st.integers(0, 40), RATE_LIMITS)
@@ -163,10 +171,12 @@ def test_any_point_of_the_key_space_is_a_position_to_go_on_from(table, place, ra
     without = {path: [key for key in keys if key != after] for path, keys in table.keys.items()}
     table = replace(table, keys=without)
     plan = table.plan(after, rate_limit)
-    rows = table.between(after, plan.chunk.up_to)
+    (chunk,) = plan.ranges
+    rows = table.within(chunk)
+    assert chunk.after == after
     assert len(rows) <= rate_limit
-    assert rows or plan.chunk.up_to is None
-    assert plan.chunk.up_to is None or after is None or table.order.compare(plan.chunk.up_to, after) > 0
+    assert rows or chunk.up_to is None
+    assert chunk.up_to is None or after is None or table.order.compare(chunk.up_to, after) > 0
 
 
 @given(tables(), st.none() | RATE_LIMITS)
@@ -183,12 +193,12 @@ def test_what_is_said_to_be_scanned_holds_the_chunk(table, rate_limit):
 @given(tables(statistics=(EXACT,), layouts=("ordered",)), RATE_LIMITS)
 @settings(max_examples=50)
 def test_files_in_key_order_are_filled_to_nine_tenths_from_two_files(table, rate_limit):
-    after = None
     for plan, rows in table.chunks(rate_limit):
         index = ExactKeys(table.keys, table.order)
-        plan_chunk(table.files, after=after, rate_limit=rate_limit, order=table.order, keys=index)
-        after = plan.chunk.up_to
-        if after is None:
+        ((after, up_to),) = bounds(plan)
+        unread = [KeyRange(after, None)]
+        plan_chunk(table.files, unread=unread, rate_limit=rate_limit, order=table.order, keys=index)
+        if up_to is None:
             return
         assert math.ceil(0.9 * rate_limit) <= len(rows)
         # Bounds column by column are wider than the keys of a composite, so neighbours seem to overlap.
@@ -202,4 +212,4 @@ def test_exact_keys_fill_every_chunk_to_nine_tenths(table, share):
     """I4: finished within about rows ÷ rate limit epochs, whatever the files look like."""
     rate_limit = 1 + int(share * table.rows)
     for plan, rows in table.chunks(rate_limit):
-        assert plan.chunk.up_to is None or math.ceil(0.9 * rate_limit) <= len(rows)
+        assert plan.completes or math.ceil(0.9 * rate_limit) <= len(rows)

@@ -8,12 +8,14 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_backfill_provider import crash_points, mutations
+from airflow_backfill_provider import crash_points, mutations, protocol
 from airflow_backfill_provider.crash_points import CrashPoint
+from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from tests.builders import PAID
 from tests.property.memory_engine import Backfilling
 
 IDS = [None, *range(8)]
+VNODE_COUNTS = (1, 3, 7)
 STEPS = st.one_of(
     st.tuples(st.just("add"), st.sampled_from(IDS)),
     st.tuples(st.just("change"), st.sampled_from(IDS)),
@@ -21,9 +23,14 @@ STEPS = st.one_of(
     st.tuples(st.just("rekey"), st.sampled_from(IDS), st.sampled_from(IDS)),
     st.tuples(st.just("epoch")),
     st.tuples(st.just("epoch")),
+    st.tuples(st.just("shared"), st.randoms(use_true_random=False)),
+    st.tuples(st.just("shared"), st.randoms(use_true_random=False)),
     st.tuples(st.just("die"), st.sampled_from(CrashPoint)),
+    st.tuples(st.just("die sharing"), st.sampled_from(CrashPoint), st.randoms(use_true_random=False)),
     st.tuples(st.just("pause"), st.booleans()),
     st.tuples(st.just("throttle"), st.sampled_from([None, 0, 1, 2, 3])),
+    st.tuples(st.just("rescale"), st.integers(1, max(VNODE_COUNTS))),
+    st.tuples(st.just("repair"), st.sampled_from(IDS), st.integers(0, 2)),
 )
 
 
@@ -45,8 +52,21 @@ def write(backfilling, kind, first, other=None):
         orders.rekey({first: other, other: first} if other in orders.rows else {first: other})
 
 
-def epoch(backfilling, point=None):
-    """Inject and run an epoch, which dies at a point if one is given."""
+def steer(backfilling, kind, value, vnode=None):
+    """Change the job's settings."""
+    asked = {"store": backfilling.store, "requested_by": "x"}
+    if kind == "pause":
+        (mutations.pause_job if value else mutations.resume_job)(**asked)
+    elif kind == "throttle":
+        mutations.throttle_job(value, **asked)
+    elif kind == "repair":
+        mutations.repair_job(keys=[[value]], vnodes=[vnode % backfilling.job.vnode_count], **asked)
+    elif backfilling.store.settings().scan.by_vnode:
+        mutations.rescale_job(min(value, backfilling.job.vnode_count), **asked)
+
+
+def dying(point, work):
+    """Do something, dying at a point if one is given; tell whether it came to its end."""
 
     def callback(reached):
         if reached is point:
@@ -54,37 +74,108 @@ def epoch(backfilling, point=None):
 
     crash_points.install(callback)
     try:
-        barrier = backfilling.ask().barrier
-        if barrier is not None:
-            backfilling.run(barrier)
+        work()
     except DiedError:
-        return
+        return False
     finally:
         crash_points.install(None)
-    backfilling.assert_truth()
+    return True
 
 
-@given(st.lists(st.sampled_from(IDS), max_size=5, unique=True), st.lists(STEPS, min_size=4, max_size=10))
-@settings(max_examples=6)
+def share(backfilling, barrier, random):
+    """Run a barrier's epoch as several runs do: the changes, then the parts in any order, some of them twice."""
+    assert backfilling.changes(barrier) is None or not barrier.parts
+    parts = [*range(len(barrier.parts)), *random.sample(range(len(barrier.parts)), len(barrier.parts) // 2)]
+    random.shuffle(parts)
+    commits = [backfilling.part(barrier, part) for part in parts]
+    assert backfilling.store.commit_of(barrier.epoch) == (commits[-1] if commits else backfilling.store.commits()[-1])
+
+
+def epoch(backfilling, point=None, random=None):
+    """Inject and run an epoch, whole or shared, which dies at a point if one is given; hold I1 and I3 if it ended."""
+    before = backfilling.store.state()
+
+    def work():
+        barrier = backfilling.ask().barrier
+        if barrier is not None:
+            backfilling.run(barrier) if random is None else share_what_is_left(backfilling, barrier, random)
+
+    if dying(point, work):
+        backfilling.assert_truth()
+    before.require_successor(backfilling.store.state(), backfilling.store.settings().key_order)
+
+
+def share_what_is_left(backfilling, barrier, random):
+    if backfilling.store.reports(barrier) or backfilling.store.commit_of(barrier.epoch):
+        # Others began: whoever goes on runs each step that it finds undone.
+        backfilling.changes(barrier)
+        for part in random.sample(range(len(barrier.parts)), len(barrier.parts)):
+            backfilling.part(barrier, part)
+        assert backfilling.store.commit_of(barrier.epoch) is not None
+    else:
+        share(backfilling, barrier, random)
+
+
+def play(backfilling, steps):
+    """Let a history happen, then let the backfill come to its end."""
+    for kind, *arguments in steps:
+        if kind == "epoch":
+            epoch(backfilling)
+        elif kind == "shared":
+            epoch(backfilling, None, *arguments)
+        elif kind in {"die", "die sharing"}:
+            epoch(backfilling, *arguments)
+        elif kind in {"pause", "throttle", "rescale", "repair"}:
+            steer(backfilling, kind, *arguments)
+        else:
+            write(backfilling, kind, *arguments)
+    steer(backfilling, "pause", False)
+    steer(backfilling, "throttle", 3)
+    backfilling.finish()
+    assert backfilling.store.state().completed
+    paid = [(i, 100 * amount) for i, (status, amount) in backfilling.orders.rows.items() if status == "paid"]
+    assert sorted(backfilling.rows(), key=str) == sorted(paid, key=str)
+    finished = protocol.finish_job(store=backfilling.store, requested_by="x")
+    assert not ArrangementFiles(finished.arrangement).exists()
+
+
+HISTORIES = st.lists(STEPS, min_size=4, max_size=12)
+INITIAL = st.lists(st.sampled_from(IDS), max_size=7, unique=True)
+
+
+@given(INITIAL, HISTORIES)
+@settings(max_examples=8)
 def test_the_view_is_the_query_whatever_happens(initial, steps):
     """I1 after every epoch that ended, I2 through every crash, I4 to the end."""
     with TemporaryDirectory() as folder:
-        backfilling = Backfilling(Path(folder), query=PAID, rate_limit=2)
+        backfilling = Backfilling(Path(folder), query=PAID, rate_limit=2, strategy="no_shuffle")
         backfilling.orders.add(*initial)
         backfilling.create()
-        for kind, *arguments in steps:
-            if kind in {"epoch", "die"}:
-                epoch(backfilling, *arguments)
-            elif kind == "pause":
-                change = mutations.pause_job if arguments[0] else mutations.resume_job
-                change(store=backfilling.store, requested_by="x")
-            elif kind == "throttle":
-                mutations.throttle_job(*arguments, store=backfilling.store, requested_by="x")
-            else:
-                write(backfilling, kind, *arguments)
-        mutations.resume_job(store=backfilling.store, requested_by="x")
-        mutations.throttle_job(3, store=backfilling.store, requested_by="x")
-        backfilling.finish()
-        assert backfilling.store.state().completed
-        paid = [(i, 100 * amount) for i, (status, amount) in backfilling.orders.rows.items() if status == "paid"]
-        assert sorted(backfilling.rows(), key=str) == sorted(paid, key=str)
+        play(backfilling, steps)
+
+
+@given(
+    INITIAL,
+    HISTORIES,
+    st.sampled_from(VNODE_COUNTS),
+    st.integers(1, 3),
+    st.sampled_from([["id"], ["amount"], ["status", "amount"]]),
+)
+@settings(max_examples=24)
+def test_the_view_of_an_arrangement_is_the_query_whatever_happens(
+    initial, steps, vnode_count, parallelism, distribution_key
+):
+    """I1 to I4 with a position per vnode, rescales, and rows that move between vnodes."""
+    with TemporaryDirectory() as folder:
+        backfilling = Backfilling(
+            Path(folder),
+            query=PAID,
+            rate_limit=2,
+            strategy="arrangement",
+            vnode_count=vnode_count,
+            parallelism=min(parallelism, vnode_count),
+            distribution_key=distribution_key,
+        )
+        backfilling.orders.add(*initial)
+        backfilling.create()
+        play(backfilling, steps)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider import creation, mutations, protocol
+from airflow_backfill_provider import crash_points, creation, mutations, protocol
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ChangeDataFeedDisabledError,
@@ -24,6 +24,8 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.progress import BackfillState, NotStarted
 from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.crash_points import CrashPoint
+from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW, PAID, write_table
 from tests.property.memory_engine import TESTER, Backfilling, Prepared
@@ -63,9 +65,9 @@ def test_creating_writes_settings_state_and_an_empty_view(backfilling):
     assert (settings.sequence, settings.change, settings.strategy) == (1, SettingsChange.CREATE, "no_shuffle")
     assert (settings.requested_by, settings.rate_limit) == ("creator", 5)
     assert settings.requested_at > NOW
-    assert backfilling.store.state() == BackfillState.initial(4)
+    assert backfilling.store.state() == BackfillState(epoch=0, vnodes=(NotStarted(),) * 4)
     assert backfilling.rows() == []
-    assert [call for engine in backfilling.engines for call in engine.calls] == ["check", "ensure_view"]
+    assert [call for engine in backfilling.engines for call in engine.calls] == ["check", "ensure_tables"]
 
 
 def test_only_the_used_columns_are_remembered(backfilling):
@@ -146,7 +148,11 @@ def test_a_key_of_a_type_without_a_common_order_is_refused(lake, values):
     ("change", "said"),
     [
         ({"query": "SELECT id, user FROM upstream"}, "user, which does not give the same value every time"),
-        ({"strategy": "arrangement"}, "strategy: arrangement is not built yet; allowed are auto and no_shuffle"),
+        (
+            {"restrict_to": {"keys": {"after": ["x"]}}},
+            r"restrict_to.keys.after: .* key column 'id' is no long",
+        ),
+        ({"restrict_to": {"keys": {"up_to": [1, 2]}}}, r"restrict_to.keys.up_to: .* has 2 columns"),
     ],
 )
 def test_what_cannot_be_done_right_is_refused_before_anything_is_written(backfilling, change, said):
@@ -200,7 +206,7 @@ def test_a_view_of_another_job_is_refused(created):
 def test_a_creation_that_died_before_the_view_is_completed_by_creating_again(backfilling, monkeypatch):
     """I2."""
     with monkeypatch.context() as patched:
-        patched.setattr("tests.property.memory_engine.MemoryEngine.ensure_view", _die)
+        patched.setattr("tests.property.memory_engine.MemoryEngine.ensure_tables", _die)
         with pytest.raises(DiedError):
             backfilling.create()
     assert not creation.is_created(backfilling.job, backfilling.store)
@@ -213,7 +219,7 @@ def test_a_creation_that_died_before_the_view_is_completed_by_creating_again(bac
 def test_a_creation_that_died_before_the_view_is_completed_by_the_first_epoch(backfilling, monkeypatch):
     """I2."""
     with monkeypatch.context() as patched:
-        patched.setattr("tests.property.memory_engine.MemoryEngine.ensure_view", _die)
+        patched.setattr("tests.property.memory_engine.MemoryEngine.ensure_tables", _die)
         with pytest.raises(DiedError):
             backfilling.create()
     assert len(backfilling.finish()) == 2
@@ -331,7 +337,7 @@ def test_a_rebuild_can_change_the_key(created):
     ("change", "said"),
     [
         ({"materialized_view": "/elsewhere/view"}, "materialized_view: a rebuild keeps the view at"),
-        ({"strategy": "arrangement"}, "strategy"),
+        ({"restrict_to": {"keys": {"after": ["x"]}}}, "restrict_to.keys.after"),
         ({"query": "SELECT id, user FROM upstream"}, "user"),
         ({"name": "renamed"}, "paid_orders"),
     ],
@@ -366,7 +372,7 @@ def test_a_barrier_from_before_a_rebuild_is_refused_and_the_next_one_is_a_new_on
     assert created.rows() == []
     barrier = created.inject()
     assert (barrier.epoch, barrier.prev_epoch) == (3, 2)
-    assert (barrier.upstream.from_version, barrier.changes.let_through) == (-1, "none")
+    assert (barrier.upstream.from_version, barrier.read_before) == (-1, ())
     created.run(barrier)
     created.assert_truth()
     created.finish()
@@ -379,9 +385,9 @@ def test_a_barrier_from_before_a_rebuild_is_refused_and_the_next_one_is_a_new_on
         ("repair_state", "create"),
         ("repair_state", "rebuild"),
         ("repair_state", "epoch"),
-        ("_ensure_view", "create"),
-        ("_ensure_view", "rebuild"),
-        ("_ensure_view", "epoch"),
+        ("_ensure_tables", "create"),
+        ("_ensure_tables", "rebuild"),
+        ("_ensure_tables", "epoch"),
     ],
 )
 def test_a_rebuild_that_died_is_completed_by_creating_by_an_epoch_or_by_rebuilding_again(
@@ -436,3 +442,168 @@ def test_an_injector_from_before_a_rebuild_that_wakes_up_after_it_does_no_harm(c
     assert awake
     created.finish()
     assert [row[0] for row in created.rows()] == list(range(10))
+
+
+# --- arrangements ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def arranging(lake):
+    """A job over ten orders with a position per vnode, not created yet, five rows an epoch."""
+    made = Backfilling(lake, rate_limit=5, strategy="arrangement", distribution_key=("amount", "id"))
+    made.orders.add(*range(10))
+    return made
+
+
+def arrangement(backfilling):
+    return ArrangementFiles(backfilling.store.settings().arrangement)
+
+
+def test_creating_makes_the_arrangement_of_the_version_that_was_looked_at(arranging):
+    arranging.orders.add(10)
+    settings = arranging.create()
+    assert (settings.strategy, settings.arranged_version, settings.first_version) == ("arrangement", 1, 1)
+    assert arrangement(arranging).exists()
+    assert creation.is_created(arranging.job, arranging.store)
+    barrier = arranging.inject()
+    assert (barrier.upstream.from_version, barrier.upstream.to_version) == (1, 1)
+    arranging.finish()
+    assert len(arranging.rows()) == 11
+
+
+def test_what_happens_between_the_arrangement_and_the_first_epoch_is_not_lost(arranging):
+    """I1: the first window begins where the arrangement was made."""
+    arranging.create()
+    arranging.orders.change([3, 4], amount=7)
+    arranging.orders.remove(5)
+    arranging.orders.rekey({6: 60})
+    arranging.finish_watched()
+    assert sorted(row[0] for row in arranging.rows()) == [0, 1, 2, 3, 4, 7, 8, 9, 60]
+
+
+def test_an_empty_upstream_is_arranged_and_completes_at_once(lake):
+    """Design §5.7."""
+    backfilling = Backfilling(lake, strategy="arrangement")
+    backfilling.orders.add()
+    backfilling.create()
+    assert [commit.completed for commit in backfilling.finish()] == [True]
+    backfilling.orders.add(5, None)
+    backfilling.finish()
+    assert [row[0] for row in backfilling.rows()] == [None, 5]
+
+
+@pytest.mark.parametrize("point", [CrashPoint.BEFORE_ARRANGEMENT_COMMIT, CrashPoint.AFTER_ARRANGEMENT_COMMIT])
+@pytest.mark.parametrize("repair", ["create", "rebuild", "epoch"])
+def test_a_creation_that_died_around_the_arrangement_is_completed(arranging, point, repair):
+    """I2: by creating again, by rebuilding, or by the next epoch, whatever was written meanwhile."""
+
+    def die(reached):
+        if reached is point:
+            raise DiedError
+
+    crash_points.install(die)
+    with pytest.raises(DiedError):
+        arranging.create()
+    crash_points.install(None)
+    assert arrangement(arranging).exists() is (point is CrashPoint.AFTER_ARRANGEMENT_COMMIT)
+    arranging.orders.change([3], amount=7)
+    arranging.orders.add(30)
+    if repair != "epoch":
+        getattr(arranging, repair)()
+        assert arrangement(arranging).exists()
+    arranging.finish_watched()
+    assert len(arranging.rows()) == 11
+
+
+def test_a_rebuild_leaves_one_arrangement(arranging):
+    arranging.create()
+    arranging.epoch()
+    before = arrangement(arranging)
+    arranging.orders.add(30)
+    arranging.rebuild()
+    assert not before.exists()
+    assert arrangement(arranging).exists()
+    arranging.finish_watched()
+    assert len(arranging.rows()) == 11
+
+
+@pytest.mark.parametrize("strategies", [("arrangement", "no_shuffle"), ("no_shuffle", "arrangement")])
+def test_a_rebuild_may_change_the_strategy(arranging, strategies):
+    first, second = strategies
+    arranging.create(strategy=first)
+    arranging.epoch()
+    arranging.rebuild(strategy=second)
+    assert arrangement(arranging).exists() is (second == "arrangement")
+    arranging.finish_watched()
+    assert len(arranging.rows()) == 10
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_finishing_drops_the_arrangement_unless_it_is_to_be_kept(arranging, keep):
+    arranging.create(keep_arrangement=keep)
+    arranging.finish()
+    assert arrangement(arranging).exists()
+    for _ in range(2):
+        protocol.finish_job(store=arranging.store, requested_by="x")
+        assert arrangement(arranging).exists() is keep
+    arranging.orders.change([3], amount=7)
+    arranging.orders.add(30)
+    arranging.finish()
+    assert len(arranging.rows()) == 11
+
+
+def test_an_arrangement_that_is_lost_is_not_made_up_again(arranging):
+    """I6: of which version its rows are is not known any more."""
+    arranging.create()
+    arranging.epoch()
+    arrangement(arranging).drop()
+    with pytest.raises(StateError, match="arrangement of job paid_orders is gone .* restore it, or rebuild the job"):
+        arranging.ask()
+
+
+# --- parts of an upstream -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+@pytest.mark.parametrize(
+    ("restriction", "ids"),
+    [
+        ({"keys": {"after": [2], "up_to": [6]}}, {3, 4, 5, 6}),
+        ({"keys": {"after": [7]}}, {8, 9, 20}),
+        ({"keys": {"up_to": [0]}}, {None, 0}),
+        ({"vnodes": ["0-1"]}, None),
+        ({"vnodes": [3], "keys": {"after": [1]}}, None),
+    ],
+)
+def test_a_job_about_a_part_of_the_upstream_shows_that_part(lake, strategy, restriction, ids):
+    """I1, while rows come into the part and leave it."""
+    backfilling = Backfilling(lake, rate_limit=1, strategy=strategy, restrict_to=restriction)
+    backfilling.orders.add(None, *range(1, 10))
+    backfilling.create()
+    backfilling.epoch()
+    backfilling.orders.add(0, 20)
+    backfilling.orders.change([2, 3, 8], amount=9)
+    backfilling.finish_watched()
+    backfilling.orders.rekey({9: 90, 6: 60})
+    backfilling.orders.rekey({90: 9, 60: 6})
+    backfilling.finish()
+    if ids is not None:
+        assert {row[0] for row in backfilling.rows()} == ids
+
+
+def test_a_part_that_begins_within_a_composite_key_is_read_in_one_epoch(lake):
+    """Its bound is shorter than the key; the state has a column for each key column."""
+    upstream = {"path": f"{lake}/orders", "key": ["status", "id"]}
+    backfilling = Backfilling(
+        lake,
+        upstream=upstream,
+        strategy="no_shuffle",
+        rate_limit=None,
+        restrict_to={"keys": {"after": ["draft"], "up_to": ["paid"]}},
+    )
+    backfilling.orders.add(1, 2, status="draft")
+    backfilling.orders.add(3, 4, status="paid")
+    backfilling.orders.add(5, status="void")
+    backfilling.create()
+    backfilling.finish_watched()
+    assert [row[0] for row in backfilling.rows()] == [3, 4]

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider import crash_points, mutations, protocol
-from airflow_backfill_provider.core.barrier import ChangeFilter, Mutation, PinnedChunk, Requester
+from airflow_backfill_provider.core.barrier import Mutation, PinnedRange, Requester
 from airflow_backfill_provider.core.errors import (
     ChangeDataFeedDisabledError,
     ChangeFeedGapError,
@@ -25,7 +25,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.state.store import BackfillStore
-from tests.builders import NOW, Orders, commit_file, committed_at
+from tests.builders import NOW, Orders, commit_file, committed_at, part_of
 from tests.property.memory_engine import Backfilling, Prepared
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -64,8 +64,9 @@ def test_the_first_barrier_pins_everything_that_the_epoch_depends_on(backfilling
     assert (window.from_version, window.to_version, window.row_count) == (-1, 0, 7)
     assert (window.table_id, window.watermark) == (settings.upstream.table_id, backfilling.orders.table.watermark(0))
     assert barrier.definition == settings.definition_digest
-    assert barrier.chunk == PinnedChunk(after=None, up_to=("2",))
-    assert barrier.changes == ChangeFilter(let_through="none")
+    assert barrier.parts == (part_of(None, ("2",)),)
+    assert (barrier.read_before, barrier.completes) == ((), False)
+    assert (barrier.vnode_ranges, barrier.parallelism) == ((), 1)
     assert (barrier.rate_limit, barrier.paused, barrier.mutations, barrier.settings_sequence) == (3, False, (), 1)
     assert barrier.injected_by == TASK
     assert barrier.injected_at > NOW
@@ -80,8 +81,9 @@ def test_the_next_barrier_continues_where_the_one_before_ended(backfilling):
     barrier = backfilling.inject()
     assert (barrier.epoch, barrier.prev_epoch) == (2, 1)
     assert (barrier.upstream.from_version, barrier.upstream.to_version) == (0, 2)
-    assert barrier.chunk == PinnedChunk(after=("2",), up_to=("5",))
-    assert barrier.changes == ChangeFilter(let_through="up_to", position=("2",))
+    assert barrier.parts == (part_of(("2",), ("5",)),)
+    assert barrier.read_before == (PinnedRange(after=None, up_to=("2",)),)
+    assert not barrier.completes
 
 
 def test_the_last_chunk_has_no_upper_bound_and_later_barriers_have_no_chunk(backfilling):
@@ -89,11 +91,12 @@ def test_the_last_chunk_has_no_upper_bound_and_later_barriers_have_no_chunk(back
     for _ in range(2):
         backfilling.epoch()
     last = backfilling.inject()
-    assert last.chunk == PinnedChunk(after=("5",), up_to=None)
+    assert (last.parts, last.completes) == ((part_of(("5",), None),), True)
     backfilling.run(last)
     backfilling.orders.add(100)
     after = backfilling.inject()
-    assert (after.chunk, after.changes) == (None, ChangeFilter(let_through="all"))
+    assert (after.parts, after.completes) == ((), True)
+    assert after.read_before == (PinnedRange(after=None, up_to=None),)
 
 
 @pytest.mark.parametrize(("rate_limit", "rows"), [(None, [3]), (3, [3]), (2**63 - 1, [3]), (2, [2, 1]), (1, [1, 1, 1])])
@@ -116,10 +119,10 @@ def test_an_empty_upstream_completes_at_once_and_then_takes_every_change(lake):
     """Design §5.7."""
     backfilling = over(lake)
     barrier = backfilling.inject()
-    assert barrier.chunk == PinnedChunk(after=None, up_to=None)
+    assert (barrier.parts, barrier.completes) == ((part_of(None, None),), True)
     commit = backfilling.run(barrier)
     assert (commit.completed, commit.snapshot_read_row_count) == (True, 0)
-    assert backfilling.store.state().shared == Completed(None, 0)
+    assert set(backfilling.store.state().vnodes) == {Completed(None, 0)}
     backfilling.orders.add(5, None)
     backfilling.finish()
     assert [row[0] for row in backfilling.rows()] == [None, 5]
@@ -138,17 +141,17 @@ def test_the_position_of_a_null_key_is_a_position(lake):
     """Design §5.7: it lets the null key's changes through, and only those."""
     backfilling = over(lake, None, 1, 2, rate_limit=1)
     backfilling.epoch()
-    assert backfilling.store.state().shared == InProgress((None,), 1)
+    assert set(backfilling.store.state().vnodes) == {InProgress((None,), 1)}
     backfilling.orders.change([None, 2], amount=50)
     barrier = backfilling.inject()
-    assert barrier.changes == ChangeFilter(let_through="up_to", position=(None,))
+    assert barrier.read_before == (PinnedRange(after=None, up_to=(None,)),)
     commit = backfilling.run(barrier)
     assert (commit.snapshot_read_row_count, commit.upstream_output_row_count) == (1, 1)
     backfilling.assert_truth()
 
 
 def test_a_barrier_carries_the_planners_warnings(lake):
-    backfilling = Backfilling(lake, rate_limit=50)
+    backfilling = Backfilling(lake, rate_limit=50, strategy="no_shuffle")
     for start in range(20):
         backfilling.orders.add(*range(start, 400, 20))
     backfilling.create()
@@ -233,7 +236,7 @@ def test_an_injector_that_sleeps_anywhere_while_another_works_pins_nothing_twice
     assert [barrier.epoch for barrier in barriers] == list(range(1, len(barriers) + 1))
     for earlier, later in pairwise(barriers):
         assert later.upstream.from_version == earlier.upstream.to_version
-        assert later.chunk.after == earlier.chunk.up_to
+        assert later.parts[0].ranges[0].after == earlier.parts[0].ranges[0].up_to
 
 
 # --- nothing to do --------------------------------------------------------------------------------
@@ -257,7 +260,7 @@ def test_versions_that_change_no_row_are_passed_without_an_engine(backfilling):
     assert (injection.barrier, injection.commit) == (None, None)
     assert injection.reason == "the upstream has no changes after version 1"
     barriers, commits = backfilling.store.log(since_epoch=4)
-    assert [(b.upstream.from_version, b.upstream.to_version, b.chunk) for b in barriers] == [(1, 3, None)]
+    assert [(b.upstream.from_version, b.upstream.to_version, b.parts) for b in barriers] == [(1, 3, ())]
     assert [(c.snapshot_read_row_count, c.upstream_output_row_count, c.completed) for c in commits] == [(0, 0, True)]
     assert backfilling.rows() == rows
     assert backfilling.ask().barrier is None
@@ -298,7 +301,7 @@ def test_a_paused_job_reads_no_snapshot_and_still_applies_changes(backfilling):
     assert backfilling.ask().reason == "paused, and the upstream has no changes after version 0"
     backfilling.orders.change([0, 6], amount=50)
     barrier = backfilling.inject()
-    assert (barrier.chunk, barrier.paused) == (None, True)
+    assert (barrier.parts, barrier.paused) == ((), True)
     before = backfilling.store.state()
     commit = backfilling.run(barrier)
     assert (commit.snapshot_read_row_count, commit.upstream_output_row_count) == (0, 1)
@@ -357,7 +360,7 @@ def test_an_unfinished_job_goes_on_reading_at_the_same_version(dated):
     dated.run(dated.inject(until=minute(2)))
     barrier = dated.inject(until=minute(2))
     assert (barrier.upstream.from_version, barrier.upstream.to_version) == (2, 2)
-    assert barrier.chunk == PinnedChunk(after=("0",), up_to=("1",))
+    assert barrier.parts == (part_of(("0",), ("1",)),)
     dated.run(barrier)
     dated.assert_truth()
 

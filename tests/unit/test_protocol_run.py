@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import pairwise
 
 import pytest
@@ -14,7 +16,8 @@ from airflow_backfill_provider.core.errors import (
     MaterializedViewError,
     StateError,
 )
-from airflow_backfill_provider.core.progress import Completed, InProgress, SnapshotRange
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
+from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.crash_points import CrashPoint
 from tests.builders import PAID
 from tests.property.memory_engine import Backfilling, Prepared
@@ -31,6 +34,12 @@ def prepared(tmp_path_factory):
 def backfilling(prepared):
     """A created job over the orders 0 to 9, four rows an epoch."""
     return prepared.restore()
+
+
+OF_ARRANGEMENTS = {CrashPoint.BEFORE_ARRANGEMENT_COMMIT, CrashPoint.AFTER_ARRANGEMENT_COMMIT}
+OF_SHARED_EPOCHS = {CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT}
+POINTS = [point for point in CrashPoint if point not in OF_ARRANGEMENTS | OF_SHARED_EPOCHS]
+"""What an epoch passes that reads in place, in one run."""
 
 
 class DiedError(Exception):
@@ -112,9 +121,9 @@ def test_commits_tell_what_the_epochs_did(backfilling):
 def test_the_state_follows_the_pinned_plan(backfilling):
     barrier = backfilling.inject()
     backfilling.run(barrier)
-    assert backfilling.store.state().shared == InProgress((3,), 4)
+    assert set(backfilling.store.state().vnodes) == {InProgress((3,), 4)}
     backfilling.finish()
-    assert backfilling.store.state().shared == Completed((7,), 10)
+    assert set(backfilling.store.state().vnodes) == {Completed((7,), 10)}
 
 
 def test_the_state_is_written_only_when_it_changed(backfilling):
@@ -132,9 +141,9 @@ def test_an_epoch_gets_the_version_at_which_the_one_before_left_the_view(backfil
     """I6: whatever wrote to the view since then is seen."""
     engine = backfilling.engine()
     first = backfilling.run(backfilling.inject(), engine)
-    assert engine.view_version is None
+    assert engine.started_from is None
     backfilling.run(backfilling.inject(), engine)
-    assert engine.view_version == first.view_version
+    assert engine.started_from == first.view_version
 
 
 def test_a_view_that_something_else_wrote_to_is_refused(backfilling):
@@ -208,16 +217,16 @@ def test_the_view_is_marked_finished_once_by_the_epoch_that_completes(backfillin
 def test_keys_read_after_an_epoch(backfilling):
     order = backfilling.store.settings().key_order
     first = backfilling.inject()
-    assert protocol.keys_read_after(first, order) == SnapshotRange(None, (3,))
+    assert first.read_after(order) == (KeyRange(None, (3,)),)
     backfilling.run(first)
     mutations.pause_job(store=backfilling.store, requested_by="x")
     backfilling.orders.change([0], amount=5)
-    assert protocol.keys_read_after(backfilling.inject(), order) == SnapshotRange(None, (3,))
+    assert backfilling.inject().read_after(order) == (KeyRange(None, (3,)),)
     backfilling.epoch()
     mutations.resume_job(store=backfilling.store, requested_by="x")
     backfilling.finish()
     backfilling.orders.add(50)
-    assert protocol.keys_read_after(backfilling.inject(), order) == SnapshotRange(None, None)
+    assert backfilling.inject().read_after(order) == (EVERYTHING,)
 
 
 # --- crashes --------------------------------------------------------------------------------------
@@ -263,7 +272,7 @@ def undisturbed(prepared_history):
     return outcomes
 
 
-@pytest.mark.parametrize("point", CrashPoint)
+@pytest.mark.parametrize("point", POINTS)
 def test_an_epoch_that_died_anywhere_is_completed_by_the_next_run(begun, undisturbed, point):
     """I2: the same rows, the same state, the same counts; nothing lost, nothing twice."""
     die_at(point)
@@ -275,7 +284,7 @@ def test_an_epoch_that_died_anywhere_is_completed_by_the_next_run(begun, undistu
 
 def test_an_epoch_that_dies_at_one_point_after_the_other_is_completed_in_the_end(begun, undisturbed):
     """I2: once or many times; and what is written to the upstream meanwhile waits for the next epoch."""
-    for point in CrashPoint:
+    for point in POINTS:
         die_at(point)
         with pytest.raises(DiedError):
             begun.epoch()
@@ -288,7 +297,7 @@ def test_the_completing_epoch_is_completed_however_often_it_dies(backfilling):
     """Design §5.10: a finished job reports finished again."""
     backfilling.epoch()
     backfilling.epoch()
-    for point in reversed(CrashPoint):
+    for point in reversed(POINTS):
         if point is CrashPoint.AFTER_PIN and len(backfilling.store.barriers()) == 3:
             continue
         die_at(point)
@@ -306,7 +315,7 @@ def test_every_named_point_is_passed_in_order(backfilling):
     crash_points.install(passed.append)
     for _ in range(2):
         backfilling.epoch()
-        assert passed == list(CrashPoint)
+        assert passed == POINTS
         passed.clear()
 
 
@@ -322,7 +331,7 @@ def test_runs_of_one_epoch_at_once_commit_it_once(begun, undisturbed):
     assert outcome(begun) == undisturbed[2]
 
 
-AFTER_INJECTION = [point for point in CrashPoint if point is not CrashPoint.AFTER_PIN]
+AFTER_INJECTION = [point for point in POINTS if point is not CrashPoint.AFTER_PIN]
 
 
 def while_asleep_at(point, meanwhile):
@@ -359,7 +368,7 @@ def rebuilt_meanwhile(begun, point):
 
 
 def assert_nothing_happened_to_the_rebuilt(backfilling):
-    assert backfilling.store.state().shared == InProgress((4,), 4), "orders 0, 1, 2 and 4 are left"
+    assert set(backfilling.store.state().vnodes) == {InProgress((4,), 4)}, "orders 0, 1, 2 and 4 are left"
     backfilling.assert_truth()
     assert backfilling.inject().epoch == 4
 
@@ -407,3 +416,312 @@ def test_an_attempt_that_fails_because_it_was_overtaken_succeeds(backfilling):
     engine.execute = overtaken
     assert backfilling.run(barrier, engine) == backfilling.store.commits()[0]
     backfilling.assert_truth()
+
+
+# --- epochs that several runs share ---------------------------------------------------------------
+
+
+def moving(backfilling):
+    """Run an epoch, then change rows that were read and rows that were not, some of which change their vnode."""
+    backfilling.epoch()
+    backfilling.orders.change([0, 3, 9, 17], amount=5)
+    backfilling.orders.rekey({1: 16, 16: 1})
+    backfilling.orders.remove(4)
+    backfilling.orders.add(30)
+
+
+@pytest.fixture(scope="module")
+def prepared_arrangement(tmp_path_factory):
+    return Prepared(
+        tmp_path_factory.mktemp("arrangement"),
+        range(20),
+        moving,
+        distribution_key=("amount", "id"),
+        strategy="arrangement",
+        vnode_count=8,
+        parallelism=3,
+        rate_limit=9,
+        query=PAID,
+    )
+
+
+@pytest.fixture
+def arranged(prepared_arrangement):
+    """A job with vnodes of its own, three runs sharing nine rows an epoch, after one epoch and some changes."""
+    return prepared_arrangement.restore()
+
+
+@pytest.fixture(scope="module")
+def arranged_undisturbed(prepared_arrangement):
+    """What that history comes to when one run does each epoch whole and nothing happens."""
+    backfilling = prepared_arrangement.restore()
+    outcomes = {}
+    for epoch in (2, 3):
+        backfilling.epoch()
+        backfilling.assert_truth()
+        outcomes[epoch] = outcome(backfilling)
+    return outcomes
+
+
+def reported(backfilling, barrier):
+    return {report.part for report in backfilling.store.reports(barrier)}
+
+
+def test_a_barrier_divides_its_chunk_among_the_runs(arranged):
+    barrier = arranged.inject()
+    assert (len(barrier.parts), barrier.parallelism) == (3, 3)
+    firsts, lasts = zip(*barrier.vnode_ranges, strict=True)
+    assert (firsts[0], lasts[-1]) == (0, 7)
+    assert all(last + 1 == first for last, first in zip(lasts, firsts[1:], strict=False))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_the_run_that_reports_last_commits_the_epoch(arranged, arranged_undisturbed, order):
+    barrier = arranged.inject()
+    assert arranged.changes(barrier) is None
+    *others, last = order
+    assert [arranged.part(barrier, part) for part in others] == [None, None]
+    assert arranged.store.commit_of(2) is None
+    commit = arranged.part(barrier, last)
+    assert commit == arranged.store.commit_of(2)
+    assert commit.digest == barrier.digest
+    assert outcome(arranged) == arranged_undisturbed[2]
+
+
+def test_a_part_before_the_changes_is_refused(arranged):
+    """Design §5.5: a row may leave one vnode and be read in another one's chunk."""
+    barrier = arranged.inject()
+    rows = arranged.rows()
+    with pytest.raises(EpochFailedError, match="changes of epoch 2 .* are not applied yet; run that step first"):
+        arranged.part(barrier, 0)
+    assert (arranged.rows(), reported(arranged, barrier)) == (rows, set())
+
+
+@pytest.mark.parametrize("part", [-1, 3])
+def test_a_part_that_the_barrier_does_not_have_is_refused(arranged, part):
+    barrier = arranged.inject()
+    with pytest.raises(StateError, match=f"has 3 parts, so there is no part {part}"):
+        arranged.part(barrier, part)
+
+
+def test_an_epoch_without_a_chunk_is_committed_by_its_changes(arranged):
+    mutations.pause_job(store=arranged.store, requested_by="x")
+    barrier = arranged.inject()
+    assert barrier.parts == ()
+    commit = arranged.changes(barrier)
+    assert (commit.epoch, commit.snapshot_read_row_count) == (2, 0)
+    arranged.assert_truth()
+
+
+def test_an_epoch_that_reads_in_place_may_be_shared_too(begun, undisturbed):
+    barrier = begun.inject()
+    assert begun.changes(barrier) is None
+    assert begun.part(barrier, 0) == begun.store.commit_of(2)
+    assert outcome(begun) == undisturbed[2]
+
+
+def test_a_run_that_reports_again_changes_nothing(arranged, arranged_undisturbed):
+    """I2: a retry of a task that had done its work."""
+    barrier = arranged.inject()
+    for _ in range(2):
+        arranged.changes(barrier)
+        arranged.part(barrier, 1)
+    assert reported(arranged, barrier) == {None, 1}
+    arranged.part(barrier, 0)
+    commit = arranged.part(barrier, 2)
+    engine = arranged.engine()
+    assert arranged.part(barrier, 1, engine) == arranged.changes(barrier, engine) == commit
+    assert engine.calls == [], "a committed epoch asks for no engine"
+    assert outcome(arranged) == arranged_undisturbed[2]
+
+
+def test_a_part_that_failed_leaves_what_the_others_reported(arranged, arranged_undisturbed):
+    barrier = arranged.inject()
+    arranged.changes(barrier)
+    arranged.part(barrier, 0)
+    engine = arranged.engine()
+    engine.refusal = EpochFailedError("the network")
+    with pytest.raises(EpochFailedError, match="the network"):
+        arranged.part(barrier, 1, engine)
+    assert arranged.part(barrier, 2) is None
+    assert reported(arranged, barrier) == {None, 0, 2}
+    assert arranged.inject() == barrier
+    assert arranged.part(barrier, 1).epoch == 2
+    assert outcome(arranged) == arranged_undisturbed[2]
+
+
+@pytest.mark.parametrize("done", [(), (0,), (0, 2), (1, 2)])
+def test_one_run_completes_what_several_began(arranged, arranged_undisturbed, done):
+    barrier = arranged.inject()
+    arranged.changes(barrier)
+    for part in done:
+        arranged.part(barrier, part)
+    assert arranged.run(barrier).epoch == 2
+    assert outcome(arranged) == arranged_undisturbed[2]
+
+
+SHARED_POINTS = [point for point in CrashPoint if point is not CrashPoint.AFTER_PIN]
+OF_CHANGES = [
+    CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
+    CrashPoint.AFTER_ARRANGEMENT_COMMIT,
+    CrashPoint.BEFORE_CHANGES_COMMIT,
+    CrashPoint.AFTER_CHANGES_COMMIT,
+    CrashPoint.BEFORE_REPORT,
+    CrashPoint.AFTER_REPORT,
+]
+OF_PARTS = [
+    CrashPoint.BEFORE_SNAPSHOT_COMMIT,
+    CrashPoint.AFTER_SNAPSHOT_COMMIT,
+    CrashPoint.BEFORE_REPORT,
+    CrashPoint.AFTER_REPORT,
+]
+OF_THE_COMMIT = [CrashPoint.BEFORE_STATE_COMMIT, CrashPoint.AFTER_STATE_COMMIT, CrashPoint.BEFORE_LOG_COMMIT]
+
+
+@pytest.mark.parametrize("point", [point for point in SHARED_POINTS if point not in OF_SHARED_EPOCHS])
+def test_several_runs_complete_what_one_began(arranged, arranged_undisturbed, point):
+    """I2: wherever the one run died."""
+    die_at(point)
+    with pytest.raises(DiedError):
+        arranged.epoch()
+    barrier = arranged.inject()
+    arranged.changes(barrier)
+    for part in (2, 0, 1):
+        arranged.part(barrier, part)
+    assert outcome(arranged) == arranged_undisturbed[2]
+
+
+def test_every_run_of_a_shared_epoch_passes_its_points_in_order(arranged):
+    """So that the tests below did die where they say."""
+    passed = []
+    barrier = arranged.inject()
+    crash_points.install(passed.append)
+    for step, points in (
+        (lambda: arranged.changes(barrier), OF_CHANGES),
+        (lambda: arranged.part(barrier, 1), OF_PARTS),
+        (lambda: arranged.part(barrier, 2), OF_PARTS),
+        (lambda: arranged.part(barrier, 0), [*OF_PARTS, *OF_THE_COMMIT]),
+    ):
+        step()
+        assert passed == points
+        passed.clear()
+
+
+@pytest.mark.parametrize("point", OF_CHANGES)
+def test_changes_that_died_anywhere_are_applied_by_the_next_try(arranged, arranged_undisturbed, point):
+    """I2."""
+    barrier = arranged.inject()
+    die_at(point)
+    with pytest.raises(DiedError):
+        arranged.changes(barrier)
+    arranged.changes(barrier)
+    for part in (0, 1, 2):
+        arranged.part(barrier, part)
+    assert outcome(arranged) == arranged_undisturbed[2]
+
+
+@pytest.mark.parametrize("point", [*OF_PARTS, *OF_THE_COMMIT])
+def test_the_last_part_that_died_anywhere_is_completed_by_the_next_try(arranged, arranged_undisturbed, point):
+    """I2: also where it had reported, and nobody committed."""
+    barrier = arranged.inject()
+    arranged.changes(barrier)
+    arranged.part(barrier, 0)
+    arranged.part(barrier, 2)
+    die_at(point)
+    with pytest.raises(DiedError):
+        arranged.part(barrier, 1)
+    assert arranged.store.commit_of(2) is None
+    assert arranged.part(barrier, 1).epoch == 2
+    assert outcome(arranged) == arranged_undisturbed[2]
+
+
+def test_parts_at_once_commit_the_epoch_once(arranged, arranged_undisturbed):
+    """I5: those that report at the same moment may both be the last."""
+    barrier = arranged.inject()
+    arranged.changes(barrier)
+    with ThreadPoolExecutor(6) as threads:
+        commits = list(threads.map(lambda part: arranged.part(barrier, part), [0, 1, 2, 2, 1, 0]))
+    found = [commit for commit in commits if commit is not None]
+    assert found
+    assert found == [arranged.store.commit_of(2)] * len(found)
+    assert outcome(arranged) == arranged_undisturbed[2]
+
+
+@pytest.mark.parametrize("point", [*OF_PARTS, *OF_THE_COMMIT])
+def test_a_part_that_wakes_up_after_its_epochs_successor_changes_nothing(arranged, arranged_undisturbed, point):
+    """I5: a zombie returns the commit that the others made."""
+    barrier = arranged.inject()
+    arranged.changes(barrier)
+    arranged.part(barrier, 0)
+    arranged.part(barrier, 1)
+
+    def meanwhile():
+        arranged.part(barrier, 2)
+        arranged.epoch()
+
+    while_asleep_at(point, meanwhile)
+    assert arranged.part(barrier, 2) == arranged.store.commit_of(2)
+    assert outcome(arranged) == arranged_undisturbed[3]
+
+
+@pytest.mark.parametrize("point", OF_CHANGES)
+def test_changes_that_wake_up_after_their_epochs_successor_change_nothing(arranged, arranged_undisturbed, point):
+    """I5."""
+    barrier = arranged.inject()
+    while_asleep_at(point, lambda: (arranged.run(barrier), arranged.epoch()))
+    arranged.changes(barrier)
+    assert outcome(arranged) == arranged_undisturbed[3]
+
+
+@pytest.mark.parametrize("step", ["changes", "part"])
+def test_a_step_that_wakes_up_after_its_epoch_was_committed_returns_the_commit(arranged, step):
+    barrier = arranged.inject()
+    if step == "part":
+        arranged.changes(barrier)
+    while_asleep_at(CrashPoint.BEFORE_REPORT, lambda: arranged.run(barrier))
+    found = arranged.changes(barrier) if step == "changes" else arranged.part(barrier, 0)
+    assert arranged.store.commit_of(2) is not None
+    assert found == arranged.store.commit_of(2)
+
+
+@pytest.mark.parametrize("point", OF_PARTS)
+def test_a_part_that_wakes_up_after_a_rebuild_is_refused(arranged, point):
+    """I5: its incarnation is over."""
+    barrier = arranged.inject()
+    arranged.changes(barrier)
+    while_asleep_at(point, lambda: (arranged.rebuild(), arranged.epoch()))
+    with suppress(BackfillError):
+        assert arranged.part(barrier, 0) is None
+    assert [commit.epoch for commit in arranged.store.commits()] == [1, 3]
+    arranged.assert_truth()
+    arranged.finish()
+
+
+# --- rescales -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 5, 8])
+def test_a_rescale_takes_effect_with_the_next_barrier(arranged, parallelism):
+    pinned = arranged.inject()
+    mutations.rescale_job(parallelism, store=arranged.store, requested_by="x")
+    assert arranged.inject() == pinned
+    arranged.run(pinned)
+    barrier = arranged.inject()
+    assert (barrier.parallelism, [m.value for m in barrier.mutations]) == (parallelism, [parallelism])
+    assert len(barrier.vnode_ranges) <= parallelism
+    arranged.run(barrier)
+    arranged.assert_truth()
+    arranged.finish_watched()
+
+
+def test_a_job_that_is_rescaled_in_every_epoch_comes_to_its_end(arranged):
+    """I4: and leaves the same rows."""
+    mutations.throttle_job(3, store=arranged.store, requested_by="x")
+    parallelism = itertools.cycle((8, 1, 5, 2, 7, 3))
+    for _ in range(8):
+        mutations.rescale_job(next(parallelism), store=arranged.store, requested_by="x")
+        commit = arranged.epoch()
+        arranged.assert_truth()
+        if commit.completed:
+            break
+    assert commit.completed

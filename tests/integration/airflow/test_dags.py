@@ -61,6 +61,31 @@ def test_a_backfill_lives_through_its_dags(orders: Orders, environment, run_dag)
     assert refused.states["backfill.run_epoch", 0] == "failed"
 
 
+def test_parallel_task_runs_share_an_epoch(orders: Orders, environment, run_dag, tmp_path):
+    """Each task run reads the vnodes that it owns; local tables make their applications take turns."""
+    environment.setenv("AIRFLOW_BACKFILL_BARRIERS", "1")
+    orders.define(
+        name="shared_orders",
+        materialized_view=str(tmp_path / "shared orders"),
+        strategy="arrangement",
+        parallelism=2,
+        rate_limit=None,
+    )
+    run = run_dag("backfill_scheduled")
+    assert run.state == "success"
+    assert (
+        run.states["backfill.epoch_1.read_snapshot", 0] == run.states["backfill.epoch_1.read_snapshot", 1] == "success"
+    )
+    parts = run.results("backfill.epoch_1.read_snapshot", 2)
+    summary = run.result("backfill.epoch_1.summary")
+    assert summary["rows"] == sum(part["rows"] for part in parts)
+    assert summary["finished"]
+    assert run.name("backfill.epoch_1.read_snapshot", 1) == "epoch 1, part 1"
+    assert run.result("backfill.finish_view")["finished_epoch"] == 1
+    assert orders.view() == orders.expected()
+    orders.define()
+
+
 def view_version(orders: Orders) -> int:
     """Return the view's version that the second epoch left."""
     return next(commit.view_version for commit in orders.backfill.store.commits() if commit.epoch == 2)

@@ -1,6 +1,8 @@
 """
 One attempt of a job's next epoch in a process of its own: ``connect_client.py REMOTE STATE POINT``.
 
+A job with parallel runs has its epoch done step by step, as several applications would that share it.
+
 Talks to a warm Spark Connect server, injects, runs, and dies by SIGKILL at the named crash point, if one is given. It
 is also the proof that the engine works through Spark Connect.
 """
@@ -34,7 +36,13 @@ def main(remote: str, state: str, point: str) -> None:
     if injection.barrier is None:
         return
     spark = SparkSession.builder.remote(remote).create()
-    protocol.run_barrier(injection.barrier, store=backfill.store, engine=SparkEngine(spark))
+    barrier, with_engine = injection.barrier, {"store": backfill.store, "engine": SparkEngine(spark)}
+    if barrier.parallelism == 1:
+        protocol.run_barrier(barrier, **with_engine)
+        return
+    protocol.run_changes(barrier, **with_engine)
+    for part in range(len(barrier.parts)):
+        protocol.run_part(barrier, part, **with_engine)
 
 
 if __name__ == "__main__":

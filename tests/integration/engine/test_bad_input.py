@@ -38,7 +38,7 @@ def assert_nothing_written(lakehouse: Lakehouse) -> None:
         ({"query": "SELECT id, NULL AS nothing FROM upstream"}, errors.InvalidJobError, ["nothing", "cast"]),
         ({"query": "SELECT id, user FROM upstream"}, errors.InvalidJobError, ["user", "same value"]),
         ({"query": "SELECT id FROM upstream WHERE name"}, errors.InvalidJobError, ["query"]),
-        ({"strategy": "arrangement"}, errors.InvalidJobError, ["strategy", "not built yet"]),
+        ({"restrict_to": {"keys": {"up_to": ["soon"]}}}, errors.InvalidJobError, ["restrict_to.keys.up_to", "long"]),
     ],
 )
 def test_wrong_definitions_are_refused(

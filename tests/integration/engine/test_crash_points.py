@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -32,9 +33,20 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def numbers(lakehouse: Lakehouse) -> Lakehouse:
     """A job in the middle of its backfill, with changes on either side of the position."""
+    return begun(lakehouse)
+
+
+@pytest.fixture
+def shared_numbers(lakehouse: Lakehouse) -> Lakehouse:
+    """The same under arrangement, with epochs that two runs share."""
+    return begun(lakehouse, strategy="arrangement", parallelism=2, vnode_count=4)
+
+
+def begun(lakehouse: Lakehouse, **fields: Any) -> Lakehouse:
+    """Create a job, run an epoch, and change the upstream all over."""
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(30)")
-    lakehouse.create(rate_limit=10)
+    lakehouse.create(rate_limit=10, **fields)
     lakehouse.epoch()
     lakehouse.sql("UPDATE {upstream} SET name = 'changed' WHERE id % 4 = 0")
     lakehouse.sql("DELETE FROM {upstream} WHERE id % 9 = 3")
@@ -103,9 +115,15 @@ def attempt(remote: str, lakehouse: Lakehouse, point: str = "") -> int:
     return done.returncode
 
 
+OF_ARRANGEMENTS = {CrashPoint.BEFORE_ARRANGEMENT_COMMIT, CrashPoint.AFTER_ARRANGEMENT_COMMIT}
+OF_SHARED_EPOCHS = {CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT}
+POINTS = [point for point in CrashPoint if point not in OF_ARRANGEMENTS | OF_SHARED_EPOCHS]
+"""What an epoch passes that reads in place, in one run."""
+
+
 def test_killed_at_every_point_one_after_another(remote: str, numbers: Lakehouse) -> None:
     """I2: each attempt of the epoch dies one step later; the last one commits it, and nothing is lost or doubled."""
-    for point in CrashPoint:
+    for point in POINTS:
         assert attempt(remote, numbers, point) == -signal.SIGKILL, point
     assert attempt(remote, numbers) == 0
     commits = numbers.backfill.store.commits()
@@ -115,6 +133,24 @@ def test_killed_at_every_point_one_after_another(remote: str, numbers: Lakehouse
     numbers.finish()
     numbers.assert_equals_query("SELECT * FROM {upstream}")
     assert numbers.view().count() == numbers.view().select("id").distinct().count()
+
+
+def test_killed_at_every_point_of_an_epoch_that_runs_share(remote: str, shared_numbers: Lakehouse) -> None:
+    """I2 with vnodes on their own: changes, two parts and their reports, each attempt dies one step later."""
+    changes = list(CrashPoint)[: list(CrashPoint).index(CrashPoint.BEFORE_SNAPSHOT_COMMIT)]
+    reports = [CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT]
+    part = [CrashPoint.BEFORE_SNAPSHOT_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT, *reports]
+    commit = [point for point in POINTS if point.value.endswith(("state_commit", "log_commit"))]
+    for point in [*changes, *reports, *part, *part, *commit]:
+        assert attempt(remote, shared_numbers, point) == -signal.SIGKILL, point
+    assert attempt(remote, shared_numbers) == 0
+    commits = shared_numbers.backfill.store.commits()
+    assert [done.epoch for done in commits] == [1, 2]
+    assert 0 < commits[1].snapshot_read_row_count <= 11
+    shared_numbers.assert_truth()
+    shared_numbers.finish()
+    shared_numbers.assert_equals_query("SELECT * FROM {upstream}")
+    assert shared_numbers.view().count() == shared_numbers.view().select("id").distinct().count()
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def test_one_row_with_a_null_key(lakehouse: Lakehouse) -> None:
     lakehouse.sql("INSERT INTO {upstream} VALUES (NULL, 'only'), (1, 'one')")
     lakehouse.create(rate_limit=1)
     lakehouse.epoch()
-    assert lakehouse.backfill.store.state().shared.position == (None,)
+    assert lakehouse.backfill.store.state().vnodes[0].position == (None,)
     lakehouse.sql("UPDATE {upstream} SET name = 'changed' WHERE id IS NULL")
     lakehouse.finish()
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
@@ -202,8 +202,8 @@ def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
     lakehouse.epoch()
     barrier = lakehouse.inject()
     assert barrier is not None
-    assert barrier.chunk is not None
-    assert barrier.chunk.up_to == ("199",)
+    (part,) = barrier.parts
+    assert [covered.up_to for covered in part.ranges] == [("199",)]
     files = lakehouse.backfill.upstream.files(
         barrier.upstream.to_version, lakehouse.backfill.store.settings().key_order
     )[0]

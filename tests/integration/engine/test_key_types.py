@@ -97,10 +97,10 @@ def test_position_at_the_end_of_time(lakehouse: Lakehouse) -> None:
     lakehouse.sql("INSERT INTO {upstream} VALUES (TIMESTAMP_NTZ'9999-12-31 23:59:59.999999', 1), (NULL, 2)")
     lakehouse.create(key=[{"column": "k", "descending": True}], rate_limit=1)
     lakehouse.epoch()
-    assert lakehouse.backfill.store.state().shared.position == (None,)
+    assert lakehouse.backfill.store.state().vnodes[0].position == (None,)
     lakehouse.sql("INSERT INTO {upstream} VALUES (TIMESTAMP_NTZ'2000-01-01', 3)")
     lakehouse.epoch()
     # A bound of a file, whose statistics keep milliseconds, is as good a position as a row's key.
-    assert lakehouse.backfill.store.state().shared.position[0] >= dt.datetime(9999, 12, 31, 23, 59, 59, 999000)
+    assert lakehouse.backfill.store.state().vnodes[0].position[0] >= dt.datetime(9999, 12, 31, 23, 59, 59, 999000)
     lakehouse.finish()
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")

@@ -21,7 +21,7 @@ from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = 4
+EXAMPLES = 3
 Table = dict[given_values.Key, given_values.Row]
 
 
@@ -32,11 +32,12 @@ class Died(BaseException):
 class History:
     """A scenario played on a lakehouse, beside the same tables as plain dictionaries, by version."""
 
-    def __init__(self, lakehouse: Lakehouse, scenario: given_values.Scenario) -> None:
+    def __init__(self, lakehouse: Lakehouse, scenario: given_values.Scenario, strategy: str) -> None:
         self.lakehouse = lakehouse
         self.columns = scenario.columns
         self.table: Table = {}
         self.versions: list[Table] = []
+        self.vnodes: dict[int | None, int] = {}
         columns = ", ".join(f"{c.name} {_sql_type(c.type)}" for c in self.columns)
         lakehouse.make_upstream(f"{columns}, status STRING, amount INT")
         self._remember()
@@ -44,8 +45,14 @@ class History:
             self.write(given_values.Write(tuple(given_values.Insert(row) for row in scenario.initial)))
         names = ", ".join(c.name for c in self.columns)
         lakehouse.create(
-            key=[{"column": c.name, "descending": c.descending} for c in self.columns],
+            upstream={
+                "path": lakehouse.upstream_path,
+                "key": [{"column": c.name, "descending": c.descending} for c in self.columns],
+                "distribution_key": ["amount"],
+            },
             query=f"SELECT {names}, amount * 2 AS doubled FROM upstream WHERE status = 'paid'",
+            strategy=strategy,
+            vnode_count=3,
         )
 
     def write(self, write: given_values.Write) -> None:
@@ -83,6 +90,12 @@ class History:
         self.table = write.applied_to(self.table)
         self._remember()
 
+    def rescale(self, parallelism: int) -> None:
+        """Change the number of parallel runs, if vnodes are on their own."""
+        store = self.lakehouse.backfill.store
+        if store.settings().scan.by_vnode:
+            mutations.rescale_job(parallelism, store=store, requested_by="tester")
+
     def barrier(self, barrier: given_values.Barrier, *, dies_at: str | None = None) -> None:
         """Run one task run with the barrier's settings."""
         store = self.lakehouse.backfill.store
@@ -110,24 +123,32 @@ class History:
         store = self.lakehouse.backfill.store
         commit = store.commits()[-1]
         barrier = next(b for b in store.barriers() if b.epoch == commit.epoch)
-        order = store.settings().key_order
-        progress = store.state().shared
+        order, progress = store.settings().key_order, store.state().vnodes
 
-        def is_shown(key: given_values.Key) -> bool:
-            match progress:
+        def is_shown(row: given_values.Row) -> bool:
+            match progress[self._vnode(row.amount)]:
                 case Completed():
                     return True
                 case InProgress(position=position):
-                    return order.compare(key, position) <= 0
+                    return order.compare(row.key, position) <= 0
                 case _:
                     return False
 
         expected = Counter(
             (*row.key, None if row.amount is None else row.amount * 2)
             for row in self.versions[barrier.upstream.to_version].values()
-            if row.status == "paid" and is_shown(row.key)
+            if row.status == "paid" and is_shown(row)
         )
         assert Counter(self._plain(row) for row in self.lakehouse.view().collect()) == expected
+
+    def _vnode(self, amount: int | None) -> int:
+        """Ask Spark itself; the vnode comes from the amount, which is no part of the key."""
+        if amount not in self.vnodes:
+            (row,) = self.lakehouse.spark.sql(
+                f"SELECT pmod(hash(CAST({'NULL' if amount is None else amount} AS INT)), 3)"
+            ).collect()
+            self.vnodes[amount] = row[0]
+        return self.vnodes[amount]
 
     def _plain(self, row: SparkRow) -> tuple[object, ...]:
         values: list[object] = []
@@ -160,16 +181,20 @@ def _sql_type(delta_type: str) -> str:
     suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data())
-def test_random_history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+def test_random_history(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, strategy: str, data: st.DataObject
+) -> None:
     """I1 after every commit, I3 between them, I4 in that the backfill ends once it is let go."""
     scenario = data.draw(given_values.scenarios(max_keys=6, max_events=7))
     folder: Path = tmp_path_factory.mktemp("history")
-    history = History(Lakehouse(spark, folder), scenario)
+    history = History(Lakehouse(spark, folder), scenario, strategy)
     for event in scenario.events:
         match event:
             case given_values.Write():
                 history.write(event)
             case given_values.Barrier():
+                history.rescale(data.draw(st.integers(1, 3)))
                 history.barrier(event)
             case given_values.Crash():
                 history.barrier(event.barrier, dies_at=event.point)

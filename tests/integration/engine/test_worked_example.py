@@ -15,4 +15,4 @@ pytestmark = pytest.mark.spark
 
 def test_the_concepts_page_shows_what_happens(spark: SparkSession, tmp_path: Path) -> None:
     page = worked_example.PAGE.read_text(encoding="utf-8")
-    assert filled(page, worked_example.Example(spark, tmp_path).run()) == page
+    assert filled(page, worked_example.run(spark, tmp_path)) == page

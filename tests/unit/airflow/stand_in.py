@@ -4,70 +4,25 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.execution_time.context import OutletEventAccessors
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
 from airflow_backfill_provider import creation, mutations, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.hooks.errors import airflow_error
-from airflow_backfill_provider.lake.view_identity import (
-    INCARNATION_PROPERTY,
-    JOB_PROPERTY,
-    ViewIdentity,
-    view_identity,
-)
-from airflow_backfill_provider.protocol import EpochWrites, pinned_range
+from tests.plain_engine import CountingEngine
 
 ROWS = 1000
 SOMEBODY = Requester(user="somebody")
-
-
-class CountingEngine:
-    """Knows how many rows a chunk has, and writes nothing."""
-
-    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
-        pass
-
-    def ensure_view(self, settings: JobSettings, earlier_incarnations: frozenset[str]) -> None:
-        wanted = ViewIdentity(settings.job["name"], settings.incarnation)
-        view = settings.job["materialized_view"]
-        if view_identity(view) != wanted:
-            DeltaTable.create(
-                view,
-                schema=pa.schema([("order_id", pa.int64())]),
-                mode="overwrite",
-                configuration={JOB_PROPERTY: wanted.job, INCARNATION_PROPERTY: wanted.incarnation},
-                raise_if_key_not_exists=False,
-            )
-
-    def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
-        chunk = pinned_range(barrier, settings.key_order)
-        rows = 0
-        if chunk is not None:
-            upstream = DeltaTable(settings.job["upstream"]["path"], version=barrier.upstream.to_version)
-            ids = upstream.to_pyarrow_table(columns=["order_id"]).column("order_id")
-            lower = 0 if chunk.after is None else pc.sum(pc.less_equal(ids, chunk.after[0])).as_py()
-            upper = len(ids) if chunk.up_to is None else pc.sum(pc.less_equal(ids, chunk.up_to[0])).as_py()
-            rows = upper - lower
-        return EpochWrites(snapshot_rows=rows, change_rows=0, view_version=10 + barrier.epoch)
-
-    def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
-        pass
-
-    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
-        return nullcontext()
 
 
 @dataclass
@@ -102,6 +57,11 @@ class StandInSpark:
             case ["--state", state, "--epoch", epoch]:
                 assert state == backfill.job.state
                 run_epoch(backfill, int(epoch))
+            case ["--state", _, "--epoch", epoch, "--step", "changes"]:
+                protocol.run_changes(backfill.store.pinned(int(epoch)), store=backfill.store, engine=CountingEngine())
+            case ["--state", _, "--epoch", epoch, "--step", "snapshot", "--part", part]:
+                barrier = backfill.store.pinned(int(epoch))
+                protocol.run_part(barrier, int(part), store=backfill.store, engine=CountingEngine())
             case ["create" | "rebuild" as action, "--job", _, "--requested-by", who]:
                 make = {"create": creation.create_job, "rebuild": creation.rebuild_job}[action]
                 make(
@@ -126,9 +86,11 @@ class Lake:
     A folder with an upstream of :data:`ROWS` orders and the definition of a job over it.
 
     :param folder: where the tables lie.
+    :param fields: fields of the job that differ.
     """
 
     folder: Path
+    fields: dict[str, Any] = field(default_factory=dict)
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -140,6 +102,7 @@ class Lake:
             "query": "SELECT order_id FROM upstream",
             "vnode_count": 4,
             "rate_limit": 400,
+            **self.fields,
         }
 
     @property

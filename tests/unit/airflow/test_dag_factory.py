@@ -116,3 +116,21 @@ def test_a_group_takes_job_and_barriers_from_other_tasks():
     assert group.create.upstream_task_ids == {"job"}
     assert group.finish.upstream_task_ids == {"job", "orders.run_epoch"}
     assert DagSerialization.to_dict(dag)
+
+
+def test_a_job_with_parallel_runs_gets_a_task_run_for_each_of_them_in_each_epoch():
+    dag = backfill_dag({**JOB, "strategy": "arrangement", "parallelism": 4}, barriers=2)
+
+    assert sorted(dag.task_ids) == sorted(
+        ["backfill.create_job", "backfill.finish_view"]
+        + [
+            f"backfill.epoch_{number}.{task}"
+            for number in (1, 2)
+            for task in ("inject", "apply_changes", "read_snapshot", "summary")
+        ]
+    )
+    assert dag.get_task("backfill.epoch_2.inject").upstream_task_ids == {"backfill.epoch_1.summary"}
+    parts = dag.get_task("backfill.epoch_1.read_snapshot")
+    assert parts.is_mapped
+    assert parts.max_active_tis_per_dag is None, "side by side"
+    DagSerialization.from_dict(DagSerialization.to_dict(dag))

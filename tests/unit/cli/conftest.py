@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 import yaml
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 from typer.testing import CliRunner, Result
 
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.cli import spark
 from airflow_backfill_provider.cli.main import app
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.lake.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY
-from airflow_backfill_provider.protocol import EpochWrites, pinned_range
+from tests.plain_engine import CountingEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,14 +24,15 @@ if TYPE_CHECKING:
 
     from airflow_backfill_provider.core.barrier import Barrier
     from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+    from airflow_backfill_provider.protocol import EpochWrites
 
 ROWS = 1000
 FILES = 4
 
 
 @dataclass
-class CountingEngine:
-    """Stands in for Spark: knows how many rows a chunk has, and writes nothing."""
+class WatchedEngine(CountingEngine):
+    """Stands in for Spark; notes what is asked of it, and fails as a test wants."""
 
     starts: int = 0
     executed: list[int] = field(default_factory=list)
@@ -45,41 +43,18 @@ class CountingEngine:
         if self.failures:
             raise self.failures.pop(0)
 
-    def ensure_view(self, settings: JobSettings, earlier_incarnations: frozenset[str]) -> None:
-        DeltaTable.create(
-            settings.job["materialized_view"],
-            schema=pa.schema([("order_id", pa.int64())]),
-            mode="overwrite",
-            configuration={JOB_PROPERTY: settings.job["name"], INCARNATION_PROPERTY: settings.incarnation},
-            raise_if_key_not_exists=False,
-        )
-
     def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
         self.before_execute(barrier)
         if self.failures:
             raise self.failures.pop(0)
         self.executed.append(barrier.epoch)
-        chunk = pinned_range(barrier, settings.key_order)
-        rows = 0
-        if chunk is not None:
-            table = DeltaTable(settings.job["upstream"]["path"], version=barrier.upstream.to_version)
-            ids = table.to_pyarrow_table(columns=["order_id"]).column("order_id")
-            lower = 0 if chunk.after is None else pc.sum(pc.less_equal(ids, chunk.after[0])).as_py()
-            upper = len(ids) if chunk.up_to is None else pc.sum(pc.less_equal(ids, chunk.up_to[0])).as_py()
-            rows = upper - lower
-        return EpochWrites(snapshot_rows=rows, change_rows=0, view_version=barrier.epoch, seconds={"x": 0.1})
-
-    def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
-        pass
-
-    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
-        return nullcontext()
+        return super().execute(settings, barrier, view_version=view_version)
 
 
 @pytest.fixture(autouse=True)
-def engine(monkeypatch: pytest.MonkeyPatch) -> CountingEngine:
+def engine(monkeypatch: pytest.MonkeyPatch) -> WatchedEngine:
     """The engine that every command of a test gets instead of Spark."""
-    counting = CountingEngine()
+    counting = WatchedEngine()
 
     def start(_: spark.LazySpark) -> Any:
         counting.starts += 1
@@ -149,7 +124,7 @@ def job(tmp_path: Path, upstream: Path) -> Iterator[Job]:
 
 
 @pytest.fixture
-def created(job: Job, engine: CountingEngine) -> Job:
+def created(job: Job, engine: WatchedEngine) -> Job:
     """The job, created."""
     assert job("create").exit_code == 0
     engine.starts = 0

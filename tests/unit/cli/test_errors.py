@@ -62,9 +62,17 @@ class TestBadInput:
         job.file.write_text("name: [\n  oops", encoding="utf-8")
         fails(job(command), str(job.file))
 
-    def test_arrangement_is_not_built_yet(self, job, command):
-        job.write(strategy="arrangement")
-        fails(job(command), "strategy", "not built yet")
+    def test_bounds_that_are_no_keys(self, job, command):
+        job.write(restrict_to={"keys": {"after": ["soon"]}})
+        fails(job(command), "restrict_to.keys.after", "'order_id' is no long")
+
+    def test_runs_that_cannot_share_one_position(self, job, command):
+        job.write(strategy="no_shuffle", parallelism=2)
+        fails(job(command), "parallelism", "use strategy arrangement")
+
+    def test_more_runs_than_vnodes(self, job, command):
+        job.write(parallelism=5)
+        fails(job(command), "parallelism", "allowed are 1 to 4")
 
     def test_nothing_is_written(self, job, command, tmp_path):
         job.write(query="SELECT count(*) FROM upstream")

@@ -66,9 +66,12 @@ def test_plan_warns_where_statistics_cannot_bound_a_chunk(job, tmp_path):
     for number in range(12):
         append(path, list(range(number, 1200, 12)))
     job.write(upstream={"path": str(path), "key": ["order_id"]}, rate_limit=50)
+    assert plan_of(job)["strategy"] == "arrangement"
+    job.write(strategy="no_shuffle")
     plan = plan_of(job)
+    assert plan["reason"] == "the job asks for it"
     assert "not laid out in the key's order" in plan["warnings"][0]
-    assert "see the warning" in plan["reason"]
+    assert "strategy arrangement" in plan["warnings"][0]
 
 
 def test_plan_refuses_what_create_refuses(job):
@@ -84,3 +87,28 @@ def test_plan_warns_of_a_table_at_the_views_path(job):
         job.definition["materialized_view"], schema=DeltaTable(job.definition["upstream"]["path"]).schema()
     )
     assert "there is a table at" in plan_of(job)["warnings"][0]
+
+
+def test_plan_compares_what_the_strategies_would_cost(job):
+    estimates = plan_of(job)["estimates"]
+    assert set(estimates) == {"no_shuffle", "arrangement"}
+    for cost in estimates.values():
+        assert (cost["rows"], cost["epochs"], cost["spark_runs"]) == (1000, 4, 5)
+        assert cost["hours"] > 0
+    job.write(parallelism=4)
+    assert plan_of(job)["estimates"]["arrangement"]["spark_runs"] == 1 + 4 * 5
+    output = job("plan").stdout
+    assert "arrangement: chosen by auto, because 4 parallel runs need vnodes of their own" in output
+    assert "4 runs share each epoch" in output
+    assert "hours are rough" in output
+
+
+def test_plan_of_an_arrangement_that_is_made_tells_what_the_next_epoch_reads(job, engine):
+    job.write(strategy="arrangement")
+    assert "which create makes by sorting the upstream once" in job("plan").stdout
+    assert job("create").exit_code == 0
+    assert job("run").exit_code == 0
+    plan = plan_of(job)
+    assert (plan["rows_left"], plan["epochs"]) == (700, 3)
+    assert plan["first_epoch_files"] >= 1
+    assert "files of the arrangement" in job("plan").stdout

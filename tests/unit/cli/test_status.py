@@ -98,3 +98,21 @@ def test_watch_is_left_with_one_line(created, monkeypatch):
 
 def test_interval_must_be_positive(created):
     assert created("watch", "--interval", "0").exit_code == 2
+
+
+def test_the_map_of_vnodes_shows_where_each_is(created):
+    created.write(strategy="arrangement", vnode_count=8)
+    assert created("rebuild").exit_code == 0
+    assert created("run").exit_code == 0
+    found = json.loads(created("status", "--json").stdout)
+    states = [run["state"] for run in found["vnode_map"]]
+    assert states == ["completed", "in_progress", "not_started"]
+    assert [run["first"] for run in found["vnode_map"]] == [0, *(run["last"] + 1 for run in found["vnode_map"][:-1])]
+    assert sum(run["rows"] for run in found["vnode_map"]) == found["rows_read"] == 300
+    begun = found["vnode_map"][1]
+    assert 0 < begun["progress"] < 1
+    assert begun["position"] is not None
+    done, left = begun["first"], 7 - begun["last"]
+    output = created("status").stdout
+    assert "█" * done + "▒" + "·" * left in output
+    assert f"in progress vnode {begun['first']} (" in output

@@ -1,4 +1,4 @@
-"""Pause, resume, throttle, rescale, cancel: settings change, Spark sleeps."""
+"""Pause, resume, throttle, rescale, repair, cancel: settings change, Spark sleeps."""
 
 from __future__ import annotations
 
@@ -87,3 +87,47 @@ def test_a_job_must_have_been_created(created, command):
     result = created(*command)
     assert result.exit_code == 1
     assert "not created yet" in result.stderr
+
+
+@pytest.fixture
+def arranged(created):
+    """The job started over under arrangement, with an epoch behind it."""
+    created.write(strategy="arrangement", vnode_count=8)
+    assert created("rebuild").exit_code == 0
+    assert created("run").exit_code == 0
+    return created
+
+
+def test_rescale_is_shown_until_the_next_barrier_carries_it(arranged, engine):
+    engine.starts = 0
+    result = arranged("rescale", "4")
+    assert result.stdout == "small_orders: 4 parallel runs share the vnodes from the next epoch on\n"
+    assert arranged("rescale", "4").stdout.endswith("(as before)\n")
+    assert "shared by 4 parallel runs" in arranged("status").stdout
+    assert arranged("rescale", "1").stdout.startswith("small_orders: one run reads the vnodes")
+    assert arranged("rescale", "9").exit_code == 1
+    assert arranged("rescale", "0").exit_code == 2
+
+
+def test_repair_takes_vnodes_and_keys(arranged, engine):
+    engine.starts = 0
+    assert arranged("repair", "--vnodes", "0-1,3", "--key", "5", "--key", "[7]").exit_code == 0
+    repair = arranged.backfill.store.settings().repair
+    assert (repair.vnodes, repair.keys) == ((0, 1, 3), (("5",), ("7",)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 1, "nothing is chosen"),
+        (["--vnodes", "8"], 1, "allowed are numbers from 0 to 7"),
+        (["--key", "x"], 1, "is no key of the upstream"),
+        (["--key", "[1, 2]"], 1, "is no key of the upstream"),
+        (["--key", "[1"], 2, "no JSON list"),
+    ],
+)
+def test_repair_of_nothing_that_the_job_has_is_refused(arranged, engine, arguments, code, message):
+    engine.starts = 0
+    result = arranged("repair", *arguments)
+    assert result.exit_code == code
+    assert message in " ".join(result.stderr.replace("│", " ").split())

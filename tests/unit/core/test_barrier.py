@@ -9,15 +9,19 @@ from pydantic import ValidationError
 
 from airflow_backfill_provider.core.barrier import (
     Barrier,
-    ChangeFilter,
     EpochCommit,
+    EpochReport,
     Mutation,
-    PinnedChunk,
     PinnedMutation,
+    PinnedPart,
+    PinnedRange,
+    Repair,
     Requester,
     digest,
 )
-from tests.builders import NOW, barrier_of, commit_of, window_of
+from airflow_backfill_provider.core.errors import StateLayoutError
+from airflow_backfill_provider.core.keys import KeyRange
+from tests.builders import NOW, barrier_of, commit_of, order_of, part_of, report_of, window_of
 
 TASK = Requester(dag_id="d", run_id="r", task_id="t", map_index=2)
 
@@ -32,22 +36,30 @@ DECIDING = {
         window_of(to_version=1),
     ],
     "definition": "e" * 32,
-    "chunk": [
-        None,
-        PinnedChunk(after=("5",), up_to=None),
-        PinnedChunk(after=("5",), up_to=("10",)),
-        PinnedChunk(after=None, up_to=("9",)),
-        PinnedChunk(after=(None,), up_to=("9",)),
+    "parts": [
+        (),
+        (part_of(("5",), None),),
+        (part_of(("5",), ("10",)),),
+        (part_of(None, ("9",)),),
+        (part_of((None,), ("9",)),),
+        (part_of(("5",), ("9",)), part_of(("9",), ("10",))),
+        (PinnedPart(ranges=(*part_of(("5",), ("9",)).ranges, *part_of(("9",), ("10",)).ranges)),),
+        (part_of(("5",), ("9",)), PinnedPart(ranges=())),
     ],
-    "changes": [
-        ChangeFilter(let_through="none"),
-        ChangeFilter(let_through="all"),
-        ChangeFilter(let_through="up_to", position=("6",)),
-        ChangeFilter(let_through="up_to", position=(None,)),
+    "read_before": [
+        (),
+        (PinnedRange(after=None, up_to=None),),
+        (PinnedRange(after=None, up_to=("6",)),),
+        (PinnedRange(after=None, up_to=(None,)),),
+        (PinnedRange(after=None, up_to=("2",)), PinnedRange(after=("3",), up_to=("5",))),
     ],
+    "repair": [Repair(vnodes=(0,)), Repair(keys=(("0",),)), Repair(keys=((None,),))],
 }
 NOT_DECIDING = {
     "rate_limit": [None, 0, 7],
+    "parallelism": 2,
+    "vnode_ranges": [((0, 1), (2, 3)), ((0, 2), (3, 3))],
+    "completes": True,
     "paused": True,
     "mutations": [
         (PinnedMutation(mutation=Mutation.PAUSE, requested_by="somebody", requested_at=NOW),),
@@ -88,8 +100,10 @@ def test_the_digests_of_different_barriers_are_all_different():
 def test_a_barrier_survives_the_barrier_log():
     barrier = barrier_of(
         3,
-        chunk=PinnedChunk(after=("ü'\"\\\u2028\x85", None), up_to=(None, "")),
-        changes=ChangeFilter(let_through="up_to", position=("ü'\"\\\u2028\x85", None)),
+        parts=(part_of(("ü'\"\\\u2028\x85", None), (None, "")), PinnedPart(ranges=())),
+        read_before=(PinnedRange(after=None, up_to=("ü'\"\\\u2028\x85", None)),),
+        vnode_ranges=((0, 3),),
+        repair=Repair(vnodes=(2, 5), keys=(("ü'\"\\\u2028\x85", None),)),
         rate_limit=None,
         mutations=(
             PinnedMutation(mutation=Mutation.THROTTLE, value=None, requested_by="o'brien", requested_at=NOW),
@@ -109,12 +123,17 @@ def test_a_commit_survives_the_barrier_log():
     assert EpochCommit.model_validate_json(commit.model_dump_json()) == commit
 
 
-@pytest.mark.parametrize("model", [Barrier, EpochCommit])
-def test_a_record_with_a_field_of_another_version_is_refused(model):
+@pytest.mark.parametrize("part", [None, 0, 3])
+def test_a_report_survives_the_barrier_log(part):
+    report = report_of(barrier_of(), part, rows={0: 3, 255: 1})
+    assert EpochReport.model_validate_json(report.model_dump_json()) == report
+
+
+@pytest.mark.parametrize("record", [barrier_of(), commit_of(barrier_of()), report_of(barrier_of(), 0)])
+def test_a_record_with_a_field_of_another_version_is_refused(record):
     """I6: a newer package's record is not half understood."""
-    record = barrier_of() if model is Barrier else commit_of(barrier_of())
     with pytest.raises(ValidationError, match="new_field"):
-        model(**record.model_dump(), new_field=1)
+        type(record)(**record.model_dump(), new_field=1)
 
 
 def test_a_pinned_barrier_cannot_be_changed():
@@ -122,15 +141,48 @@ def test_a_pinned_barrier_cannot_be_changed():
         barrier_of().epoch = 2
 
 
+@pytest.mark.parametrize(("to_version", "has_window"), [(5, True), (4, True), (3, False)])
+def test_a_barrier_has_a_window_once_there_is_a_new_version(to_version, has_window):
+    """Half-open: the versions in (from, to]."""
+    assert barrier_of(upstream=window_of(from_version=3, to_version=to_version)).has_window is has_window
+
+
+def test_the_chunk_is_what_all_parts_read_in_their_order():
+    order = order_of("long")
+    parts = (part_of(None, ("2",)), PinnedPart(ranges=(*part_of(("4",), ("5",)).ranges, *part_of(("7",), None).ranges)))
+    barrier = barrier_of(read_before=(PinnedRange(after=("2",), up_to=("4",)),), parts=parts)
+    chunk = (KeyRange(None, (2,)), KeyRange((4,), (5,)), KeyRange((7,), None))
+    assert barrier.chunk(order) == chunk
+    assert barrier.read_after(order) == (KeyRange((2,), (4,)), *chunk)
+
+
+def test_a_barrier_without_parts_leaves_what_was_read():
+    barrier = barrier_of(parts=())
+    assert barrier.chunk(order_of("long")) == ()
+    assert barrier.read_after(order_of("long")) == (KeyRange(None, (5,)),)
+
+
+@pytest.mark.parametrize("bounds", [(("1", "2"), None), (None, ("x",))])
+def test_a_pinned_range_that_is_none_of_the_keys_is_refused(bounds):
+    """I6."""
+    after, up_to = bounds
+    with pytest.raises(StateLayoutError):
+        PinnedRange(after=after, up_to=up_to).decoded(order_of("long"))
+
+
+# --- repairs --------------------------------------------------------------------------------------
+
+
+def test_repairs_together_name_everything_once():
+    both = Repair(vnodes=(3, 1), keys=(("b",), ("a",))) + Repair(vnodes=(1, 2), keys=(("a",), ("c",)))
+    assert both == Repair(vnodes=(1, 2, 3), keys=(("b",), ("a",), ("c",)))
+
+
 @pytest.mark.parametrize(
-    ("let_through", "to_version", "applies"),
-    [("none", 5, False), ("up_to", 5, True), ("all", 5, True), ("up_to", 3, False), ("all", 3, False)],
+    ("repair", "asks"), [(Repair(), False), (Repair(vnodes=(0,)), True), (Repair(keys=((None,),)), True)]
 )
-def test_changes_are_read_only_if_some_may_pass_and_there_is_a_version(let_through, to_version, applies):
-    barrier = barrier_of(
-        changes=ChangeFilter(let_through=let_through), upstream=window_of(from_version=3, to_version=to_version)
-    )
-    assert barrier.applies_changes is applies
+def test_a_repair_of_nothing_asks_for_nothing(repair, asks):
+    assert bool(repair) is asks
 
 
 # --- requesters -----------------------------------------------------------------------------------

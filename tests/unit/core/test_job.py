@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+from decimal import Decimal
 
 import pytest
 import yaml
 from pydantic import ValidationError
 
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
-from airflow_backfill_provider.core.job import BackfillJob, KeyColumn, Strategy, Upstream
-from tests.builders import job_fields, job_of
+from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, KeyColumn, Restriction, Strategy, Upstream
+from tests.builders import job_fields, job_of, order_of
 
 HOSTILE_NAMES = ["", "Paid", "a b", "a-b", "a/b", "../a", "a\n", "ä", "a.b", "a'b", "a;--", "x%00", "\x00"]
 
@@ -35,6 +37,9 @@ def test_a_minimal_job_gets_the_documented_defaults():
     assert job.state == "/lake/_backfill/paid_orders"
     assert job.upstream.distribution_key == ("id",)
     assert job.table_properties == {}
+    assert (job.parallelism, job.keep_arrangement) == (1, False)
+    assert job.restrict_to == Restriction()
+    assert job.vnodes == frozenset(range(256))
 
 
 @pytest.mark.parametrize(
@@ -53,6 +58,14 @@ def test_a_minimal_job_gets_the_documented_defaults():
         {"strategy": "no_shuffle"},
         {"strategy": "arrangement"},
         {"strategy": Strategy.NO_SHUFFLE},
+        {"parallelism": 4, "strategy": "arrangement"},
+        {"parallelism": 2},
+        {"parallelism": 1, "strategy": "no_shuffle"},
+        {"keep_arrangement": True},
+        {"restrict_to": {}},
+        {"restrict_to": {"vnodes": [0, "2-3"]}},
+        {"restrict_to": {"vnodes": ["0-3"], "keys": {"after": ["5"], "up_to": ["9"]}}},
+        {"restrict_to": {"keys": {"up_to": [None]}}},
         {"state": "/elsewhere/state"},
         {"state": ""},
         {"table_properties": {"delta.appendOnly": "false", "owner": "o'brien"}},
@@ -92,6 +105,15 @@ def test_what_is_allowed(change):
         ({"strategy": "fast"}, "strategy", "'auto', 'no_shuffle' or 'arrangement'"),
         ({"strategy": "AUTO"}, "strategy", "'auto', 'no_shuffle' or 'arrangement'"),
         ({"strategy": None}, "strategy", "'auto', 'no_shuffle' or 'arrangement'"),
+        ({"parallelism": 0}, "parallelism", "greater than or equal to 1"),
+        ({"parallelism": "2"}, "parallelism", "valid integer"),
+        ({"parallelism": True}, "parallelism", "valid integer"),
+        ({"parallelism": None}, "parallelism", "valid integer"),
+        ({"keep_arrangement": "yes"}, "keep_arrangement", "valid boolean"),
+        ({"restrict_to": ["0-3"]}, "restrict_to", "valid dictionary"),
+        ({"restrict_to": {"rows": 5}}, "restrict_to.rows", "unknown field; allowed are vnodes, keys"),
+        ({"restrict_to": {"vnodes": "0-3"}}, "restrict_to.vnodes", "must be a list"),
+        ({"restrict_to": {"keys": {"from": [1]}}}, "restrict_to.keys.from", "unknown field; allowed are after, up_to"),
         ({"query": None}, "query", "valid string"),
         ({"query": "SELECT max(id) FROM upstream"}, "query", "must be row-level"),
         ({"materialized_view": 1}, "materialized_view", "valid string"),
@@ -312,3 +334,87 @@ def test_a_field_written_twice_is_a_contradiction(tmp_path):
     file.write_text(yaml.safe_dump(job_fields(rate_limit=5)) + "rate_limit: 0\n", encoding="utf-8")
     with pytest.raises(InvalidJobError, match="rate_limit"):
         BackfillJob.from_yaml(file)
+
+
+# --- parts of an upstream, and parallel runs ------------------------------------------------------
+
+
+def test_no_more_runs_than_vnodes_can_be_asked_for():
+    assert job_of(parallelism=4).parallelism == 4
+    message = refusal(parallelism=5)
+    assert message.endswith("parallelism: 5 is not allowed; allowed are 1 to 4, the job's vnode_count")
+
+
+def test_runs_cannot_share_one_position():
+    """The contradiction names what to do."""
+    message = refusal(strategy="no_shuffle", parallelism=2)
+    assert "parallelism: 2 runs cannot share the one position" in message
+    assert "use strategy arrangement, or auto" in message
+
+
+def test_rate_limit_and_parallelism_only_say_where_settings_begin():
+    """They may be edited without making another job; what decides rows may not."""
+    definition = job_of().definition()
+    assert job_of(rate_limit=5, parallelism=3).definition() == definition
+    for change in (
+        {"keep_arrangement": True},
+        {"restrict_to": {"vnodes": [0]}},
+        {"restrict_to": {"keys": {"after": [1]}}},
+    ):
+        assert job_of(**change).definition() != definition
+
+
+@pytest.mark.parametrize(
+    ("vnodes", "meant"), [([], {0, 1, 2, 3}), ([2], {2}), (["0-1", 3], {0, 1, 3}), (["0-3"], {0, 1, 2, 3})]
+)
+def test_a_job_is_about_the_vnodes_that_it_is_restricted_to(vnodes, meant):
+    assert job_of(restrict_to={"vnodes": vnodes}).vnodes == meant
+
+
+@pytest.mark.parametrize("vnodes", [[4], ["0-4"], ["3-1"], ["all"], [""], [-1]])
+def test_a_vnode_that_the_job_does_not_have_is_refused(vnodes):
+    assert "numbers from 0 to 3" in refusal(restrict_to={"vnodes": vnodes})
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ([5], ("5",)),
+        (5, ("5",)),
+        ("x", ("x",)),
+        (["a", None, 3], ("a", None, "3")),
+        ([True, False], ("true", "false")),
+        ([b"\x00\xff"], ("00ff",)),
+        ([dt.date(2024, 2, 29)], ("2024-02-29",)),
+        ([dt.datetime.fromisoformat("2024-02-29T01:00:00.000001")], ("2024-02-29T01:00:00.000001",)),
+        ([dt.datetime.fromisoformat("2024-02-29T01:00:00+01:00")], ("2024-02-29T00:00:00.000000Z",)),
+        ([Decimal("1.50")], ("1.50",)),
+    ],
+)
+def test_bounds_are_kept_as_text_however_they_are_written(written, kept):
+    assert KeyBounds(after=written).after == kept
+    assert KeyBounds(up_to=KeyBounds(up_to=written).up_to).up_to == kept
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("long", 5),
+        ("string", "o'brien"),
+        ("decimal(5,2)", Decimal("1.50")),
+        ("date", dt.date(2024, 2, 29)),
+        ("timestamp", dt.datetime(2024, 2, 29, tzinfo=dt.UTC)),
+        ("timestamp_ntz", dt.datetime.fromisoformat("2024-02-29T01:00:00.000001")),
+        ("binary", b"\x00\xff"),
+        ("boolean", True),
+        ("long", None),
+    ],
+)
+def test_a_bound_is_read_back_in_the_types_of_the_key(kind, value):
+    """YAML knows dates, timestamps and bytes."""
+    bounds = BackfillJob(**yaml.safe_load(yaml.safe_dump(job_fields(restrict_to={"keys": {"after": [plain(value)]}}))))
+    assert order_of(kind).decode(bounds.restrict_to.keys.after) == (value,)
+
+
+def plain(value):
+    return str(value) if isinstance(value, Decimal) else value

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError, StateLayoutError
-from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyKind, KeyOrder, KeyRange
 from tests.builders import order_of
 
 BERLIN = dt.timezone(dt.timedelta(hours=1))
@@ -188,15 +188,57 @@ def test_text_of_another_type_is_damaged_state(kind, text):
         order_of(kind).decode((text,))
 
 
-@pytest.mark.parametrize("encoded", [(), ("1",), ("1", "2", "3")])
-def test_a_position_with_another_number_of_columns_is_damaged_state(encoded):
+@pytest.mark.parametrize("encoded", [(), ("1", "2", "3")])
+def test_a_position_with_no_columns_or_too_many_is_damaged_state(encoded):
     with pytest.raises(StateLayoutError, match=f"has {len(encoded)} columns, but the key has 2: k1, k2"):
         order_of("long", "long").decode(encoded)
 
 
-def test_a_position_with_another_number_of_columns_cannot_be_written():
-    with pytest.raises(ValueError, match="argument"):
-        order_of("long", "long").encode((1,))
+@pytest.mark.parametrize("position", [(1,), (None,), (1, "a"), (None, None)])
+def test_a_bound_may_be_the_leading_columns_of_a_key(position):
+    order = order_of("long", "string", "long")
+    encoded = order.encode(position)
+    assert len(encoded) == len(position)
+    assert order.decode(encoded) == position
+
+
+# --- ranges ---------------------------------------------------------------------------------------
+
+
+PAIRS = [(a, b) for a in (None, 1, 2, 3) for b in (None, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("after", "up_to", "inside"),
+    [
+        (None, None, PAIRS),
+        (None, (None, None), [(None, None)]),
+        ((None, None), (1, None), [(None, 1), (None, 2), (1, None)]),
+        ((1, 2), (2, 1), [(2, None), (2, 1)]),
+        ((1,), (2,), [(2, None), (2, 1), (2, 2)]),
+        ((None,), (1,), [(1, None), (1, 1), (1, 2)]),
+        ((1, 1), (2,), [(1, 2), (2, None), (2, 1), (2, 2)]),
+        ((1,), (2, None), [(2, None)]),
+        ((2,), None, [(3, None), (3, 1), (3, 2)]),
+        ((2, 2), (2, 2), []),
+        ((3,), (1,), []),
+    ],
+)
+def test_a_range_is_half_open_and_a_shorter_bound_stands_for_all_keys_that_begin_with_it(after, up_to, inside):
+    order = order_of("long", "long")
+    assert [key for key in PAIRS if KeyRange(after, up_to).contains(key, order)] == inside
+
+
+def test_a_range_follows_each_columns_direction():
+    order = order_of(("long", True), "long")
+    inside = [key for key in PAIRS if KeyRange((3, 2), (1,)).contains(key, order)]
+    assert inside == [(1, None), (1, 1), (1, 2), (2, None), (2, 1), (2, 2)]
+
+
+def test_everything_has_the_key_of_nulls():
+    """Design §5.7."""
+    assert EVERYTHING.contains((None,), order_of("long"))
+    assert not KeyRange((None,), None).contains((None,), order_of("long"))
 
 
 @pytest.mark.parametrize(

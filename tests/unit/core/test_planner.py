@@ -6,9 +6,11 @@ import math
 from itertools import pairwise
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.planner import SCAN_FACTOR, FileStatistics, plan_chunk
-from airflow_backfill_provider.core.progress import SnapshotRange
+from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.planner import SCAN_FACTOR, FileStatistics, plan_chunk, plan_parts
 from tests.builders import ExactKeys, file_of, order_of
 
 LONG = order_of("long")
@@ -30,23 +32,35 @@ class Layout:
         """Return the plan, the number of rows in its chunk, and how many files' keys were read for it."""
         index = ExactKeys(self.keys, self.order)
         plan = plan_chunk(
-            self.files if files is None else files, after=after, rate_limit=rate_limit, order=self.order, keys=index
+            self.files if files is None else files,
+            unread=[KeyRange(after, None)],
+            rate_limit=rate_limit,
+            order=self.order,
+            keys=index,
         )
         read = len(index.read)
-        return plan, len(index.behind(self.keys, plan.chunk.after, plan.chunk.up_to)), read
+        return plan, len(index.within(self.keys, *plan.ranges)), read
 
     def backfill(self, rate_limit):
         """Plan chunk after chunk to the end; return (rows, files read) of each."""
         after, chunks = None, []
         while True:
             plan, rows, read = self.plan(after, rate_limit)
-            assert plan.chunk.after == after
+            chunk = chunk_of(plan)
+            assert chunk.after == after
             chunks.append((rows, read))
-            if plan.chunk.up_to is None:
+            assert plan.completes is (chunk.up_to is None)
+            if plan.completes:
                 return chunks
-            assert after is None or self.order.compare(plan.chunk.up_to, after) > 0
-            after = plan.chunk.up_to
+            assert after is None or self.order.compare(chunk.up_to, after) > 0
+            after = chunk.up_to
             assert len(chunks) < 1000
+
+
+def chunk_of(plan):
+    """Return the one range of a plan."""
+    (chunk,) = plan.ranges
+    return chunk
 
 
 def ordered(files, size, step=1):
@@ -64,7 +78,7 @@ def without_statistics(file):
 def test_all_that_is_left_is_one_chunk_without_an_upper_bound(rate_limit):
     """Design §5.4; and no key is read to know it."""
     plan, rows, read = Layout(ordered(10, 10)).plan(None, rate_limit)
-    assert plan.chunk == SnapshotRange(None, None)
+    assert chunk_of(plan) == KeyRange(None, None)
     assert (rows, read) == (100, 0)
 
 
@@ -78,7 +92,7 @@ def test_a_barrier_that_reads_nothing_has_no_chunk_to_plan(rate_limit):
 def test_an_empty_upstream_is_completed_by_its_first_chunk(rate_limit):
     """Design §5.7."""
     plan, rows, read = Layout([]).plan(None, rate_limit)
-    assert plan.chunk == SnapshotRange(None, None)
+    assert chunk_of(plan) == KeyRange(None, None)
     assert (rows, read, plan.scanned_files, plan.warnings) == (0, 0, 0, ())
 
 
@@ -108,7 +122,7 @@ def test_cuts_at_file_bounds_read_no_key():
 
 def test_a_bound_that_fills_nine_tenths_is_taken_without_reading_more():
     plan, rows, read = Layout(ordered(100, 10)).plan(None, 98)
-    assert (plan.chunk.up_to, rows, read) == ((89,), 90, 0)
+    assert (chunk_of(plan).up_to, rows, read) == ((89,), 90, 0)
     plan, rows, read = Layout(ordered(100, 10)).plan(None, 109)
     assert (rows, read) == (100, 0)
 
@@ -122,8 +136,8 @@ def test_ordered_files_are_read_around_the_boundary_only(rate_limit, size):
         for _ in range(5):
             plan, rows, read = layout.plan(after, rate_limit)
             assert read <= 2
-            assert 0.9 * rate_limit <= rows <= rate_limit or plan.chunk.up_to is None
-            after = plan.chunk.up_to
+            assert 0.9 * rate_limit <= rows <= rate_limit or chunk_of(plan).up_to is None
+            after = chunk_of(plan).up_to
             if after is None:
                 break
 
@@ -138,7 +152,7 @@ def test_the_files_of_a_chunk_are_all_that_is_scanned():
 def test_descending_keys_are_read_from_the_largest_on():
     layout = Layout(ordered(10, 10), order=order_of(("long", True)))
     plan, rows, read = layout.plan(None, 20)
-    assert (plan.chunk.up_to, rows, read) == ((80,), 20, 0)
+    assert (chunk_of(plan).up_to, rows, read) == ((80,), 20, 0)
     assert [rows for rows, _ in layout.backfill(20)] == [20] * 5
 
 
@@ -146,7 +160,7 @@ def test_nulls_come_first_in_both_directions():
     for direction in (False, True):
         layout = Layout([[1, None], [2, 3]], order=order_of(("long", direction)))
         plan, rows, _ = layout.plan(None, 1)
-        assert (plan.chunk.up_to, rows) == ((None,), 1)
+        assert (chunk_of(plan).up_to, rows) == ((None,), 1)
         assert [rows for rows, _ in layout.backfill(1)] == [1] * 4
 
 
@@ -234,3 +248,156 @@ def test_two_planners_agree_in_whatever_order_the_log_lists_the_files():
         for files in (layout.files, layout.files[::-1], layout.files[3:] + layout.files[:3])
     ]
     assert all(one == other for one, other in pairwise(plans))
+
+
+# --- ranges ---------------------------------------------------------------------------------------
+
+
+def plan_of(layout, unread, rate_limit):
+    """Plan over several ranges; return the plan and the number of rows in it."""
+    index = ExactKeys(layout.keys, layout.order)
+    plan = plan_chunk(layout.files, unread=unread, rate_limit=rate_limit, order=layout.order, keys=index)
+    return plan, len(ExactKeys(layout.keys, layout.order).within(layout.keys, *plan.ranges))
+
+
+def test_ranges_are_read_one_after_the_other_under_one_rate_limit():
+    layout = Layout(ordered(10, 10))
+    unread = [KeyRange((9,), (19,)), KeyRange((49,), (59,)), KeyRange((79,), None)]
+    plan, rows = plan_of(layout, unread, 15)
+    assert (plan.ranges, rows, plan.completes) == ((unread[0], KeyRange((49,), (54,))), 15, False)
+    plan, rows = plan_of(layout, unread, 20)
+    assert (plan.ranges, rows, plan.completes) == (tuple(unread[:2]), 20, False)
+    plan, rows = plan_of(layout, unread, 40)
+    assert (plan.ranges, rows, plan.completes) == (tuple(unread), 40, True)
+
+
+def test_ranges_without_rows_are_passed_on_the_way():
+    """A vnode may have no rows; it must not cost an epoch."""
+    layout = Layout([range(10), range(90, 100)])
+    unread = [KeyRange((20,), (30,)), KeyRange((40,), (50,)), KeyRange((89,), None)]
+    plan, rows = plan_of(layout, unread, 3)
+    assert (plan.ranges, rows) == ((*unread[:2], KeyRange((89,), (92,))), 3)
+
+
+@pytest.mark.parametrize("rate_limit", [None, 1, 100])
+def test_nothing_unread_is_a_chunk_without_ranges(rate_limit):
+    plan, rows = plan_of(Layout(ordered(2, 10)), [], rate_limit)
+    assert (plan.ranges, rows, plan.rows, plan.completes, plan.scanned_files) == ((), 0, 0, True, 0)
+
+
+def test_a_range_with_bounds_inside_files_is_counted_to_the_row():
+    layout = Layout([range(0, 100, 2), range(1, 100, 2)])
+    unread = [KeyRange((10,), (20,)), KeyRange((30,), (40,))]
+    plan, rows = plan_of(layout, unread, 12)
+    assert (plan.ranges, rows, plan.rows) == ((unread[0], KeyRange((30,), (32,))), 12, 12)
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+BY_VNODE = order_of("integer", "long")
+
+
+class Vnodes(Layout):
+    """An arrangement of vnodes with so many rows each, in files of ten."""
+
+    def __init__(self, *rows):
+        keys = [(vnode, i) for vnode, count in enumerate(rows) for i in range(count)]
+        super().__init__([keys[start : start + 10] for start in range(0, len(keys), 10)], order=BY_VNODE)
+
+    def parts(self, unread, rate_limit):
+        """Plan for some runs; return the plans, and the rows that each reads."""
+        index = ExactKeys(self.keys, self.order)
+        plans = plan_parts(self.files, unread=unread, rate_limit=rate_limit, order=self.order, keys=index)
+        return plans, [len(ExactKeys(self.keys, self.order).within(self.keys, *plan.ranges)) for plan in plans]
+
+
+def vnode(number, last=None):
+    return KeyRange((number - 1,), (number if last is None else last,))
+
+
+def test_runs_share_the_rate_limit_fairly():
+    layout = Vnodes(100, 100, 100)
+    plans, rows = layout.parts([[vnode(0)], [vnode(1)], [vnode(2)]], 60)
+    assert rows == [20, 20, 20]
+    assert not any(plan.completes for plan in plans)
+
+
+def test_what_does_not_divide_evenly_goes_to_the_first_runs():
+    _, rows = Vnodes(100, 100, 100).parts([[vnode(0)], [vnode(1)], [vnode(2)]], 5)
+    assert rows == [2, 2, 1]
+
+
+def test_what_one_run_does_not_need_the_others_get():
+    layout = Vnodes(100, 3, 100, 7)
+    plans, rows = layout.parts([[vnode(0)], [vnode(1)], [vnode(2)], [vnode(3)]], 60)
+    assert rows == [25, 3, 25, 7]
+    assert [plan.completes for plan in plans] == [False, True, False, True]
+
+
+@pytest.mark.parametrize(("stored", "read"), [((10, 20, 100), [10, 20, 30]), ((5, 18, 100), [5, 18, 37])])
+def test_leftovers_are_shared_until_nobody_is_hungry(stored, read):
+    """One run is satisfied only by what another one left."""
+    plans, rows = Vnodes(*stored).parts([[vnode(0)], [vnode(1)], [vnode(2)]], 60)
+    assert rows == read
+    assert [plan.completes for plan in plans] == [True, True, False]
+
+
+def test_a_rate_limit_below_the_number_of_runs_leaves_some_without_a_part():
+    """I4: the rate limit is a cap, and one row at least is read."""
+    plans, rows = Vnodes(10, 10, 10).parts([[vnode(0)], [vnode(1)], [vnode(2)]], 1)
+    assert rows == [1, 0, 0]
+    assert [plan.ranges for plan in plans[1:]] == [(), ()]
+    assert not any(plan.completes for plan in plans)
+
+
+def test_a_run_with_nothing_left_has_no_part():
+    plans, rows = Vnodes(10, 10).parts([[], [vnode(1)]], 4)
+    assert (rows, plans[0].ranges, plans[0].completes) == ([0, 4], (), True)
+
+
+def test_no_rate_limit_gives_every_run_all_of_its_own():
+    unread = [[vnode(0, 1)], [vnode(2), vnode(3)]]
+    plans, rows = Vnodes(10, 20, 30, 40).parts(unread, None)
+    assert rows == [30, 70]
+    assert [plan.ranges for plan in plans] == [tuple(ranges) for ranges in unread]
+    assert all(plan.completes for plan in plans)
+
+
+@pytest.mark.parametrize("rate_limit", [None, 9])
+def test_no_runs_have_no_parts(rate_limit):
+    assert Vnodes(10).parts([], rate_limit) == ((), [])
+
+
+def test_one_run_plans_as_if_there_were_no_parts():
+    layout = Vnodes(30, 30)
+    (part,), _ = layout.parts([[vnode(0, 1)]], 25)
+    assert part == plan_of(layout, [vnode(0, 1)], 25)[0]
+
+
+@st.composite
+def shared_vnodes(draw):
+    """Draw vnodes, and which of them each run owns."""
+    rows = draw(st.lists(st.integers(0, 30), min_size=1, max_size=6))
+    cuts = draw(st.sets(st.integers(0, len(rows))))
+    return Vnodes(*rows), [[vnode(first, end - 1)] for first, end in pairwise(sorted({0, *cuts, len(rows)}))], sum(rows)
+
+
+@given(shared_vnodes(), st.integers(1, 80))
+def test_runs_hold_the_cap_together_and_read_nothing_twice(drawn, rate_limit):
+    layout, unread, stored = drawn
+    plans, read = layout.parts(unread, rate_limit)
+    chunk = [covered for plan in plans for covered in plan.ranges]
+    assert len(ExactKeys(layout.keys, layout.order).within(layout.keys, *chunk)) == sum(read) <= rate_limit
+    assert sum(read) > 0 or not stored
+    assert sum(read) == stored or not all(plan.completes for plan in plans)
+    for plan, count in zip(plans, read, strict=True):
+        assert plan.completes or count >= 0.9 * (rate_limit // len(unread)) - 1, "its fair share"
+
+
+@example((Vnodes(1, 10), [[vnode(0)], [vnode(1)]], 11), 19)
+@given(shared_vnodes(), st.integers(1, 80))
+def test_runs_together_read_as_much_as_the_rate_limit_allows(drawn, rate_limit):
+    """I4: finished within about rows ÷ rate limit epochs."""
+    layout, unread, _ = drawn
+    plans, read = layout.parts(unread, rate_limit)
+    assert all(plan.completes for plan in plans) or sum(read) >= 0.9 * rate_limit - len(plans)

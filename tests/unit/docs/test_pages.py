@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import reference_tables
+from docs import plan_example, reference_tables
 from docs.generated import filled
 
 CHECKOUT = Path(__file__).parents[3]
@@ -26,6 +26,11 @@ def anchors_of(page: Path) -> set[str]:
 def test_the_reference_says_what_the_code_says():
     page = reference_tables.PAGE.read_text(encoding="utf-8")
     assert filled(page, reference_tables.make()) == page
+
+
+def test_a_plan_says_what_the_page_shows():
+    page = plan_example.PAGE.read_text(encoding="utf-8")
+    assert filled(page, plan_example.make()) == page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))

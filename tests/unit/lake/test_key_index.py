@@ -7,7 +7,7 @@ import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex, arrow_type
 from tests.builders import order_of
@@ -51,30 +51,30 @@ LONG = order_of("long")
 
 def test_keys_are_counted_and_found_behind_a_position(tmp_path):
     index, files, _ = index_of(tmp_path, LONG, [{"k1": [5, 1, None]}, {"k1": [3, 4, 2]}])
-    assert [index.count(file, after=None) for file in files] == [3, 3]
-    assert [index.count(file, after=(3,)) for file in files] == [1, 1]
-    assert [index.nth(files, after=None, n=n) for n in range(1, 8)] == [(None,), (1,), (2,), (3,), (4,), (5,), None]
-    assert index.nth(files, after=(3,), n=1) == (4,)
-    assert index.nth(files, after=(5,), n=1) is None
+    assert [index.count(file, EVERYTHING) for file in files] == [3, 3]
+    assert [index.count(file, KeyRange((3,), None)) for file in files] == [1, 1]
+    assert [index.nth(files, EVERYTHING, n) for n in range(1, 8)] == [(None,), (1,), (2,), (3,), (4,), (5,), None]
+    assert index.nth(files, KeyRange((3,), None), 1) == (4,)
+    assert index.nth(files, KeyRange((5,), None), 1) is None
 
 
 def test_a_null_key_is_a_position_with_all_other_keys_behind_it(tmp_path):
     """Design §5.7."""
     index, files, _ = index_of(tmp_path, LONG, [{"k1": [None, 1]}])
-    assert index.count(files[0], after=(None,)) == 1
-    assert index.count(files[0], after=None) == 2
+    assert index.count(files[0], KeyRange((None,), None)) == 1
+    assert index.count(files[0], EVERYTHING) == 2
 
 
 def test_no_files_have_no_keys():
     index = ArrowKeyIndex(arrow_fs.LocalFileSystem(), LONG, {}, {})
-    assert index.nth([], after=None, n=1) is None
+    assert index.nth([], EVERYTHING, 1) is None
 
 
 def test_a_file_is_opened_once_however_much_is_asked_of_it(tmp_path):
     index, files, counting = index_of(tmp_path, LONG, [{"k1": [1, 2]}, {"k1": [3]}, {"k1": [4]}])
-    index.count(files[0], after=(1,))
+    index.count(files[0], KeyRange((1,), None))
     for n in (1, 2, 3):
-        index.nth(files[:2], after=None, n=n)
+        index.nth(files[:2], EVERYTHING, n)
     assert counting.opened == ["0.parquet", "1.parquet"]
 
 
@@ -86,7 +86,7 @@ def test_columns_that_are_no_key_are_not_read(tmp_path):
     start = column.dictionary_page_offset or column.data_page_offset
     content[start : start + column.total_compressed_size] = bytes(column.total_compressed_size)
     (tmp_path / "0.parquet").write_bytes(content)
-    assert index.nth(files, after=None, n=100) == (99,)
+    assert index.nth(files, EVERYTHING, 100) == (99,)
 
 
 def test_partition_values_take_the_place_of_a_column(tmp_path):
@@ -94,23 +94,23 @@ def test_partition_values_take_the_place_of_a_column(tmp_path):
     index, files, _ = index_of(
         tmp_path, order, [{"id": [1, 2]}, {"id": [3]}], **{"0.parquet": {"region": "b"}, "1.parquet": {"region": None}}
     )
-    assert [index.nth(files, after=None, n=n) for n in (1, 2, 3)] == [(None, 3), ("b", 2), ("b", 1)]
-    assert index.count(files[0], after=("b", 2)) == 1
+    assert [index.nth(files, EVERYTHING, n) for n in (1, 2, 3)] == [(None, 3), ("b", 2), ("b", 1)]
+    assert index.count(files[0], KeyRange(("b", 2), None)) == 1
 
 
 def test_a_key_of_partition_columns_alone_still_counts_the_rows(tmp_path):
     order = order_of("string")
     index, files, _ = index_of(tmp_path, order, [{"id": [1, 2, 3]}], **{"0.parquet": {"k1": "a"}})
-    assert index.count(files[0], after=None) == 3
-    assert index.count(files[0], after=("a",)) == 0
-    assert index.nth(files, after=None, n=3) == ("a",)
+    assert index.count(files[0], EVERYTHING) == 3
+    assert index.count(files[0], KeyRange(("a",), None)) == 0
+    assert index.nth(files, EVERYTHING, 3) == ("a",)
 
 
 def test_columns_are_read_under_their_physical_names(tmp_path):
     """Column mapping: after a rename the files keep the old name."""
     index, files, _ = index_of(tmp_path, LONG, [{"col-0a1b": [2, 1]}])
     mapped = ArrowKeyIndex(index._files, LONG, {"k1": "col-0a1b"}, {})
-    assert mapped.nth(files, after=None, n=1) == (1,)
+    assert mapped.nth(files, EVERYTHING, 1) == (1,)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_columns_are_read_under_their_physical_names(tmp_path):
 )
 def test_files_may_store_a_type_in_another_way(tmp_path, kind, stored, expected):
     index, files, _ = index_of(tmp_path, order_of(kind), [{"k1": stored}])
-    assert index.nth(files, after=None, n=1) == (expected,)
+    assert index.nth(files, EVERYTHING, 1) == (expected,)
 
 
 @pytest.mark.parametrize(
@@ -139,9 +139,9 @@ def test_files_may_store_a_type_in_another_way(tmp_path, kind, stored, expected)
 def test_timestamps_keep_their_microseconds(tmp_path, kind, stored):
     order = order_of(kind)
     index, files, _ = index_of(tmp_path, order, [{"k1": stored}])
-    found = index.nth(files, after=None, n=1)
+    found = index.nth(files, EVERYTHING, 1)
     assert order.encode(found)[0].startswith("2023-11-14T22:13:20.000001")
-    assert index.count(files[0], after=found) == 0
+    assert index.count(files[0], KeyRange(found, None)) == 0
 
 
 def test_timestamps_of_old_spark_versions_are_read(tmp_path):
@@ -151,7 +151,7 @@ def test_timestamps_of_old_spark_versions_are_read(tmp_path):
     order = order_of("timestamp")
     files = arrow_fs.SubTreeFileSystem(str(tmp_path), arrow_fs.LocalFileSystem())
     index = ArrowKeyIndex(files, order, {"k1": "k1"}, {})
-    found = index.nth([FileStatistics(path="0.parquet", row_count=1)], after=None, n=1)
+    found = index.nth([FileStatistics(path="0.parquet", row_count=1)], EVERYTHING, 1)
     assert order.encode(found) == ("2023-11-14T22:13:20.000001Z",)
 
 

@@ -20,7 +20,7 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
 )
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.lake.key_index import arrow_type
 from airflow_backfill_provider.lake.upstream import UpstreamTable
@@ -323,8 +323,8 @@ def assert_bounds_hold_all_keys(table, order, keys_by_file):
     assert len(files) == len(keys_by_file)
     found = []
     for file in files:
-        keys = [index.nth([file], after=None, n=n) for n in range(1, file.row_count + 1)]
-        assert index.nth([file], after=None, n=file.row_count + 1) is None
+        keys = [index.nth([file], EVERYTHING, n) for n in range(1, file.row_count + 1)]
+        assert index.nth([file], EVERYTHING, file.row_count + 1) is None
         for key in keys:
             assert order.compare(file.lower, key) <= 0
             assert order.compare(key, file.upper) <= 0
@@ -383,7 +383,7 @@ def test_a_missing_statistic_leaves_a_bound_open_from_there_on(tmp_path):
     )
     files, index = write_table(tmp_path / "t", columns).files(0, order)
     assert (files[0].lower, files[0].upper) == ((1,), (2,))
-    assert index.nth(files, after=None, n=2) == (2, b"y", 4)
+    assert index.nth(files, EVERYTHING, 2) == (2, b"y", 4)
 
 
 def test_files_without_statistics_have_no_bounds_and_are_counted_by_their_footer(tmp_path):
@@ -395,7 +395,7 @@ def test_files_without_statistics_have_no_bounds_and_are_counted_by_their_footer
     file.write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
     files, index = table.files(0, order_by("k"))
     assert (files[0].row_count, files[0].lower, files[0].upper) == (3, (), ())
-    assert index.nth(files, after=None, n=1) == (1,)
+    assert index.nth(files, EVERYTHING, 1) == (1,)
 
 
 def test_files_are_those_of_the_version(orders):
@@ -441,7 +441,7 @@ def test_a_key_column_may_have_any_name(tmp_path, name, partitioned):
     )
     order = order_by(name)
     files, index = table.files(0, order)
-    assert [index.nth(files, after=None, n=n) for n in range(1, 5)] == [(None,), (1,), (2,), (3,)]
+    assert [index.nth(files, EVERYTHING, n) for n in range(1, 5)] == [(None,), (1,), (2,), (3,)]
     lowers = sorted((file.lower for file in files), key=str)
     assert lowers == ([(1,), (2,), (3,), (None,)] if partitioned else [(None,)])
 
@@ -451,7 +451,7 @@ def test_a_column_named_like_anothers_path_is_not_mixed_up_with_it(tmp_path):
         tmp_path / "t", {"a": pa.array([{"b": 1}, {"b": 2}]), "a.b": pa.array([30, 40]), "b": pa.array([5, 6])}
     )
     files, index = table.files(0, order_by("b"))
-    assert (files[0].lower, index.nth(files, after=None, n=2)) == ((5,), (6,))
+    assert (files[0].lower, index.nth(files, EVERYTHING, 2)) == ((5,), (6,))
 
 
 PARTITION_VALUES = {
@@ -488,8 +488,8 @@ def test_a_partition_column_may_be_part_of_the_key(tmp_path):
     )
     order = KeyOrder((KeyField(name="id", type="long", descending=True), KeyField(name="region", type="string")))
     files, index = table.files(0, order)
-    assert [index.nth(files, after=None, n=n) for n in (1, 2, 3, 4)] == [(4, "a"), (3, None), (2, "a"), (1, "b")]
-    assert index.nth(files, after=(3, None), n=1) == (2, "a")
+    assert [index.nth(files, EVERYTHING, n) for n in (1, 2, 3, 4)] == [(4, "a"), (3, None), (2, "a"), (1, "b")]
+    assert index.nth(files, KeyRange((3, None), None), 1) == (2, "a")
     assert sorted(str((file.lower, file.upper)) for file in files) == [
         "((1, 'b'), (1, 'b'))",
         "((3, None), (3, None))",

@@ -76,8 +76,8 @@ def test_a_garbage_record_is_damaged_state(record, wrong):
 
 
 def test_a_record_of_a_newer_package_is_refused_with_the_field_it_does_not_know():
-    record = barrier_of().model_dump_json().replace('"epoch":1,', '"epoch":1,"parallelism":3,', 1)
-    with pytest.raises(StateLayoutError, match="parallelism"):
+    record = barrier_of().model_dump_json().replace('"epoch":1,', '"epoch":1,"colour":3,', 1)
+    with pytest.raises(StateLayoutError, match="colour"):
         records.parse(Barrier, record, "/log")
 
 

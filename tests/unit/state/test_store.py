@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.core.barrier import ChangeFilter, PinnedChunk, Requester
+from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError, StateLayoutError
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.state import control_table, records
 from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.store import BackfillReader, BackfillStore
-from tests.builders import NOW, Template, barrier_of, commit_file, commit_of, job_of, settings_of
+from tests.builders import NOW, Template, barrier_of, commit_file, commit_of, job_of, part_of, report_of, settings_of
 
 TASK = Requester(dag_id="o'brien's dag", run_id="manual__2026-01-01T00:00:00+00:00", task_id="inject")
 
@@ -34,6 +34,10 @@ def created(tmp_path_factory):
 def store(created):
     """The control tables of a created job."""
     return BackfillStore(str(created.restore() / "state"))
+
+
+def nothing_read(vnodes):
+    return BackfillState(epoch=0, vnodes=(NotStarted(),) * vnodes)
 
 
 def at_position(value, *, epoch, rows=0, vnodes=4):
@@ -77,7 +81,7 @@ def test_a_created_job_has_settings_and_has_read_nothing(store):
     assert store.created()
     assert store.settings() == settings_of()
     assert store.settings_history() == [settings_of()]
-    assert store.state() == BackfillState.initial(4)
+    assert store.state() == nothing_read(4)
     assert (store.barriers(), store.commits(), store.last_epoch()) == ([], [], 0)
 
 
@@ -92,7 +96,7 @@ def test_of_creators_at_once_one_wins_and_the_others_find_its_settings(lake):
     found = together(4, lambda n: stores[n].create(settings_of(incarnation=f"i{n}")))
     assert len({settings.incarnation for settings in found}) == 1
     assert len(stores[0].settings_history()) == 1
-    assert stores[0].state() == BackfillState.initial(4)
+    assert stores[0].state() == nothing_read(4)
 
 
 @pytest.mark.parametrize("dies_after", ["settings", "barrier_log", "first settings", "vnode_state"])
@@ -121,7 +125,7 @@ def test_a_creation_that_died_between_its_commits_is_completed_by_creating_again
         with pytest.raises(DiedError):
             store.create(settings_of())
     assert store.create(settings_of()) == settings_of()
-    assert store.state() == BackfillState.initial(4)
+    assert store.state() == nothing_read(4)
     assert len(store.settings_history()) == 1
 
 
@@ -130,7 +134,7 @@ def test_any_allowed_number_of_vnodes_is_kept(lake, count):
     job = job_of(vnode_count=count)
     store = BackfillStore(str(lake / "state"))
     settings = store.create(settings_of(job))
-    assert store.state() == BackfillState.initial(count)
+    assert store.state() == nothing_read(count)
     store.write_state(at_position(7, epoch=1, vnodes=count), settings)
     assert store.state() == at_position(7, epoch=1, vnodes=count)
 
@@ -183,14 +187,14 @@ def test_pinning_an_epoch_again_returns_the_barrier_that_the_log_holds(store):
     """I2: the plan is pinned once, whoever asks."""
     first = store.pin(barrier_of(1))
     before = versions(store)
-    second = barrier_of(1, chunk=None, injected_by=TASK)
+    second = barrier_of(1, parts=(), injected_by=TASK)
     assert store.pin(second) == first
     assert versions(store) == before
 
 
 def test_of_injectors_at_once_the_first_in_log_order_wins_and_the_others_adopt_its_barrier(store):
     """Design §3.1."""
-    candidates = [barrier_of(1, chunk=PinnedChunk(after=None, up_to=(str(n),))) for n in range(8)]
+    candidates = [barrier_of(1, parts=(part_of(None, (str(n),)),)) for n in range(8)]
     found = together(8, lambda n: BackfillStore(store.location).pin(candidates[n]))
     assert found == [found[0]] * 8
     assert store.barriers() == [found[0]]
@@ -309,6 +313,87 @@ def test_of_committers_at_once_all_return_the_one_commit(store):
     assert store.commits() == [found[0]]
 
 
+# --- reports --------------------------------------------------------------------------------------
+
+
+def test_runs_that_share_an_epoch_report_one_by_one(store):
+    barrier = store.pin(barrier_of(1))
+    assert store.reports(barrier) == []
+    reports = [report_of(barrier, part) for part in (1, None, 0)]
+    for count, report in enumerate(reports, 1):
+        store.record_report(barrier, report)
+        assert sorted(store.reports(barrier), key=str) == sorted(reports[:count], key=str)
+    assert (store.barriers(), store.commits(), store.commit_of(1)) == ([barrier], [], None)
+
+
+@pytest.mark.parametrize("part", [None, 0])
+def test_the_first_report_of_a_run_wins(store, part):
+    """I2: a zombie of an earlier attempt reports the same rows; its timings do not count."""
+    barrier = store.pin(barrier_of(1))
+    first = report_of(barrier, part)
+    store.record_report(barrier, first)
+    before = versions(store)
+    store.record_report(barrier, report_of(barrier, part, seconds={"snapshot": 99.0}))
+    assert store.reports(barrier) == [first]
+    assert versions(store) == before
+
+
+def test_runs_that_report_at_once_are_all_heard_once(store):
+    barrier = store.pin(barrier_of(1))
+    together(8, lambda n: BackfillStore(store.location).record_report(barrier, report_of(barrier, n % 4)))
+    assert sorted(report.part for report in store.reports(barrier)) == [0, 1, 2, 3]
+
+
+def test_each_epoch_has_its_own_reports(store):
+    first, second = (store.pin(barrier_of(epoch)) for epoch in (1, 2))
+    store.record_report(first, report_of(first, 0))
+    store.record_report(second, report_of(second, 1))
+    assert [report.part for report in store.reports(first)] == [0]
+    assert [report.part for report in store.reports(second)] == [1]
+
+
+def test_a_report_is_a_row_that_people_can_query(store):
+    barrier = store.pin(barrier_of(1))
+    store.record_report(barrier, report_of(barrier, None, rows={0: 7}))
+    store.record_report(barrier, report_of(barrier, 1, rows={2: 5, 3: 6}))
+    rows = pa.table(DeltaTable(f"{store.location}/barrier_log").to_pyarrow_table()).to_pylist()
+    reported = {row["snapshot_read_row_count"]: row for row in rows if row["event"] == "reported"}
+    assert set(reported) == {None, 11}
+    assert (reported[None]["upstream_output_row_count"], reported[11]["upstream_output_row_count"]) == (7, None)
+    assert (reported[11]["epoch"], reported[11]["seconds"]) == (1, 1.5)
+
+
+def test_a_report_that_somebody_edited_is_refused(store):
+    """I6."""
+    barrier = store.pin(barrier_of(1))
+    store.record_report(barrier, report_of(barrier, 0))
+    DeltaTable(f"{store.location}/barrier_log").update(updates={"record": "'{}'"}, predicate="event = 'reported'")
+    with pytest.raises(StateLayoutError, match="damaged or was written by another version"):
+        store.reports(barrier)
+
+
+# --- earlier incarnations -------------------------------------------------------------------------
+
+
+def test_earlier_incarnations_come_with_the_most_runs_that_they_ever_had(store):
+    """I5: a rebuild fences the writes of every run that may still be about."""
+
+    def change(kind, **fields):
+        store.change_settings(lambda s: s.changed(kind, requested_by="x", requested_at=NOW, **fields))
+
+    assert store.earlier_incarnations(store.settings()) == {}
+    for parallelism in (3, 2):
+        change(SettingsChange.RESCALE, parallelism=parallelism, value=parallelism)
+    change(SettingsChange.REBUILD, incarnation="b2", parallelism=1)
+    change(SettingsChange.RESCALE, parallelism=5, value=5)
+    assert store.earlier_incarnations(store.settings()) == {"a1": 3}
+    change(SettingsChange.REBUILD, incarnation="c3", parallelism=1)
+    assert store.earlier_incarnations(store.settings()) == {"a1": 3, "b2": 5}
+
+
+# --- reading the log ------------------------------------------------------------------------------
+
+
 def test_the_log_is_read_from_an_epoch_on(store):
     barriers = [store.pin(barrier_of(epoch)) for epoch in (1, 2, 3)]
     commits = [store.record_commit(barrier, commit_of(barrier)) for barrier in barriers[:2]]
@@ -393,7 +478,7 @@ def test_a_long_log_keeps_everything_through_compaction(store, monkeypatch):
 
 def used(store):
     """Give a store something to lose."""
-    barrier = store.pin(barrier_of(1, changes=ChangeFilter(let_through="none")))
+    barrier = store.pin(barrier_of(1, read_before=()))
     store.write_state(at_position(9, epoch=1, rows=5), settings_of())
     store.record_commit(barrier, commit_of(barrier))
     return barrier

@@ -28,20 +28,25 @@ def operators() -> list[type[BackfillOperator]]:
     ]
 
 
+def required(operator: type[BackfillOperator]) -> dict[str, str]:
+    """Templates for all arguments that an operator cannot be made without."""
+    parameters = inspect.signature(inspect.unwrap(operator.__init__)).parameters.values()
+    keywords = [parameter for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+    return {parameter.name: "{{ anything }}" for parameter in keywords if parameter.default is inspect.Parameter.empty}
+
+
 @pytest.mark.parametrize("operator", operators())
 def test_making_an_operator_looks_at_nothing(operator):
-    arguments = {"rate_limit": "{{ anything }}"} if "rate_limit" in operator.template_fields else {}
+    arguments = {"backfill_conn_id": "nowhere", **required(operator), "job": "/no/such/file.yaml"}
 
-    made = operator(task_id="task", job="/no/such/file.yaml", backfill_conn_id="nowhere", **arguments)
+    made = operator(task_id="task", **arguments)
 
     assert "job" in made.template_fields
 
 
 @pytest.mark.parametrize("operator", operators())
 def test_every_template_field_is_an_attribute(operator):
-    arguments = {"rate_limit": 1} if "rate_limit" in operator.template_fields else {}
-
-    made = operator(task_id="task", job="x", **arguments)
+    made = operator(task_id="task", **{**required(operator), "job": "x"})
 
     assert all(hasattr(made, field) for field in made.template_fields)
 

@@ -11,7 +11,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator, RebuildBackfillOperator
-from tests.unit.airflow.stand_in import CountingEngine, Lake, StandInSpark, context
+from tests.plain_engine import CountingEngine
+from tests.unit.airflow.stand_in import Lake, StandInSpark, context
 
 
 def create(job):
@@ -45,7 +46,7 @@ def test_a_creation_that_died_before_the_view_is_completed_by_spark(created: Lak
 
 def test_a_rebuild_that_died_before_the_view_is_completed_by_spark(created: Lake, spark: StandInSpark, monkeypatch):
     with monkeypatch.context() as dying:
-        dying.setattr(CountingEngine, "ensure_view", lambda *_: 1 / 0)
+        dying.setattr(CountingEngine, "ensure_tables", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             RebuildBackfillOperator(task_id="rebuild", job=created.definition).execute(context("rebuild"))
 

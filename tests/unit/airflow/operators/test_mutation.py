@@ -8,6 +8,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_backfill_provider.operators.mutation import (
     CancelBackfillOperator,
     PauseBackfillOperator,
+    RepairBackfillOperator,
+    RescaleBackfillOperator,
     ResumeBackfillOperator,
     ThrottleBackfillOperator,
 )
@@ -76,3 +78,66 @@ def test_an_edited_definition_can_still_be_paused_but_not_somebody_elses_job(cre
 def test_a_job_that_was_not_created_is_refused(orders: Lake):
     with pytest.raises(AirflowFailException, match="create it first"):
         execute(PauseBackfillOperator, orders)
+
+
+@pytest.fixture
+def arranged(orders: Lake) -> Lake:
+    """The job under arrangement, created."""
+    orders.fields = {"strategy": "arrangement"}
+    orders.create()
+    return orders
+
+
+@pytest.mark.parametrize("given", [3, "3", " 3 "])
+def test_a_rescale_is_in_force_and_carried_by_the_next_barrier(arranged: Lake, given):
+    assert execute(RescaleBackfillOperator, arranged, parallelism=given)["parallelism"] == 3
+
+    barrier = arranged.inject()
+    assert (barrier.parallelism, len(barrier.vnode_ranges)) == (3, 3)
+    assert [(str(m.mutation), m.value) for m in barrier.mutations] == [("rescale", 3)]
+
+
+@pytest.mark.parametrize("given", [0, "none", -1, 1.5, True, None])
+def test_a_rescale_to_no_number_of_runs_is_refused(arranged: Lake, given):
+    with pytest.raises(AirflowFailException, match="parallelism: .* is no number of parallel runs"):
+        execute(RescaleBackfillOperator, arranged, parallelism=given)
+
+
+def test_a_rescale_beyond_the_vnodes_or_of_one_position_is_refused(arranged: Lake, tmp_path):
+    with pytest.raises(AirflowFailException, match="allowed are 1 to 4"):
+        execute(RescaleBackfillOperator, arranged, parallelism=5)
+    places = {"state": str(tmp_path / "state"), "materialized_view": str(tmp_path / "view")}
+    in_place = Lake(arranged.folder, {"strategy": "no_shuffle", **places})
+    in_place.create()
+    with pytest.raises(AirflowFailException, match="all vnodes share one position"):
+        execute(RescaleBackfillOperator, in_place, parallelism=2)
+
+
+def test_a_repair_is_pinned_once_with_what_was_chosen(arranged: Lake):
+    arranged.epochs(1)
+    for _ in range(2):
+        execute(RepairBackfillOperator, arranged, vnodes="0-1, 3", keys="[5, [7]]")
+
+    first, second = arranged.inject(), None
+    assert (first.repair.vnodes, first.repair.keys) == ((0, 1, 3), (("5",), ("7",)))
+    assert [str(m.mutation) for m in first.mutations] == ["repair"]
+    arranged.epochs(1)
+    second = arranged.inject()
+    assert not second.repair
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({}, "nothing is chosen"),
+        ({"vnodes": "none", "keys": ""}, "nothing is chosen"),
+        ({"vnodes": [4]}, "names no vnodes of the job"),
+        ({"vnodes": 1.5}, "names no vnodes"),
+        ({"keys": "x"}, "a list of keys is needed"),
+        ({"keys": ["x"]}, "is no key of the upstream"),
+        ({"keys": [[1, 2]]}, "is no key of the upstream"),
+    ],
+)
+def test_a_repair_of_something_that_the_job_does_not_have_is_refused(arranged: Lake, chosen, message):
+    with pytest.raises(AirflowFailException, match=message):
+        execute(RepairBackfillOperator, arranged, **chosen)

@@ -1,4 +1,4 @@
-"""One suite over the three sensors in their three modes: all end alike."""
+"""One suite over the sensors in their three modes: all end alike."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from airflow_backfill_provider.sensors.backfill import (
     BackfillSensor,
     EpochCommittedSensor,
     MaterializedViewFinishedSensor,
+    VnodesCompletedSensor,
 )
 from tests.unit.airflow.stand_in import Lake, context
 
@@ -32,6 +33,7 @@ SENSORS: dict[str, tuple[Callable[..., BackfillSensor], dict[str, Any]]] = {
     "finished": (MaterializedViewFinishedSensor, {"epoch": 3}),
     "epoch": (lambda **common: EpochCommittedSensor(epoch="3", **common), {"epoch": 3}),
     "progress": (lambda **common: BackfillProgressSensor(at_least="1", **common), {"progress": 1.0, "epoch": 3}),
+    "vnodes": (lambda **common: VnodesCompletedSensor(vnodes="0, 2-3", **common), {"vnodes": "0, 2-3", "epoch": 3}),
 }
 MODES: dict[str, dict[str, Any]] = {
     "poke": {"mode": "poke", "deferrable": False},

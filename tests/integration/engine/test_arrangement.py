@@ -1,0 +1,337 @@
+"""The arrangement on real Spark and Delta: vnodes on their own, several runs, rescale, crashes, repair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider import crash_points, mutations, protocol
+from airflow_backfill_provider.core.errors import BackfillError, DuplicateKeyError, EpochFailedError, StateError
+from airflow_backfill_provider.core.progress import Completed, InProgress
+from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.crash_points import CrashPoint
+from airflow_backfill_provider.lake.arrangement import ArrangementFiles
+from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
+
+pytestmark = pytest.mark.spark
+
+QUERY = "SELECT id, name FROM upstream WHERE customer <> 3"
+EXPECTED = "SELECT id, name FROM {upstream} WHERE customer <> 3"
+
+
+class DiedError(Exception):
+    """The process is gone."""
+
+
+@pytest.fixture
+def customers(lakehouse: Lakehouse) -> Lakehouse:
+    """An upstream whose keys come in random order; a row's vnode comes from its customer, not from its key."""
+    lakehouse.make_upstream("id STRING, customer INT, name STRING")
+    insert(lakehouse, range(120))
+    return lakehouse
+
+
+def insert(lakehouse: Lakehouse, ids: Sequence[int]) -> None:
+    lakehouse.sql(
+        "INSERT INTO {upstream} SELECT sha2(CAST(id AS STRING), 256), CAST(id % 13 AS INT), concat('n', id) "
+        f"FROM range({ids[0]}, {ids[-1] + 1})"
+    )
+
+
+def churn(lakehouse: Lakehouse, step: int) -> None:
+    """Change, move, remove and add rows all over the key space, in three versions."""
+    insert(lakehouse, range(1000 + 5 * step, 1005 + 5 * step))
+    lakehouse.sql(
+        f"""MERGE INTO {{upstream}} t USING (SELECT {step} AS step) s ON t.customer % 6 = s.step % 6
+            WHEN MATCHED AND t.id < '2' THEN DELETE
+            WHEN MATCHED AND t.id < '8' THEN UPDATE SET customer = (t.customer + 1) % 13
+            WHEN MATCHED THEN UPDATE SET name = concat(t.name, 'x')"""
+    )
+
+
+def create(lakehouse: Lakehouse, **fields: Any) -> None:
+    fields = {"strategy": "arrangement", "query": QUERY, "vnode_count": 7, "rate_limit": 40, **fields}
+    distribution = fields.pop("distribution_key", ["customer"])
+    key = fields.pop("key", ["id"])
+    upstream = {"path": lakehouse.upstream_path, "key": key, "distribution_key": distribution}
+    lakehouse.create(upstream=upstream, **fields)
+
+
+def die_at(point: CrashPoint) -> Callable[[CrashPoint], None]:
+    def die(reached: CrashPoint) -> None:
+        if reached is point:
+            raise DiedError
+
+    return die
+
+
+@pytest.mark.parametrize("count", [7, 256])
+def test_a_vnode_is_sparks_own_hash_partition(lakehouse: Lakehouse, count: int) -> None:
+    """Design: ``repartition(vnode_count, key)`` is the hash dispatcher."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(100)")
+    create(lakehouse, vnode_count=count, distribution_key=["id", "name"], query="SELECT * FROM upstream")
+    arranged = lakehouse.spark.read.format("delta").load(lakehouse.backfill.settings().arrangement)
+    dispatched = arranged.repartition(count, "id", "name").withColumn("partition", F.spark_partition_id())
+    assert dispatched.filter("partition <> __vnode").count() == 0
+
+
+def test_a_backfill_through_rescales(customers: Lakehouse) -> None:
+    """I1 to I4 with every vnode on its own; 1 to 4 runs, 4 to 1, and at the end with finished ones among them."""
+    create(customers)
+    store = customers.backfill.store
+    completed: dict[int, int] = {}
+    for step, parallelism in enumerate([1, 4, 4, 1, 2, 2, 2, 2]):
+        churn(customers, step)
+        mutations.rescale_job(parallelism, store=store, requested_by="tester")
+        before = store.state()
+        barrier = customers.inject()
+        assert barrier is not None
+        commit = customers.run(barrier)
+        state = store.state()
+        before.require_successor(state, store.settings().key_order)
+        customers.assert_truth()
+        assert len(barrier.parts) <= parallelism
+        for first, last in barrier.vnode_ranges:
+            begun = [vnode for vnode in range(first, last + 1) if isinstance(state.vnodes[vnode], InProgress)]
+            inherited = [vnode for vnode in begun if isinstance(before.vnodes[vnode], InProgress)]
+            assert len(begun) <= max(len(inherited), 1)
+        for vnode, rows in completed.items():
+            assert state.vnodes[vnode].row_count == rows, "a completed vnode is never scanned again"
+        completed |= {v: p.row_count for v, p in enumerate(state.vnodes) if isinstance(p, Completed)}
+        if commit.completed:
+            break
+    assert commit.completed
+    arrangement = ArrangementFiles(store.settings().arrangement)
+    assert arrangement.exists()
+    protocol.finish_job(store=store, requested_by="tester")
+    assert not arrangement.exists()
+    churn(customers, 9)
+    customers.finish()
+    customers.assert_equals_query(EXPECTED)
+    assert {len(barrier.parts) for barrier in customers.barriers()} >= {1, 4}
+
+
+@pytest.mark.parametrize("vnode_count", [1, 256, 32_768])
+def test_composite_null_and_string_keys(lakehouse: Lakehouse, vnode_count: int) -> None:
+    """Any number of vnodes; keys of several columns and directions, nulls among them."""
+    lakehouse.make_upstream("region STRING, number BIGINT, amount INT")
+    lakehouse.sql(
+        "INSERT INTO {upstream} SELECT nullif(concat('r', id % 3), 'r0'), nullif(id, 7), CAST(id AS INT) FROM range(60)"
+    )
+    create(
+        lakehouse,
+        key=["region", {"column": "number", "descending": True}],
+        distribution_key=["region", "number"],
+        query="SELECT amount FROM upstream",
+        vnode_count=vnode_count,
+        rate_limit=25,
+        parallelism=min(3, vnode_count),
+    )
+    for step in range(3):
+        lakehouse.sql(f"UPDATE {{upstream}} SET number = number + 100 WHERE number % 4 = {step}")
+        lakehouse.sql(f"DELETE FROM {{upstream}} WHERE number % 7 = {step}")
+        commit = lakehouse.epoch()
+        assert commit is not None
+        assert commit.snapshot_read_row_count <= 25
+        lakehouse.assert_truth()
+    lakehouse.finish()
+    lakehouse.assert_equals_query("SELECT amount, region AS `__key_region`, number AS `__key_number` FROM {upstream}")
+
+
+def test_runs_share_an_epoch_and_only_the_failed_part_is_redone(customers: Lakehouse) -> None:
+    """Parallel applications: one applies the changes, each reads its part, the last one to report commits."""
+    create(customers, parallelism=3)
+    store = customers.backfill.store
+    customers.epoch()
+    churn(customers, 0)
+    barrier = customers.inject()
+    assert barrier is not None
+    assert len(barrier.parts) == 3
+
+    def part(index: int) -> Any:
+        engine = UnlockedEngine(customers.spark.newSession())
+        return protocol.run_part(barrier, index, store=store, engine=engine)
+
+    with pytest.raises(EpochFailedError, match="changes"):
+        part(0)
+    assert protocol.run_changes(barrier, store=store, engine=customers.engine) is None
+    assert part(1) is None
+    crash_points.install(die_at(CrashPoint.AFTER_SNAPSHOT_COMMIT))
+    with pytest.raises(DiedError):
+        part(2)
+    crash_points.install(None)
+    assert part(0) is None
+    assert store.commit_of(barrier.epoch) is None
+    assert {report.part for report in store.reports(barrier)} == {None, 0, 1}
+    version = customers.view().count()
+    commit = part(2)
+    assert commit is not None
+    assert customers.view().count() == version, "the part was written before it died; it is not written again"
+    assert commit.snapshot_read_row_count == sum(
+        sum(report.rows.values()) for report in store.reports(barrier) if report.part is not None
+    )
+    assert part(1) == commit
+    customers.assert_truth()
+    customers.finish()
+    customers.assert_equals_query(EXPECTED)
+
+
+IN_ORDER = [
+    CrashPoint.AFTER_PIN,
+    CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
+    CrashPoint.AFTER_ARRANGEMENT_COMMIT,
+    CrashPoint.AFTER_CHANGES_COMMIT,
+    CrashPoint.BEFORE_SNAPSHOT_COMMIT,
+    CrashPoint.AFTER_SNAPSHOT_COMMIT,
+    CrashPoint.AFTER_STATE_COMMIT,
+]
+
+
+def test_dies_at_every_point_while_the_upstream_goes_on(customers: Lakehouse) -> None:
+    """I2: each attempt of the epoch dies one step later; the last one commits it, and nothing is lost or doubled."""
+    create(customers, parallelism=2)
+    customers.epoch()
+    for step, point in enumerate(IN_ORDER):
+        churn(customers, step) if step < 2 else None
+        crash_points.install(die_at(point))
+        with pytest.raises(DiedError):
+            customers.epoch()
+        crash_points.install(None)
+    commit = customers.epoch()
+    assert commit is not None
+    assert commit.epoch == 2
+    customers.assert_truth()
+    customers.finish()
+    customers.assert_equals_query(EXPECTED)
+
+
+@pytest.mark.parametrize("point", [CrashPoint.BEFORE_ARRANGEMENT_COMMIT, CrashPoint.AFTER_ARRANGEMENT_COMMIT])
+def test_creation_that_died_is_completed_by_the_next_epoch(customers: Lakehouse, point: CrashPoint) -> None:
+    """The settings pin of which version the arrangement is made, so that anybody can make it."""
+    crash_points.install(die_at(point))
+    with pytest.raises(DiedError):
+        create(customers, rate_limit=None)
+    crash_points.install(None)
+    churn(customers, 1)
+    customers.finish()
+    customers.assert_equals_query(EXPECTED)
+
+
+def test_a_zombie_part_wakes_up_after_its_successor(customers: Lakehouse) -> None:
+    """I5: a part of epoch 2 that goes on after epoch 3 loses and doubles nothing."""
+    create(customers, parallelism=2)
+    store = customers.backfill.store
+    customers.epoch()
+    barrier = customers.inject()
+    assert barrier is not None
+    zombie = UnlockedEngine(customers.spark.newSession())
+    settings, version = store.settings(), store.commits()[-1].view_version
+    customers.run(barrier)
+    churn(customers, 2)
+    customers.epoch()
+    customers.assert_truth()
+    state = store.state()
+    for wake_up in (
+        lambda: zombie.read_part(settings, barrier, 1, view_version=version),
+        lambda: zombie.apply_changes(settings, barrier, view_version=version),
+    ):
+        with pytest.raises(BackfillError):
+            wake_up()
+    assert protocol.run_part(barrier, 1, store=store, engine=zombie) == store.commit_of(barrier.epoch)
+    assert store.state() == state
+    customers.assert_truth()
+
+
+def test_a_key_inserted_twice_is_refused_before_the_view_has_it(customers: Lakehouse) -> None:
+    """I6, also where the first of the two lies in the arrangement and is not read yet."""
+    create(customers, rate_limit=10)
+    customers.epoch()
+    customers.sql("INSERT INTO {upstream} SELECT id, customer, 'again' FROM {upstream}")
+    with pytest.raises(DuplicateKeyError):
+        customers.finish()
+
+
+def test_an_arrangement_that_is_gone_is_no_empty_upstream(customers: Lakehouse) -> None:
+    """I6: epochs began to read it; made again it would have other rows."""
+    create(customers)
+    customers.epoch()
+    ArrangementFiles(customers.backfill.settings().arrangement).drop()
+    with pytest.raises(StateError, match="arrangement"):
+        customers.epoch()
+
+
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+def test_a_part_of_the_upstream(customers: Lakehouse, strategy: str) -> None:
+    """A job may be about some vnodes and a range of keys; rows move in and out of it."""
+    create(
+        customers,
+        strategy=strategy,
+        restrict_to={"vnodes": ["0-2", 5], "keys": {"after": ["1"], "up_to": ["d"]}},
+    )
+    expected = EXPECTED + " AND pmod(hash(customer), 7) IN (0, 1, 2, 5) AND id > '1' AND id <= 'd'"
+    for step in range(2):
+        customers.epoch()
+        churn(customers, step)
+    customers.finish()
+    customers.assert_equals_query(expected)
+    status = customers.backfill.status()
+    assert status.vnodes.completed == 7
+    assert status.finished
+
+
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+def test_a_repair_writes_chosen_rows_anew(customers: Lakehouse, strategy: str) -> None:
+    """Whatever somebody did to the view: rows gone, doubled, changed, and rows that no upstream ever had."""
+    create(customers, strategy=strategy)
+    store = customers.backfill.store
+    customers.epoch()
+    view = f"delta.{quote(customers.view_path)}"
+    for statement in (
+        f"DELETE FROM {view} WHERE id LIKE '1%'",
+        f"INSERT INTO {view} SELECT * FROM {view} WHERE id LIKE '2%'",
+        f"UPDATE {view} SET name = 'wrong' WHERE id LIKE '3%'",
+        f"INSERT INTO {view} VALUES ('none', 'stray'), ('other', 'stray')",
+    ):
+        customers.spark.sql(statement)
+    mutations.repair_job(store=store, requested_by="tester", vnodes=["0-6"])
+    churn(customers, 3)
+    customers.epoch()
+    customers.assert_truth()
+    customers.spark.sql(f"INSERT INTO {view} VALUES ('none', 'stray')")
+    mutations.repair_job(store=store, requested_by="tester", keys=["none"])
+    barrier = customers.inject()
+    assert barrier is not None
+    customers.run(barrier)
+    customers.assert_truth()
+    customers.finish()
+    customers.assert_equals_query(EXPECTED)
+
+
+def test_columns_that_parquet_could_not_name(spark: SparkSession, tmp_path: Path) -> None:
+    """The arrangement carries whatever names and types the upstream has."""
+    lakehouse = Lakehouse(spark, tmp_path)
+    lakehouse.make_upstream(
+        "`the key` STRING, `a.b` STRUCT<x: INT, y: ARRAY<STRING>>, `unused one` INT",
+        {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"},
+    )
+    lakehouse.sql(
+        "INSERT INTO {upstream} SELECT concat('k', id), named_struct('x', CAST(id AS INT), 'y', array('z')), 1 "
+        "FROM range(20)"
+    )
+    create(
+        lakehouse,
+        key=["the key"],
+        distribution_key=["a.b"],
+        query="SELECT `the key` AS k, `a.b`.x AS x FROM upstream",
+        rate_limit=12,
+    )
+    lakehouse.epoch()
+    lakehouse.sql("UPDATE {upstream} SET `a.b` = named_struct('x', 99, 'y', array('w')) WHERE `the key` LIKE 'k1%'")
+    lakehouse.finish()
+    lakehouse.assert_equals_query("SELECT `the key` AS k, `a.b`.x AS x FROM {upstream}")

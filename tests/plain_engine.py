@@ -1,0 +1,299 @@
+"""
+What an engine does with rows, in plain Python and for both strategies: where they lie, chunks, net changes.
+
+Spark is not imitated, its results are: changes are found by comparing versions instead of reading a change feed, and
+vnodes come from another hash. The arrangement is a real Delta table, for barriers are planned on its files, and chunks
+are read from it.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+
+from airflow_backfill_provider.core.barrier import Barrier, decoded
+from airflow_backfill_provider.core.columns import APPEARED, EPOCH, IS_UPSERT
+from airflow_backfill_provider.core.errors import DuplicateKeyError, EpochFailedError
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.keys import KeyField, KeyRange, Position
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.crash_points import CrashPoint, reached
+from airflow_backfill_provider.lake.arrangement import ArrangementFiles
+from airflow_backfill_provider.lake.key_index import arrow_type
+from airflow_backfill_provider.lake.view_identity import (
+    INCARNATION_PROPERTY,
+    JOB_PROPERTY,
+    ViewIdentity,
+    view_identity,
+)
+from airflow_backfill_provider.protocol import EpochWrites, PartWrites
+from airflow_backfill_provider.state.store import BackfillReader
+from tests.builders import Key, in_order
+
+Row = dict[str, Any]
+Rows = dict[Position, Row]
+"""Rows by their positions in the scan's order."""
+
+FILES = 3
+"""What the base of an arrangement is cut into."""
+
+_LOCK = threading.RLock()
+
+
+def read_version(path: str, version: int) -> list[Row]:
+    """Return the rows of a Delta table at a version."""
+    answer = QueryBuilder().register("upstream", DeltaTable(path, version=version)).execute("SELECT * FROM upstream")
+    return pa.table(answer.read_all()).to_pylist()
+
+
+class Change(NamedTuple):
+    """What a window did to one position: its row afterwards, if it has one, and whether it had none before."""
+
+    row: Row | None
+    appeared: bool
+
+
+class PlainSource:
+    """
+    One job's upstream, and its arrangement if it has one.
+
+    :param settings: the job's.
+    :param read: returns the upstream's rows at a version.
+    """
+
+    def __init__(self, settings: JobSettings, read: Callable[[int], Iterable[Row]]) -> None:
+        self._settings = settings
+        self._read = read
+        self.job = settings.definition
+        self.scan = settings.scan
+        self.order = settings.scan.order
+        self.key = settings.key_order
+        self.keys = settings.keys
+
+    # --- where rows lie ---------------------------------------------------------------------------
+
+    def key_of(self, row: Row) -> Key:
+        """Return a row's key."""
+        return tuple(row[name] for name in self.key.names)
+
+    def vnode_of(self, row: Row) -> int:
+        """Return a row's vnode."""
+        hashed = repr([row[name] for name in self.job.upstream.distribution_key])
+        return zlib.crc32(hashed.encode("utf-8", "surrogatepass")) % self.job.vnode_count
+
+    def place_of(self, row: Row) -> Position:
+        """Return a row's position in the scan's order."""
+        return (self.vnode_of(row), *self.key_of(row)) if self.scan.by_vnode else self.key_of(row)
+
+    def at(self, version: int) -> Rows:
+        """Return the rows that the job is about, as of a version."""
+        rows = [
+            row
+            for row in self._read(version)
+            if self.keys.contains(self.key_of(row), self.key) and self.vnode_of(row) in self.job.vnodes
+        ]
+        if len({self.key_of(row) for row in rows}) < len(rows):
+            raise DuplicateKeyError("several rows have the same key")
+        return {self.place_of(row): row for row in rows}
+
+    def within(self, rows: Rows, ranges: Sequence[KeyRange]) -> Rows:
+        """Return the rows that lie in one of some ranges."""
+        return {place: row for place, row in rows.items() if self.covers(ranges, place)}
+
+    def covers(self, ranges: Iterable[KeyRange], place: Position) -> bool:
+        """Tell whether a position lies in one of some ranges."""
+        return any(covered.contains(place, self.order) for covered in ranges)
+
+    def by_key(self, rows: Mapping[Position, Row | None]) -> dict[Key, Row | None]:
+        """Return what became of each key; the row of a key that moved between vnodes is where it went."""
+        found: dict[Key, Row | None] = {}
+        for place, row in rows.items():
+            key = place[1:] if self.scan.by_vnode else place
+            found[key] = row if row is not None else found.get(key)
+        return found
+
+    def counted(self, rows: Rows) -> dict[int, int]:
+        """Count rows by vnode, under ``no_shuffle`` all under 0."""
+        return dict(Counter(self.vnode_of(row) if self.scan.by_vnode else 0 for row in rows.values()))
+
+    # --- one epoch --------------------------------------------------------------------------------
+
+    def chunk(self, barrier: Barrier, part: int) -> Rows:
+        """Return the rows of one part of the chunk."""
+        ranges = decoded(barrier.parts[part].ranges, self.order)
+        if self.scan.by_vnode:
+            return self.within(self.arrangement.rows(barrier.epoch), ranges)
+        return self.within(self.at(barrier.upstream.to_version), ranges)
+
+    def net_changes(self, barrier: Barrier) -> dict[Position, Change]:
+        """Return the net change of every position that changed in the window."""
+        net: dict[Position, Change] = {}
+        if not barrier.has_window:
+            return net
+        first = before = self.at(barrier.upstream.from_version) if barrier.upstream.from_version >= 0 else {}
+        for version in range(barrier.upstream.from_version + 1, barrier.upstream.to_version + 1):
+            after = self.at(version)
+            for place in before.keys() | after.keys():
+                if before.get(place) != after.get(place):
+                    net[place] = Change(after.get(place), place not in first)
+            before = after
+        return net
+
+    def let_through(self, barrier: Barrier) -> dict[Position, Row | None]:
+        """Return the changes of what was read before, and append those of all else to the arrangement, once."""
+        read_before = decoded(barrier.read_before, self.order)
+        if not (read_before or self.scan.by_vnode):
+            return {}
+        net = self.net_changes(barrier)
+        visible = {place: change.row for place, change in net.items() if self.covers(read_before, place)}
+        if self.scan.by_vnode and (held_back := {place: net[place] for place in net.keys() - visible.keys()}):
+            reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
+            self.arrangement.append(held_back, barrier.epoch)
+            reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
+        return visible
+
+    def ensure_arrangement(self) -> None:
+        """Make the arrangement's base, if the strategy has one and it is not there."""
+        if self._settings.arranged_version is not None:
+            reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
+            self.arrangement.ensure(lambda: self.at(self._settings.arranged_version))
+            reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
+
+    @cached_property
+    def arrangement(self) -> PlainArrangement:
+        """The arrangement."""
+        return PlainArrangement(self._settings)
+
+
+class PlainArrangement:
+    """An arrangement in Delta, written without a JVM."""
+
+    def __init__(self, settings: JobSettings) -> None:
+        self._path = settings.arrangement
+        self._base_epoch = settings.base_epoch
+        self._order = settings.scan.order
+        types = {column.name: column.type for column in settings.upstream.columns}
+        others = [KeyField(name=name, type=types[name]) for name in types if name not in self._order.names]
+        self._columns = [*types]
+        self._schema = pa.schema(
+            [
+                *((field.name, arrow_type(field)) for field in self._order.fields),
+                (EPOCH, pa.int64()),
+                (IS_UPSERT, pa.bool_()),
+                (APPEARED, pa.bool_()),
+                *((field.name, arrow_type(field)) for field in others),
+            ]
+        )
+
+    def ensure(self, rows: Callable[[], Rows]) -> None:
+        """Make the base, by one rename, unless it is there."""
+        with _LOCK:
+            if ArrangementFiles(self._path).exists():
+                return
+            base = self._table({place: Change(row, False) for place, row in rows().items()}, self._base_epoch)
+            size = -(-base.num_rows // FILES) or 1
+            for start in range(0, base.num_rows or 1, size):
+                write_deltalake(f"{self._path}.new", base.slice(start, size), mode="append")
+            Path(f"{self._path}.new").rename(self._path)
+
+    def append(self, changes: Mapping[Position, Change], epoch: int) -> None:
+        """Append an epoch's changes of rows that are not read yet, unless they are there."""
+        with _LOCK:
+            if not ArrangementFiles(self._path).exists():
+                raise EpochFailedError(f"the arrangement at {self._path} is gone")
+            newest = max((entry[EPOCH] for entry in self._entries()), default=self._base_epoch)
+            if newest > epoch:
+                raise EpochFailedError(f"epoch {epoch} was overtaken")
+            if newest < epoch:
+                write_deltalake(self._path, self._table(changes, epoch), mode="append")
+
+    def rows(self, epoch: int) -> Rows:
+        """Return the newest rows as of an epoch."""
+        newest: dict[Position, Row] = {}
+        for entry in sorted(self._entries(), key=lambda entry: entry[EPOCH]):
+            place = tuple(entry[name] for name in self._order.names)
+            if entry[EPOCH] <= epoch:
+                assert not (entry[EPOCH] == self._base_epoch and place in newest), "the base has a position twice"
+                newest[place] = entry
+        return {
+            place: {name: entry[name] for name in self._columns} for place, entry in newest.items() if entry[IS_UPSERT]
+        }
+
+    def _entries(self) -> list[Row]:
+        return DeltaTable(self._path).to_pyarrow_table().to_pylist()
+
+    def _table(self, changes: Mapping[Position, Change], epoch: int) -> pa.Table:
+        entries = []
+        for place in in_order(changes, self._order):
+            row, appeared = changes[place]
+            keys = dict(zip(self._order.names, place, strict=True))
+            entries.append({**(row or {}), **keys, EPOCH: epoch, IS_UPSERT: row is not None, APPEARED: appeared})
+        return pa.Table.from_pylist(entries, schema=self._schema)
+
+
+class CountingEngine:
+    """Knows how many rows a chunk has, and writes nothing but the arrangement and the view's identity."""
+
+    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
+        """Refuse nothing."""
+
+    def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
+        """Make the view's empty table and the arrangement exist."""
+        wanted = ViewIdentity(settings.job["name"], settings.incarnation)
+        view = settings.job["materialized_view"]
+        if view_identity(view) != wanted:
+            DeltaTable.create(
+                view,
+                schema=pa.schema([("rows_are_only_counted", pa.int64())]),
+                mode="overwrite",
+                configuration={JOB_PROPERTY: wanted.job, INCARNATION_PROPERTY: wanted.incarnation},
+                raise_if_key_not_exists=False,
+            )
+        _source_of(settings).ensure_arrangement()
+
+    def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
+        """Count everything."""
+        changes = self.apply_changes(settings, barrier, view_version=view_version)
+        rows: Counter[int] = Counter()
+        for part in range(len(barrier.parts)):
+            rows.update(self.read_part(settings, barrier, part, view_version=view_version).rows)
+        return EpochWrites(dict(rows), sum(changes.rows.values()))
+
+    def apply_changes(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> PartWrites:
+        """Count the changes."""
+        return PartWrites({0: len(_source_of(settings).let_through(barrier))})
+
+    def read_part(self, settings: JobSettings, barrier: Barrier, part: int, *, view_version: int | None) -> PartWrites:
+        """Count one part of the chunk."""
+        source = _source_of(settings)
+        return PartWrites(source.counted(source.chunk(barrier, part)))
+
+    def view_version(self, settings: JobSettings) -> int:
+        """Return a version that each epoch raises by one."""
+        return 10 + BackfillReader(settings.job["state"]).last_epoch()
+
+    def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+        """Do nothing."""
+
+    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
+        """Take no turns."""
+        return nullcontext()
+
+
+def source_of(settings: JobSettings) -> PlainSource:
+    """Return the job's upstream, which is read anew every time."""
+    return PlainSource(settings, lambda version: read_version(settings.job["upstream"]["path"], version))
+
+
+def _source_of(settings: JobSettings) -> PlainSource:
+    """Return the job's upstream, which is read anew every time."""
+    return PlainSource(settings, lambda version: read_version(settings.job["upstream"]["path"], version))
