@@ -24,10 +24,11 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.core.barrier import Barrier, ChangeFilter, EpochCommit, UpstreamWindow
-from airflow_backfill_provider.core.job import BackfillJob, KeyColumn, Upstream
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport, Repair, UpstreamWindow
+from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, KeyColumn, Restriction, Upstream
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
-from airflow_backfill_provider.core.status import JobStatus
+from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.core.status import JobStatus, VnodeRun
 from airflow_backfill_provider.get_provider_info import get_provider_info
 from airflow_backfill_provider.state import records
 from docs.generated import main, table
@@ -39,20 +40,23 @@ JOB_TYPES = {
     "upstream": "mapping, see below",
     "materialized_view": "absolute path or URI",
     "query": "text",
-    "strategy": "`auto`, `no_shuffle`; `arrangement` is refused until it is built",
+    "strategy": "`auto`, `no_shuffle` or `arrangement`",
     "vnode_count": "whole number, 1 to 32768",
     "rate_limit": "whole number from 0, or null",
+    "parallelism": "whole number, 1 to `vnode_count`; above 1 only with `arrangement` or `auto`",
+    "keep_arrangement": "true or false",
+    "restrict_to": "mapping, see below",
     "state": "absolute path or URI",
     "table_properties": "mapping of text to text",
 }
-JOB_DEFAULTS = {"state": "`_backfill/<name>` beside the view", "table_properties": "none"}
+JOB_DEFAULTS = {"state": "`_backfill/<name>` beside the view", "table_properties": "none", "restrict_to": "all of it"}
 
 UPSTREAM_FIELDS = {
     "path": ("absolute path or URI", "the Delta table to read; it must have a change data feed"),
     "key": ("list of columns", "the columns that identify a row, most significant first; see below"),
     "distribution_key": (
         "list of column names",
-        "the columns that a row's vnode is computed from; unused by `no_shuffle`",
+        "the columns that a vnode is computed from; `no_shuffle` needs no vnodes, but for `restrict_to` and repairs",
     ),
 }
 UPSTREAM_DEFAULTS = {"distribution_key": "the key"}
@@ -61,6 +65,18 @@ KEY_FIELDS = {
     "column": ("text", "the column's name, as the upstream spells it"),
     "descending": ("true or false", "read from the largest value to the smallest; nulls still come first"),
 }
+
+RESTRICTION_FIELDS = {
+    "vnodes": ("list of numbers and ranges", "the vnodes that the view is about, such as `[0-15, 20]`"),
+    "keys": ("mapping, see below", "a range of keys"),
+}
+RESTRICTION_DEFAULTS = {"vnodes": "all", "keys": "all"}
+
+BOUNDS_FIELDS = {
+    "after": ("list of values", "exclusive lower bound: a value for each key column, or for the leading ones"),
+    "up_to": ("list of values", "inclusive upper bound likewise"),
+}
+BOUNDS_DEFAULTS = {"after": "from the first key", "up_to": "to the last key"}
 
 STATUS_FIELDS = {
     "name": "the job's name",
@@ -74,7 +90,7 @@ STATUS_FIELDS = {
 
 SETTINGS_COLUMNS = {
     "sequence": "number of the change, from 1; the highest one is in force",
-    "change": "`create`, `pause`, `resume`, `throttle`, `cancel`, `finish`, `rebuild`",
+    "change": ", ".join(f"`{change.value}`" for change in SettingsChange),
     "paused": "whether barriers read no snapshot",
     "rate_limit": "snapshot rows per epoch; null is unlimited, 0 reads none",
     "cancelled": "whether no barrier is injected any more",
@@ -86,18 +102,20 @@ SETTINGS_COLUMNS = {
 }
 LOG_COLUMNS = {
     "epoch": "the epoch",
-    "event": "`injected`: the barrier is pinned. `committed`: the epoch is done",
+    "event": "`injected`: the barrier is pinned. `reported`: a run that shares the epoch did its step. "
+    "`committed`: the epoch is done",
     "incarnation": "the incarnation that the epoch belongs to",
-    "from_version": "last upstream version of the epoch before; -1 in the first",
+    "from_version": "last upstream version of the epoch before. In the first -1, under `arrangement` the version that "
+    "the arrangement was made of",
     "to_version": "last upstream version of this epoch",
     "mutations": "changes of the settings that the barrier carries",
     "requested_by": "who asked for the barrier",
     "snapshot_read_row_count": "upstream rows in the chunk, before the query's filter",
     "upstream_output_row_count": "net changes let through, before the query's filter",
     "watermark": "commit time of the upstream's `to_version`",
-    "seconds": "wall-clock seconds of the attempt that committed",
-    "at": "when it was pinned or committed",
-    "record": "the whole barrier or commit as JSON",
+    "seconds": "wall-clock seconds of the attempt that reported or committed; of runs side by side, the slowest one's",
+    "at": "when it was pinned, reported or committed",
+    "record": "the whole barrier, report or commit as JSON",
 }
 STATE_COLUMNS = {
     "vnode": "the virtual node, from 0",
@@ -105,7 +123,7 @@ STATE_COLUMNS = {
     "already gets `key_` before it",
     "has_position": "whether the key columns are a position; nulls alone could be one of a null key",
     "backfill_finished": "whether the vnode is Completed",
-    "row_count": "snapshot rows read so far, **by the whole job**",
+    "row_count": "snapshot rows read so far: under `no_shuffle` **by the whole job**, under `arrangement` of the vnode",
     "epoch": "the epoch that wrote the row",
     "incarnation": "the incarnation that it belongs to",
 }
@@ -121,7 +139,8 @@ WHAT_TO_DO = {
     "UpstreamSchemaChangedError": "adapt the query, [rebuild](how-to/rebuild.md)",
     "DuplicateKeyError": "remove the duplicates, or give `upstream.key` the columns that identify a row; "
     "[rebuild](how-to/rebuild.md) if the job exists",
-    "MaterializedViewError": "choose another folder; if something else wrote to the view, [rebuild](how-to/rebuild.md)",
+    "MaterializedViewError": "choose another folder; if something else wrote to the view, "
+    "[repair](how-to/repair-rows.md) what it wrote to, or [rebuild](how-to/rebuild.md)",
     "StateError": "what it says",
     "JobNotCreatedError": "create the job",
     "StateLayoutError": "upgrade the package, or [recover the tables](how-to/recover-after-a-failure.md)",
@@ -144,14 +163,18 @@ def make() -> dict[str, str]:
             "job": _job(),
             "upstream": _given(Upstream, UPSTREAM_FIELDS, UPSTREAM_DEFAULTS),
             "key": _given(KeyColumn, KEY_FIELDS, {}),
+            "restriction": _given(Restriction, RESTRICTION_FIELDS, RESTRICTION_DEFAULTS),
+            "key bounds": _given(KeyBounds, BOUNDS_FIELDS, BOUNDS_DEFAULTS),
             "commands": _commands(),
             "status": _documented(JobStatus, STATUS_FIELDS),
+            "vnode run": _documented(VnodeRun, {}),
             "settings table": _columns(records.SETTINGS_SCHEMA, SETTINGS_COLUMNS),
             "barrier log table": _columns(records.BARRIER_LOG_SCHEMA, LOG_COLUMNS),
             "state table": _columns(_state_schema(), STATE_COLUMNS),
             "barrier": _documented(Barrier, {}),
             "window": _documented(UpstreamWindow, {}),
-            "change filter": _documented(ChangeFilter, {}),
+            "repair": _documented(Repair, {}),
+            "report": _documented(EpochReport, _REPORT_FIELDS),
             "commit": _documented(EpochCommit, _COMMIT_FIELDS),
             "connection": _connection(),
             "airflow": _airflow(),
@@ -159,6 +182,12 @@ def make() -> dict[str, str]:
         }
 
 
+_REPORT_FIELDS = {
+    "epoch": "the epoch",
+    "incarnation": "the incarnation that it belongs to",
+    "digest": "digest of the pinned barrier",
+    "reported_at": "when",
+}
 _COMMIT_FIELDS = {
     "epoch": "the epoch",
     "incarnation": "the incarnation that it belongs to",

@@ -1,34 +1,32 @@
 """
-Runs the worked example of ``concepts.md`` on real Spark and Delta, and prints its tables.
+Runs the worked examples of ``concepts.md`` on real Spark and Delta, and prints their tables.
 
 ``python -m docs.worked_example --write`` puts them into the page, ``--check`` compares them with it. Needs what
-``make install`` installs; takes about a minute.
+``make install`` installs; takes about two minutes. The example of ``no_shuffle`` is in this file, that of
+``arrangement`` in :mod:`docs.arrangement_example`.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_backfill_provider import creation, mutations, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.lake.delta_log import DeltaLog
+from docs import arrangement_example
+from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block
 from docs.generated import main, table
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-Row = tuple[int, int, str]
-
-_ORDERS = re.compile(r"\b(TABLE|INTO|UPDATE|FROM|OPTIMIZE) orders\b")
+    from pyspark.sql import SparkSession
 
 PAGE = Path(__file__).with_name("concepts.md")
 QUERY = "SELECT order_id, amount * 100 AS cents FROM upstream WHERE status = 'paid'"
@@ -66,25 +64,6 @@ STATEMENTS: dict[int, Sequence[str]] = {
 }
 
 
-@dataclass(frozen=True)
-class Change:
-    """A row of the change data feed."""
-
-    version: int
-    kind: str
-    row: Row
-
-    @property
-    def key(self) -> int:
-        """The changed row's key."""
-        return self.row[0]
-
-    @property
-    def upserts(self) -> bool:
-        """Whether the key has a row afterwards."""
-        return self.kind in {"insert", "update_postimage"}
-
-
 class Example:
     """An upstream, a job over it, and what each epoch did."""
 
@@ -92,17 +71,14 @@ class Example:
         from airflow_backfill_provider.engine import SparkEngine
 
         self.spark = spark
-        self.orders = str(folder / "orders")
         self.engine = SparkEngine(spark)
         self.blocks: dict[str, str] = {}
-        self.sql(
-            "CREATE TABLE orders (order_id BIGINT, amount INT, status STRING) USING delta "
-            "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+        self.orders = ExampleUpstream(
+            spark, str(folder / "orders"), {"order_id": "BIGINT", "amount": "INT", "status": "STRING"}, FIRST_ROWS
         )
-        self.sql(f"INSERT INTO orders SELECT /*+ COALESCE(1) */ * FROM VALUES {', '.join(map(str, FIRST_ROWS))}")
         job = BackfillJob(
             name="paid_orders",
-            upstream={"path": self.orders, "key": ["order_id"]},
+            upstream={"path": self.orders.path, "key": ["order_id"]},
             materialized_view=str(folder / "paid_orders"),
             query=QUERY,
             vnode_count=2,
@@ -120,7 +96,7 @@ class Example:
     def run(self) -> dict[str, str]:
         """Run the epochs and return the blocks of the page."""
         store = self.backfill.store
-        self.blocks["upstream"] = table(("order_id", "amount", "status"), self.rows_at(1))
+        self.blocks["upstream"] = table(("order_id", "amount", "status"), self.orders.rows_at(1))
         self.epoch(1)
         self.epoch(2)
         self.blocks["orders of operations"] = self.orders_of_operations()
@@ -130,7 +106,7 @@ class Example:
         self.epoch(4)
         protocol.finish_job(store=store, requested_by="you")
         self.epoch(5)
-        self.sql("OPTIMIZE orders")
+        self.orders.sql("OPTIMIZE orders")
         injection = protocol.inject_barrier(
             store=store, upstream=self.backfill.upstream, requester=Requester(user="you")
         )
@@ -148,7 +124,7 @@ class Example:
     def epoch(self, number: int) -> None:
         """Let the upstream change, run one epoch, hold I1, and make the epoch's tables."""
         for statement in STATEMENTS.get(number, ()):
-            self.sql(statement)
+            self.orders.sql(statement)
         store = self.backfill.store
         barrier = protocol.inject_barrier(
             store=store, upstream=self.backfill.upstream, requester=Requester(user="you")
@@ -161,10 +137,9 @@ class Example:
             raise AssertionError(f"I1 does not hold after epoch {number}: {outcome}")
         name = f"epoch {number}"
         if number in STATEMENTS:
-            lines = (f"{sql};  -- version {_version_of(number, i)}\n" for i, sql in enumerate(STATEMENTS[number]))
-            self.blocks[f"{name} statements"] = f"```sql\n{''.join(lines)}```\n"
+            self.blocks[f"{name} statements"] = statements_block(STATEMENTS[number], _first_version_of(number))
         self.blocks[f"{name} barrier"] = self.barrier(barrier)
-        if barrier.applies_changes:
+        if barrier.has_window and barrier.read_before:
             self.blocks[f"{name} changes"] = self.changes(barrier, commit)
         self.blocks[f"{name} result"] = self.result()
 
@@ -173,15 +148,14 @@ class Example:
     def barrier(self, barrier: Barrier) -> str:
         """Return what the barrier pinned."""
         chunk = "none: paused" if barrier.paused else "none: every vnode is Completed"
-        if barrier.chunk is not None:
-            after = "the first row" if barrier.chunk.after is None else f"behind {barrier.chunk.after[0]}"
-            up_to = "the last row" if barrier.chunk.up_to is None else f"{barrier.chunk.up_to[0]}"
+        for covered in self.chunk(barrier):
+            after = "the first row" if covered.after is None else f"behind {covered.after[0]}"
+            up_to = "the last row" if covered.up_to is None else f"{covered.up_to[0]}"
             chunk = f"{after} to {up_to}, as of version {barrier.upstream.to_version}"
-        changes = {
-            "none": "none: nothing was read yet",
-            "up_to": f"keys at or before {barrier.changes.position[0] if barrier.changes.position else ''}",
-            "all": "all",
-        }[barrier.changes.let_through]
+        changes = "none: nothing was read yet"
+        if barrier.read_before:
+            position = _position(barrier)
+            changes = "all" if position is None else f"keys at or before {position}"
         window = barrier.upstream
         carried = ", ".join(pinned.mutation.value for pinned in barrier.mutations) or "none"
         return table(
@@ -191,8 +165,8 @@ class Example:
 
     def changes(self, barrier: Barrier, commit: EpochCommit) -> str:
         """Return the window's change feed, and what becomes of each change."""
-        changes = self.feed(barrier.upstream.from_version, barrier.upstream.to_version)
-        position = int(barrier.changes.position[0] or 0) if barrier.changes.position else None
+        changes = self.orders.feed(barrier.upstream.from_version, barrier.upstream.to_version)
+        position = _position(barrier)
         applied = [change for change in changes if position is None or change.key <= position]
         last = {change.key: change for change in sorted(applied, key=lambda change: (change.version, change.upserts))}
         if len(last) != commit.upstream_output_row_count:
@@ -200,7 +174,7 @@ class Example:
         rows = []
         for change in changes:
             if change not in applied:
-                fate = _why_dropped(change, barrier)
+                fate = self.why_dropped(change, barrier)
             elif last[change.key] is not change:
                 fate = f"netted: a later image of {change.key} wins"
             elif not change.upserts:
@@ -212,11 +186,24 @@ class Example:
             rows.append((change.version, change.kind, *change.row, fate))
         return table(("version", "change", "order_id", "amount", "status", "what becomes of it"), rows)
 
+    def why_dropped(self, change: Change, barrier: Barrier) -> str:
+        """Return why a change is not let through, and which chunk has its row instead."""
+        why = f"dropped: {change.key} is beyond {_position(barrier)}"
+        chunk = self.chunk(barrier)
+        if not chunk or not change.upserts:
+            return why
+        order = self.backfill.settings().scan.order
+        return f"{why}; {'this' if chunk[0].contains((change.key,), order) else 'a later'} chunk reads it"
+
+    def chunk(self, barrier: Barrier) -> tuple[KeyRange, ...]:
+        """Return the chunk: one range, or none."""
+        return barrier.chunk(self.backfill.settings().scan.order)
+
     def result(self) -> str:
         """Return the view and the state as they are now."""
-        view = self.read(self.backfill.job.materialized_view)
+        view = read(self.spark, self.backfill.job.materialized_view)
         columns = ("vnode", "order_id", "backfill_finished", "row_count", "epoch")
-        state = self.read(f"{self.backfill.job.state}/vnode_state").select(*columns)
+        state = read(self.spark, f"{self.backfill.job.state}/vnode_state").select(*columns)
         return (
             "The view afterwards:\n\n"
             + table(("order_id", "cents"), sorted(map(tuple, view.collect())))
@@ -228,8 +215,8 @@ class Example:
         """Play epoch 2 in the four orders of operations that there are, in plain Python."""
         barrier = self.backfill.store.barriers(since_epoch=2)[0]
         window, old = barrier.upstream, 30
-        start, end = self.rows_at(window.from_version), self.rows_at(window.to_version)
-        changes = self.feed(window.from_version, window.to_version)
+        start, end = self.orders.rows_at(window.from_version), self.orders.rows_at(window.to_version)
+        changes = self.orders.feed(window.from_version, window.to_version)
         lines = []
         for chunk_at, snapshot in ((window.to_version, end), (window.from_version, start)):
             chunk = [row for row in snapshot if row[0] > old][:3]
@@ -290,49 +277,20 @@ class Example:
             if commit is None:
                 raise AssertionError(f"version {version} is gone")
             transaction = next(iter(commit.transactions.items()), ("", ""))
-            lines.append((version, commit.operation, transaction[0].rpartition("/")[2], transaction[1]))
+            part = "/".join(transaction[0].split("/")[3:])
+            lines.append((version, commit.operation, part, transaction[1]))
         return table(("version", "operation", "part", "epoch (the transaction's version)"), lines)
 
-    # ------------------------------------------------------------------------------------------------- reading
 
-    def sql(self, statement: str) -> DataFrame:
-        """Run a statement on the upstream, which it calls ``orders``."""
-        return self.spark.sql(_ORDERS.sub(f"\\1 delta.`{self.orders}`", statement))
-
-    def read(self, path: str, **options: int | str) -> DataFrame:
-        """Read a Delta table."""
-        return self.spark.read.format("delta").options(**options).load(path)
-
-    def rows_at(self, version: int) -> list[Row]:
-        """Return the upstream's rows as of a version, in key order."""
-        return sorted(_row(row) for row in self.read(self.orders, versionAsOf=version).collect())
-
-    def feed(self, from_version: int, to_version: int) -> list[Change]:
-        """Return the change data feed of a window ``(from_version, to_version]``."""
-        frame = self.read(
-            self.orders, readChangeFeed="true", startingVersion=from_version + 1, endingVersion=to_version
-        )
-        changes = [Change(row["_commit_version"], row["_change_type"], _row(row)) for row in frame.collect()]
-        return sorted(changes, key=lambda change: (change.version, change.kind != "update_preimage", change.key))
+def _first_version_of(epoch: int) -> int:
+    """Return the version that the first statement before an epoch makes; 0 creates the table, 1 fills it."""
+    return 2 + sum(len(STATEMENTS[earlier]) for earlier in STATEMENTS if earlier < epoch)
 
 
-def _version_of(epoch: int, statement: int) -> int:
-    """Return the version that a statement before an epoch makes; 0 creates the table, 1 fills it."""
-    return 2 + statement + sum(len(STATEMENTS[earlier]) for earlier in STATEMENTS if earlier < epoch)
-
-
-def _row(row: Any) -> Row:
-    return row["order_id"], row["amount"], row["status"]
-
-
-def _why_dropped(change: Change, barrier: Barrier) -> str:
-    position = barrier.changes.position[0] if barrier.changes.position else ""
-    why = f"dropped: {change.key} is beyond {position}"
-    chunk = barrier.chunk
-    if chunk is None or not change.upserts:
-        return why
-    inside = chunk.up_to is None or change.key <= int(chunk.up_to[0] or 0)
-    return f"{why}; {'this' if inside else 'a later'} chunk reads it"
+def _position(barrier: Barrier) -> int | None:
+    """Return the position before the epoch, of a barrier that read something before; None if that was all."""
+    (read_before,) = barrier.read_before
+    return None if read_before.up_to is None else int(read_before.up_to[0] or 0)
 
 
 def _apply(view: Counter[Row], changes: Sequence[Change]) -> None:
@@ -344,8 +302,13 @@ def _apply(view: Counter[Row], changes: Sequence[Change]) -> None:
     view.update(change.row for change in net.values() if change.upserts)
 
 
+def run(spark: SparkSession, folder: Path) -> dict[str, str]:
+    """Run both examples and return the page's blocks."""
+    return {**Example(spark, folder / "paid").run(), **arrangement_example.Example(spark, folder / "arranged").run()}
+
+
 def make() -> dict[str, str]:
-    """Start Spark, run the example in a temporary folder, and return the page's blocks."""
+    """Start Spark, run the examples in a temporary folder, and return the page's blocks."""
     from airflow_backfill_provider.engine.session import start_session
 
     with tempfile.TemporaryDirectory() as folder:
@@ -355,7 +318,7 @@ def make() -> dict[str, str]:
             conf={"spark.sql.shuffle.partitions": "1", "spark.sql.warehouse.dir": f"{folder}/warehouse"},
         )
         try:
-            return Example(spark, Path(folder)).run()
+            return run(spark, Path(folder))
         finally:
             spark.stop()
 
