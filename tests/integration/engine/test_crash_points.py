@@ -136,12 +136,12 @@ def test_killed_at_every_point_one_after_another(remote: str, numbers: Lakehouse
 
 
 def test_killed_at_every_point_of_an_epoch_that_runs_share(remote: str, shared_numbers: Lakehouse) -> None:
-    """I2 with vnodes on their own: changes, two parts and their reports, each attempt dies one step later."""
+    """I2 with vnodes on their own: changes, a part and the reports, each attempt dies one step later."""
     changes = list(CrashPoint)[: list(CrashPoint).index(CrashPoint.BEFORE_SNAPSHOT_COMMIT)]
     reports = [CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT]
     part = [CrashPoint.BEFORE_SNAPSHOT_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT, *reports]
     commit = [point for point in POINTS if point.value.endswith(("state_commit", "log_commit"))]
-    for point in [*changes, *reports, *part, *part, *commit]:
+    for point in [*changes, *reports, *part, *commit]:
         assert attempt(remote, shared_numbers, point) == -signal.SIGKILL, point
     assert attempt(remote, shared_numbers) == 0
     commits = shared_numbers.backfill.store.commits()
