@@ -37,7 +37,14 @@ def test_runs_of_a_schedule_go_through_history_in_order(tmp_path: Path):
         wait_until(lambda: len(barriers(tmp_path, "caught_up")) >= 3, seconds=240, logs=home)
         create = [AIRFLOW, "backfill", "create", "--dag-id", "backfilled", "--max-active-runs", "3"]
         window = ["--from-date", first_hour.isoformat(), "--to-date", (first_hour + 2 * HOUR).isoformat()]
-        subprocess.run([*create, *window], env=environment, check=True, capture_output=True)
+        # The other DAG may not be parsed yet, or SQLite be locked, on a machine that is busy.
+        wait_until(
+            lambda: (
+                subprocess.run([*create, *window], env=environment, capture_output=True, check=False).returncode == 0
+            ),
+            seconds=120,
+            logs=home,
+        )
         wait_until(lambda: len(commits(tmp_path, "backfilled")) >= 3, seconds=240, logs=home)
         wait_until(lambda: len(commits(tmp_path, "caught_up")) >= 3, seconds=60, logs=home)
 
