@@ -1,8 +1,9 @@
 """
 Keys in random order: both strategies on one upstream, side by side.
 
-Each epoch reads a tenth of the upstream; meanwhile 0.1 % of all rows change. Epochs take turns, so that a machine whose
-speed drifts slows both.
+Each epoch reads a tenth of the upstream. The first comparison is without changes, so that the bytes are those of the
+snapshot side alone; in the second one 0.1 % of all rows change before each epoch, and the bytes are also those of the
+change feed and of the merge. Epochs take turns, so that a machine whose speed drifts slows both.
 """
 
 from __future__ import annotations
