@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from tests.builders import PAID
 from tests.property.memory_engine import Backfilling
+
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 IDS = [None, *range(8)]
 VNODE_COUNTS = (1, 3, 7)
