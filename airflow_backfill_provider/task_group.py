@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow.sdk import Asset, TaskGroup, XComArg, chain
+from airflow.sdk import Asset, AssetAlias, TaskGroup, XComArg, chain
 
-from airflow_backfill_provider.core import location
+from airflow_backfill_provider.assets import MATERIALIZED_VIEWS, view_assets
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
 from airflow_backfill_provider.operators.finish import FinishMaterializedViewWhenDueOperator
@@ -49,7 +48,7 @@ class BackfillTaskGroup(TaskGroup):
         **group: Any,
     ) -> None:
         super().__init__(group_id=group_id, **group)
-        definition, outlets = _definition(job)
+        definition, views = _definition(job, backfill_conn_id)
         about: dict[str, Any] = {"job": definition, "backfill_conn_id": backfill_conn_id}
         spark: dict[str, Any] = {"spark_conn_id": spark_conn_id, "conf": conf}
         with self:
@@ -59,10 +58,11 @@ class BackfillTaskGroup(TaskGroup):
                 # Barriers are pinned and run in order; a second one at once would only wait for the first.
                 max_active_tis_per_dagrun=1,
                 map_index_template="{{ epoch }}",
+                outlets=[MATERIALIZED_VIEWS],
                 **about,
                 **spark,
             ).expand(barrier=[None] * barriers if isinstance(barriers, int) else barriers)
-            self.finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", outlets=outlets, **about)
+            self.finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", outlets=views, **about)
         self.create >> self.epochs >> self.finish
 
 
@@ -94,13 +94,13 @@ class ParallelBackfillTaskGroup(TaskGroup):
         **group: Any,
     ) -> None:
         super().__init__(group_id=group_id, **group)
-        definition, outlets = _definition(job)
+        definition, views = _definition(job, backfill_conn_id)
         about: dict[str, Any] = {"job": definition, "backfill_conn_id": backfill_conn_id}
         spark: dict[str, Any] = {"spark_conn_id": spark_conn_id, "conf": conf}
         with self:
             self.create = CreateBackfillJobOperator(task_id="create_job", **about, **spark)
             self.epochs = [_shared_epoch(number, about, spark) for number in range(1, barriers + 1)]
-            self.finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", outlets=outlets, **about)
+            self.finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", outlets=views, **about)
         chain(self.create, *self.epochs, self.finish)
 
 
@@ -118,25 +118,16 @@ def _shared_epoch(number: int, about: Mapping[str, Any], spark: Mapping[str, Any
             **spark,
         ).expand(part=changes.output)
         # Without parts, a paused job's epoch say, the mapped task is skipped.
-        summary = EpochSummaryOperator(task_id="summary", barrier=inject.output, trigger_rule="none_failed", **about)
+        summary = EpochSummaryOperator(
+            task_id="summary", barrier=inject.output, trigger_rule="none_failed", outlets=[MATERIALIZED_VIEWS], **about
+        )
         inject >> changes >> parts >> summary
     return epoch
 
 
-def materialized_view_asset(job: JobDefinition) -> Asset:
-    """
-    Return the asset that stands for a job's view; its event comes when the view is finished.
-
-    ``DAG(schedule=[materialized_view_asset("/jobs/paid_orders.yaml")])`` runs a DAG on the finished view.
-    """
-    loaded = load_job(job)
-    view = loaded.materialized_view
-    uri = f"file://{urllib.parse.quote(view)}" if location.is_local(view) else view
-    return Asset(name=loaded.name, uri=uri)
-
-
-def _definition(job: JobDefinition | XComArg) -> tuple[Any, Sequence[Asset]]:
+def _definition(job: JobDefinition | XComArg, backfill_conn_id: str) -> tuple[Any, Sequence[Asset | AssetAlias]]:
+    """Return the job, and what the task that finishes its view emits events of."""
     if isinstance(job, XComArg):
-        return job, ()
+        return job, [MATERIALIZED_VIEWS]
     loaded = load_job(job)
-    return loaded, [materialized_view_asset(loaded)]
+    return loaded, view_assets(loaded, backfill_conn_id)

@@ -6,14 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator, XComArg
+from airflow.sdk import BaseOperator, Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_backfill_provider.assets import emit, materialized_view_asset, view_assets
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
 from airflow_backfill_provider.hooks.errors import airflow_errors
+from airflow_backfill_provider.operators.summaries import epoch_event
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.backfill import Backfill
+    from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
     from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
 
 
@@ -60,6 +63,16 @@ class BackfillOperator(BaseOperator):
         with self.opened() as backfill:
             backfill.require_created()
             yield backfill
+
+    def emit_epoch(self, context: Context, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
+        """Tell those who wait for the view of a committed epoch, through the task's outlets."""
+        extra = {"event": "epoch", **epoch_event(backfill, barrier, commit)}
+        emit(context, self.outlets, [materialized_view_asset(backfill.job, self.backfill_conn_id)], extra)
+
+    def emit_finish(self, context: Context, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
+        """Tell those who wait for the view, or for its end alone, that it is finished as of a committed epoch."""
+        extra = {"event": "finished", **epoch_event(backfill, barrier, commit)}
+        emit(context, self.outlets, view_assets(backfill.job, self.backfill_conn_id), extra)
 
 
 class SparkBackfillOperator(BackfillOperator):

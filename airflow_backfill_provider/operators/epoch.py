@@ -55,7 +55,9 @@ class RunEpochOperator(SparkBackfillOperator):
     once the barrier log says so. If somebody else's barrier is due, a failed run's say, it is completed first.
 
     Returns the epoch's summary (``epoch, from_version, to_version, rows, changes, progress, finished``); ``epoch`` is
-    ``None`` if there was nothing to do, and ``reason`` says why.
+    ``None`` if there was nothing to do, and ``reason`` says why. With
+    :data:`~airflow_backfill_provider.assets.MATERIALIZED_VIEWS` among its outlets, the view's asset gets an event for
+    every epoch; a retry may repeat one.
 
     :param barrier: the epoch to run, as a number or as :class:`InjectBarrierOperator` returns it; ``None`` injects one
         on behalf of this task run, with the rules of that operator.
@@ -75,7 +77,7 @@ class RunEpochOperator(SparkBackfillOperator):
             elif isinstance(self.barrier, Mapping) and self.barrier.get("epoch") is None:
                 summary = self._run_none(backfill, str(self.barrier.get("reason", "there is no barrier")))
             else:
-                summary = self._run(backfill, backfill.store.pinned(epoch_of(self.barrier)))
+                summary = self._run(backfill, backfill.store.pinned(epoch_of(self.barrier)), context)
         # What a mapped task run is called in the grid; see map_index_template.
         cast("dict[str, Any]", context)["epoch"] = "nothing to do" if summary["epoch"] is None else summary["epoch"]
         return summary
@@ -87,7 +89,7 @@ class RunEpochOperator(SparkBackfillOperator):
             injection = _inject(backfill, context, requester)
             if injection.barrier is None:
                 return self._run_none(backfill, injection.reason)
-            summary = self._run(backfill, injection.barrier)
+            summary = self._run(backfill, injection.barrier, context)
             if injection.barrier.injected_by == requester:
                 return summary
             self.log.info("epoch %d was of %s", injection.barrier.epoch, injection.barrier.injected_by)
@@ -101,7 +103,7 @@ class RunEpochOperator(SparkBackfillOperator):
         progress, _ = current_progress(backfill.store, backfill.store.settings().incarnation)
         return no_epoch(reason, progress)
 
-    def _run(self, backfill: Backfill, barrier: Barrier) -> dict[str, Any]:
+    def _run(self, backfill: Backfill, barrier: Barrier, context: Context) -> dict[str, Any]:
         commit = backfill.store.commit_of(barrier.epoch)
         if commit is None:
             self.log.info(
@@ -119,6 +121,7 @@ class RunEpochOperator(SparkBackfillOperator):
             commit.upstream_output_row_count,
             commit.rows_read,
         )
+        self.emit_epoch(context, backfill, barrier, commit)
         return epoch_summary(barrier, commit, progress_after(commit, barrier))
 
     def _submit_epoch(self, backfill: Backfill, epoch: int) -> EpochCommit:

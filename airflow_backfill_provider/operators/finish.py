@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Asset, Context
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_backfill_provider.core.errors import NotFinishedError
@@ -21,8 +21,9 @@ class FinishMaterializedViewOperator(BackfillOperator):
     """
     Marks the materialized view finished: only once every vnode is Completed, and idempotently.
 
-    The asset events of its ``outlets`` carry ``epoch`` and ``version``: the epoch that completed the last vnode, and
-    the version of the view's table that it left.
+    The events of its ``outlets`` say ``event`` (``finished``), ``job``, ``epoch`` (the one that completed the last
+    vnode), ``from_version`` and ``to_version`` (of the upstream), ``view_version``, ``rows`` and ``progress``. Without
+    an asset among them, :data:`~airflow_backfill_provider.assets.MATERIALIZED_VIEWS` tells of both assets of the view.
 
     Returns the job's settings in force.
 
@@ -33,10 +34,8 @@ class FinishMaterializedViewOperator(BackfillOperator):
         """Finish the view."""
         with self.created() as backfill:
             settings = self.finish(backfill, str(requester_of(context)))
-            extra = _event_extra(backfill, settings)
-        for outlet in self.outlets:
-            if isinstance(outlet, Asset):
-                context["outlet_events"][outlet].extra = extra
+            barriers, commits = backfill.store.log(since_epoch=settings.finished_epoch or 0)
+            self.emit_finish(context, backfill, barriers[0], commits[0])
         self.log.info("%s is finished as of epoch %s", backfill.job.materialized_view, settings.finished_epoch)
         return settings_summary(settings)
 
@@ -71,9 +70,3 @@ def _finisher(backfill: Backfill) -> str:
     """Return who finished the view, the last time."""
     history = backfill.store.settings_history()
     return next(record.requested_by for record in reversed(history) if record.change is SettingsChange.FINISH)
-
-
-def _event_extra(backfill: Backfill, settings: JobSettings) -> dict[str, Any]:
-    epoch = settings.finished_epoch or 0
-    commit = backfill.store.commit_of(epoch)
-    return {"job": settings.job["name"], "epoch": epoch, "version": commit.view_version if commit else None}

@@ -112,7 +112,6 @@ class EpochSummaryOperator(BackfillOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Look at the barrier log."""
-        del context
         with self.created() as backfill:
             store = backfill.store
             barrier = _pinned(backfill, self.barrier)
@@ -125,6 +124,7 @@ class EpochSummaryOperator(BackfillOperator):
                     f"epoch {barrier.epoch} of job {backfill.job.name} is not committed; parts that are not read yet: "
                     f"{_left(backfill, barrier) or 'none, so clear the task run that read the last one'}"
                 )
+            self.emit_epoch(context, backfill, barrier, commit)
         return epoch_summary(barrier, commit, progress_after(commit, barrier))
 
 

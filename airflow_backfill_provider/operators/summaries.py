@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.hooks.progress import progress_after
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.backfill import Backfill
 
 
 def barrier_summary(barrier: Barrier) -> dict[str, Any]:
@@ -32,6 +36,17 @@ def epoch_summary(barrier: Barrier, commit: EpochCommit, progress: float) -> dic
         "changes": commit.upstream_output_row_count,
         "progress": progress,
         "finished": commit.completed,
+    }
+
+
+def epoch_event(backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> dict[str, Any]:
+    """Describe a committed epoch to those who wait for the view's asset."""
+    return {
+        "job": backfill.job.name,
+        **epoch_summary(barrier, commit, progress_after(commit, barrier)),
+        "rows_read": commit.rows_read,
+        "view_version": commit.view_version,
+        "watermark": commit.watermark.isoformat(),
     }
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from airflow.sdk import DAG, Asset, CronDataIntervalTimetable, DeltaDataIntervalTimetable, task
+from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable, task
 from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 
+from airflow_backfill_provider.assets import MATERIALIZED_VIEWS, materialized_view_asset
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.dag_factory import backfill_dag, with_data_intervals
-from airflow_backfill_provider.task_group import BackfillTaskGroup, materialized_view_asset
+from airflow_backfill_provider.task_group import BackfillTaskGroup
 
 JOB = {
     "name": "paid_orders",
@@ -93,10 +94,14 @@ def test_a_wrong_definition_fails_when_the_dag_is_parsed():
         backfill_dag({**JOB, "vnode_count": 0})
 
 
-def test_finishing_the_view_is_an_event_of_its_asset():
-    finish = backfill_dag(JOB).get_task("backfill.finish_view")
+def test_finishing_the_view_is_an_event_of_both_of_its_assets_and_an_epoch_of_one():
+    dag = backfill_dag(JOB, backfill_conn_id="lake")
+    view, finished = dag.get_task("backfill.finish_view").outlets
 
-    assert finish.outlets == [Asset("paid_orders", uri="file:///lake/o%27brien/paid%20orders%20%231")]
+    assert (view.name, view.uri) == ("paid_orders", "file:///lake/o%27brien/paid%20orders%20%231")
+    assert view.extra == {"definition": JOB, "backfill_conn_id": "lake"}
+    assert (finished.name, finished.uri) == ("paid_orders finished", f"{view.uri}?event=finished")
+    assert dag.get_task("backfill.run_epoch").partial_kwargs["outlets"] == [MATERIALIZED_VIEWS]
     assert materialized_view_asset({**JOB, "materialized_view": "s3://bucket/view"}).uri == "s3://bucket/view"
 
 

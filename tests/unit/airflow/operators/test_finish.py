@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
+from airflow_backfill_provider.assets import MATERIALIZED_VIEWS
 from airflow_backfill_provider.operators.finish import (
     FinishMaterializedViewOperator,
     FinishMaterializedViewWhenDueOperator,
 )
-from tests.unit.airflow.stand_in import Lake, context
+from tests.unit.airflow.stand_in import ROWS, Lake, context
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -29,7 +32,30 @@ def test_a_completed_backfill_is_finished_and_the_event_says_as_of_when(created:
     ctx = context("finish")
 
     assert finish(operator, created, ctx)["finished_epoch"] == 3
-    assert ctx["outlet_events"][VIEW].extra == {"job": "small_orders", "epoch": 3, "version": 13}
+    extra = ctx["outlet_events"][VIEW].extra
+    assert {name: extra[name] for name in ("event", "job", "epoch", "rows", "rows_read", "progress", "finished")} == {
+        "event": "finished",
+        "job": "small_orders",
+        "epoch": 3,
+        "rows": 200,
+        "rows_read": ROWS,
+        "progress": 1.0,
+        "finished": True,
+    }
+    assert extra["view_version"] == 13
+    assert json.loads(json.dumps(extra)) == extra
+
+
+def test_a_task_that_learns_of_its_job_at_run_time_tells_of_both_assets_of_the_view(created: Lake):
+    created.complete()
+    ctx = context("finish")
+
+    FinishMaterializedViewOperator(task_id="f", job=created.definition, outlets=[MATERIALIZED_VIEWS]).execute(ctx)
+
+    events = ctx["outlet_events"][MATERIALIZED_VIEWS].asset_alias_events
+    assert [event.dest_asset_key.name for event in events] == ["small_orders", "small_orders finished"]
+    assert {event.extra["event"] for event in events} == {"finished"}
+    assert events[0].dest_asset_extra["definition"]["name"] == "small_orders"
 
 
 @both

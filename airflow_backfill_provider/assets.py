@@ -1,0 +1,88 @@
+"""
+Materialized views as assets: what other DAGs are scheduled on, and how the pages find the jobs of a DAG.
+
+Each view has two assets. One gets an event for every committed epoch, and one when the view is finished; the other
+only the latter, for DAGs that want nothing of a view which is still being filled.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from airflow.sdk import Asset, AssetAlias, Context
+
+from airflow_backfill_provider.core import location
+from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
+
+VIEW_GROUP = "materialized_view"
+FINISHED_GROUP = "finished_materialized_view"
+
+DEFINITION = "definition"
+CONNECTION = "backfill_conn_id"
+
+MATERIALIZED_VIEWS = AssetAlias("materialized_views", group=VIEW_GROUP)
+"""
+The outlet of tasks that commit epochs, or that learn only at run time which job they are about.
+
+Airflow emits an event for every asset among the outlets of a task that succeeds, also if it found nothing to do; for an
+alias only what the task adds.
+"""
+
+
+def materialized_view_asset(job: JobDefinition, backfill_conn_id: str = BackfillHook.default_conn_name) -> Asset:
+    """
+    Return the asset that stands for a job's view; it gets an event for every committed epoch, and when it is finished.
+
+    ``DAG(schedule=[materialized_view_asset("/jobs/paid_orders.yaml")])`` runs a DAG on every refresh of the view.
+
+    :param job: the definition; a path is read when the DAG is parsed.
+    :param backfill_conn_id: the connection that says where control tables lie.
+    """
+    loaded = load_job(job)
+    extra: dict[str, Any] = {
+        DEFINITION: loaded.model_dump(mode="json", exclude_unset=True),
+        CONNECTION: backfill_conn_id,
+    }
+    return Asset(name=loaded.name, uri=_uri(loaded.materialized_view), group=VIEW_GROUP, extra=extra)
+
+
+def finished_view_asset(job: JobDefinition) -> Asset:
+    """
+    Return the asset that gets its one event when a job's view is finished, and another after a rebuild.
+
+    ``DAG(schedule=[finished_view_asset("/jobs/paid_orders.yaml")])`` runs a DAG on the finished view.
+
+    :param job: the definition; a path is read when the DAG is parsed.
+    """
+    loaded = load_job(job)
+    return Asset(
+        name=f"{loaded.name} finished",
+        uri=f"{_uri(loaded.materialized_view)}?event=finished",
+        group=FINISHED_GROUP,
+    )
+
+
+def view_assets(job: JobDefinition, backfill_conn_id: str) -> list[Asset]:
+    """Return both assets of a job's view."""
+    return [materialized_view_asset(job, backfill_conn_id), finished_view_asset(job)]
+
+
+def emit(context: Context, outlets: Iterable[Any], assets: Iterable[Asset], extra: Mapping[str, Any]) -> None:
+    """
+    Emit an event for every asset among a task's outlets, and through :data:`MATERIALIZED_VIEWS` for the given ones.
+
+    :param assets: what the event is about, in case that the outlets only hold the alias.
+    :param extra: what the event says.
+    """
+    for outlet in outlets:
+        if isinstance(outlet, Asset):
+            context["outlet_events"][outlet].extra = dict(extra)
+        elif isinstance(outlet, AssetAlias) and outlet.name == MATERIALIZED_VIEWS.name:
+            for asset in assets:
+                context["outlet_events"][outlet].add(asset, extra=dict(extra))
+
+
+def _uri(view: str) -> str:
+    return f"file://{urllib.parse.quote(view)}" if location.is_local(view) else view
