@@ -16,18 +16,13 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.application import DONE, FAILED, FAILED_FOR_GOOD, SAYS, SAYS_ERROR, SAYS_SPARK
 from airflow_backfill_provider.core.barrier import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.engine.session import prepare_session
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
 from airflow_backfill_provider.spark_settings import storage_options_from_environment
-
-DONE = 0
-FAILED = 1
-FAILED_FOR_GOOD = 3
-
-logger = logging.getLogger("airflow_backfill_provider")
 
 
 def run_application(action: Callable[..., None], **arguments: Any) -> int:
@@ -40,10 +35,11 @@ def run_application(action: Callable[..., None], **arguments: Any) -> int:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     spark = SparkSession.builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    _say(SAYS_SPARK, f"{spark.sparkContext.applicationId} {spark.sparkContext.uiWebUrl or ''}".strip())
     try:
         action(prepare_session(spark), storage_options_from_environment(), **arguments)
     except BackfillError as error:
-        print(f"airflow-backfill: error: {error}", file=sys.stderr, flush=True)  # noqa: T201 - read by the submitter
+        _say(SAYS_ERROR, str(error))
         return FAILED if error.retryable else FAILED_FOR_GOOD
     finally:
         spark.stop()
@@ -70,7 +66,7 @@ def run_changes(spark: SparkSession, storage_options: dict[str, str], *, state: 
     backfill = Backfill.at(state, storage_options)
     barrier = backfill.store.pinned(epoch)
     commit = protocol.run_changes(barrier, store=backfill.store, engine=SparkEngine(spark, storage_options))
-    logger.info("the changes of epoch %d are applied", epoch)
+    _say(SAYS, f"the changes of epoch {epoch} are applied")
     if commit is not None:
         _log(commit)
 
@@ -84,19 +80,17 @@ def run_part(spark: SparkSession, storage_options: dict[str, str], *, state: str
     backfill = Backfill.at(state, storage_options)
     barrier = backfill.store.pinned(epoch)
     commit = protocol.run_part(barrier, part, store=backfill.store, engine=SparkEngine(spark, storage_options))
-    logger.info("part %d of epoch %d is read", part, epoch)
+    _say(SAYS, f"part {part} of epoch {epoch} is read")
     if commit is not None:
         _log(commit)
 
 
 def _log(commit: EpochCommit) -> None:
-    logger.info(
-        "epoch %d committed: %d snapshot rows read, %d changes applied, %d rows read in all%s",
-        commit.epoch,
-        commit.snapshot_read_row_count,
-        commit.upstream_output_row_count,
-        commit.rows_read,
-        ", every vnode completed" if commit.completed else "",
+    end = ", every vnode completed" if commit.completed else ""
+    _say(
+        SAYS,
+        f"epoch {commit.epoch} committed: {commit.snapshot_read_row_count} snapshot rows read, "
+        f"{commit.upstream_output_row_count} changes applied, {commit.rows_read} rows read in all{end}",
     )
 
 
@@ -126,3 +120,9 @@ def rebuild(
         engine=lambda: SparkEngine(spark, storage_options),
         requested_by=requested_by,
     )
+
+
+def _say(prefix: str, text: str) -> None:
+    """Tell the submitter something; it knows the line by its prefix."""
+    line = " ".join(text.splitlines())
+    print(f"{prefix}{line}", file=sys.stderr, flush=True)  # noqa: T201 - read by the submitter

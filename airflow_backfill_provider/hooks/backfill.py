@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.job import BackfillJob
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.backfill import Backfill
+    from airflow_backfill_provider.state.applications import ApplicationRecords
     from airflow_backfill_provider.state.store import BackfillReader
 
 JobDefinition = BackfillJob | Mapping[str, Any] | str
@@ -123,6 +124,12 @@ class BackfillHook(BaseHook):
         from airflow_backfill_provider.state.store import BackfillReader
 
         return BackfillReader(state, self.connection.storage_options)
+
+    def applications(self, state: str) -> ApplicationRecords:
+        """Return the records of a job's applications, beside its control tables."""
+        from airflow_backfill_provider.state.applications import ApplicationRecords
+
+        return ApplicationRecords(state, self.connection.storage_options)
 
     def test_connection(self) -> tuple[bool, str]:
         """Try to reach the state root; for Airflow's connection form."""

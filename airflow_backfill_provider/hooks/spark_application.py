@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +24,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 import airflow_backfill_provider
+from airflow_backfill_provider import spark_submission
+from airflow_backfill_provider.core.application import FAILED_FOR_GOOD, SAYS_ERROR
 from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.errors import airflow_error
@@ -35,9 +38,6 @@ from airflow_backfill_provider.spark_settings import (
 )
 
 LOCAL_MASTER = "local[*]"
-ERROR_PREFIX = "airflow-backfill: error: "
-FAILED_FOR_GOOD = 3
-
 KILL_GRACE_SECONDS = 2.0
 """How long the application may tidy up before it is killed; Airflow kills the task itself after five seconds."""
 
@@ -98,16 +98,9 @@ class SparkApplicationHook(SparkSubmitHook):
         """
         require_java()
         self._application_args = list(arguments)
-        # The worker may have options of its own there; those of the connection are meant, also if it has none.
-        inherited = {name: value for name, value in os.environ.items() if name != STORAGE_OPTIONS_VARIABLE}
-        environment = {
-            **inherited,
-            **spark_environment(),
-            **storage_options_to_environment(self._storage_options),
-        }
         try:
             # Of its own session, so that ending it ends the JVM and its Python, and nothing else.
-            self.submit(str(application_path(application)), env=environment, start_new_session=True)
+            self.submit(str(application_path(application)), env=self.environment(), start_new_session=True)
         except AirflowException as error:
             raise self._failure(application) from error
         except FileNotFoundError as error:
@@ -118,6 +111,32 @@ class SparkApplicationHook(SparkSubmitHook):
         finally:
             # Also after a timeout or Ctrl-C, which reach this process only.
             self._end_processes()
+
+    def command(self, application: str, arguments: Sequence[str]) -> list[str]:
+        """
+        Return the command line that runs an application to its end; the exit code tells how it ended.
+
+        :param application: file name in ``spark_apps``.
+        :param arguments: its arguments.
+        :raises SparkUnavailableError: if there is no Java.
+        """
+        require_java()
+        if self._is_cluster:
+            # What becomes of a driver on the cluster, only the hook itself finds out.
+            return [sys.executable, "-m", spark_submission.__name__, application, *arguments]
+        self._application_args = list(arguments)
+        command: list[str] = self._build_spark_submit_command(str(application_path(application)))
+        return command
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of :meth:`command`; it holds secrets."""
+        # The worker may have options of its own there; those of the connection are meant, also if it has none.
+        inherited = {name: value for name, value in os.environ.items() if name != STORAGE_OPTIONS_VARIABLE}
+        environment = {**inherited, **spark_environment(), **storage_options_to_environment(self._storage_options)}
+        if self._is_cluster:
+            connection = self.get_connection(str(self._spark_conn_id))
+            environment.update(spark_submission.submission_environment(connection, self._conf, self._name))
+        return environment
 
     def on_kill(self) -> None:
         """End the application, or the start of it: on this machine all its processes, on a cluster its driver."""
@@ -159,7 +178,7 @@ class SparkApplicationHook(SparkSubmitHook):
     def _watched(self, lines: Iterator[str]) -> Iterator[str]:
         """Pass the application's output on, and remember what it says of its failure."""
         for line in lines:
-            _, found, message = line.partition(ERROR_PREFIX)
+            _, found, message = line.partition(SAYS_ERROR)
             if found:
                 self._error = message.strip()
             yield line

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseOperator, Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.assets import emit, materialized_view_asset, view_assets
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
-from airflow_backfill_provider.hooks.errors import airflow_errors
+from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
 from airflow_backfill_provider.operators.summaries import epoch_event
+from airflow_backfill_provider.triggers.application import SUCCEEDED, SparkApplicationTrigger
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.backfill import Backfill
@@ -77,43 +78,116 @@ class BackfillOperator(BaseOperator):
 
 class SparkBackfillOperator(BackfillOperator):
     """
-    A task that may submit a Spark application. (templated: job, spark_conn_id, conf)
+    A task that may run a Spark application. (templated: job, spark_conn_id, conf)
+
+    Deferrable, it leaves the application to a supervisor of its own and gives its worker slot back; a trigger watches
+    it. A retry after the worker's death finds the application that runs and starts no second one.
 
     :param spark_conn_id: a Spark connection; ``None`` runs on the worker, with all its cores.
     :param conf: Spark configuration on top of this package's own.
+    :param deferrable: whether to wait in the triggerer; otherwise the task run keeps its slot, and the application ends
+        with it.
+    :param poll_interval: seconds between two looks of the trigger.
     """
 
     template_fields: Sequence[str] = ("job", "spark_conn_id", "conf")
 
     def __init__(
-        self, *, spark_conn_id: str | None = None, conf: Mapping[str, Any] | None = None, **kwargs: Any
+        self,
+        *,
+        spark_conn_id: str | None = None,
+        conf: Mapping[str, Any] | None = None,
+        deferrable: bool = True,
+        poll_interval: float = 2.0,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.spark_conn_id = spark_conn_id
         self.conf = conf
-        self._application: SparkApplicationHook | None = None
+        self.deferrable = deferrable
+        self.poll_interval = poll_interval
+        self._stop: Callable[[], None] | None = None
         self._killed = False
+        self._ended: Mapping[str, Any] = {}
 
-    def submit(self, backfill: Backfill, application: str, arguments: Sequence[str]) -> None:
+    def run_application(
+        self, backfill: Backfill, name: str, application: str, arguments: Sequence[str], *, epoch: int | None = None
+    ) -> None:
         """
         Run one of the applications in ``spark_apps`` to its end.
 
+        May defer the task. Then ``execute`` is entered again once the application ended, and whatever it asks of
+        the control tables says what is left to do; if that is this very application, it ended without having done it.
+
+        :param name: what the application is called among the job's.
+        :param epoch: the epoch that it runs as a whole, if it does.
         :raises AirflowException: if it failed; :class:`AirflowFailException` if it would fail again.
         """
+        if self._ended.get("name") == name:
+            ended, self._ended = self._ended, {}
+            if ended["outcome"] != SUCCEEDED:
+                raise airflow_error(ended["message"], retryable=ended["retryable"])
+            return
         from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
 
-        self._application = SparkApplicationHook(
+        hook = SparkApplicationHook(
             spark_conn_id=self.spark_conn_id,
             conf=self.conf,
             storage_options=backfill.storage_options,
             name=f"airflow-backfill {backfill.job.name}",
         )
-        if self._killed:
-            raise AirflowException(f"the task was killed before it submitted {application}")
-        self._application.run(application, arguments)
+        if self.deferrable:
+            self._supervise(backfill, name, epoch, hook, application, arguments)
+        self._stop = hook.on_kill
+        self._require_alive(application)
+        hook.run(application, arguments)
+
+    def resume(self, context: Context, event: Mapping[str, Any]) -> Any:
+        """Go on after the application that the task was deferred for."""
+        self._ended = event
+        return self.execute(context)
 
     def on_kill(self) -> None:
         """End the application, if one runs, and start none any more."""
         self._killed = True
-        if self._application is not None:
-            self._application.on_kill()
+        if self._stop is not None:
+            self._stop()
+
+    def _supervise(
+        self,
+        backfill: Backfill,
+        name: str,
+        epoch: int | None,
+        hook: SparkApplicationHook,
+        application: str,
+        arguments: Sequence[str],
+    ) -> NoReturn:
+        """Have the application run without this task run, and defer."""
+        from airflow_backfill_provider.hooks.supervised_application import SupervisedApplication
+
+        supervised = SupervisedApplication(
+            state=backfill.job.state, storage_options=backfill.storage_options or {}, job=backfill.job.name, name=name
+        )
+        self._stop = supervised.stop
+        record = supervised.running()
+        if record is None:
+            self._require_alive(application)
+            record = supervised.start(hook, application, arguments)
+            self.log.info("%s runs on %s; Spark's own output is in %s", name, record.host, record.log)
+        else:
+            self.log.info("%s runs since %s on %s; waiting for it", name, record.started_at, record.host)
+        if self._killed:
+            supervised.stop()
+            self._require_alive(application)
+        trigger = SparkApplicationTrigger(
+            state=backfill.job.state,
+            name=name,
+            epoch=epoch,
+            backfill_conn_id=self.backfill_conn_id,
+            poll_interval=self.poll_interval,
+        )
+        self.defer(trigger=trigger, method_name="resume")
+
+    def _require_alive(self, application: str) -> None:
+        if self._killed:
+            raise AirflowException(f"the task was killed before it submitted {application}")

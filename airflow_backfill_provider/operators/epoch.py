@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.sdk import Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_backfill_provider.core.application import epoch_application
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
@@ -127,7 +128,13 @@ class RunEpochOperator(SparkBackfillOperator):
     def _submit_epoch(self, backfill: Backfill, epoch: int) -> EpochCommit:
         """Run the application; whatever becomes of it, the barrier log tells whether the epoch is committed."""
         try:
-            self.submit(backfill, "backfill_epoch.py", ["--state", backfill.job.state, "--epoch", str(epoch)])
+            self.run_application(
+                backfill,
+                epoch_application(epoch),
+                "backfill_epoch.py",
+                ["--state", backfill.job.state, "--epoch", str(epoch)],
+                epoch=epoch,
+            )
         except AirflowException as error:
             commit = backfill.store.commit_of(epoch)
             if commit is None:

@@ -58,4 +58,6 @@ class RebuildBackfillOperator(SparkBackfillOperator):
 def _submit(operator: SparkBackfillOperator, backfill: Backfill, action: str, context: Context) -> None:
     definition = json.dumps(backfill.job.model_dump(mode="json"))
     requested_by = str(requester_of(context))
-    operator.submit(backfill, "backfill_job.py", [action, "--job", definition, "--requested-by", requested_by])
+    operator.run_application(
+        backfill, action, "backfill_job.py", [action, "--job", definition, "--requested-by", requested_by]
+    )

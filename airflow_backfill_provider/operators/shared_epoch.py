@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.sdk import Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_backfill_provider.core.application import epoch_application
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
@@ -154,9 +155,10 @@ def _submit(
     operator: SparkBackfillOperator, backfill: Backfill, barrier: Barrier, part: int | None, step: Sequence[str]
 ) -> None:
     """Run the application; whatever becomes of it, the barrier log tells whether the step is done."""
+    name = epoch_application(barrier.epoch, step="changes" if part is None else "snapshot", part=part)
     arguments = ["--state", backfill.job.state, "--epoch", str(barrier.epoch), *step]
     try:
-        operator.submit(backfill, APPLICATION, arguments)
+        operator.run_application(backfill, name, APPLICATION, arguments)
     except AirflowException as error:
         if not _is_done(backfill, barrier, part):
             raise

@@ -9,46 +9,88 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+import requests
 
 CHECKOUT = Path(__file__).parents[3]
 AIRFLOW = str(Path(sys.executable).parent / "airflow")
 COMPONENTS = ("api-server", "scheduler", "dag-processor")
 
 
+class AirflowProcesses:
+    """
+    Airflow's processes, each a group of its own, to be killed and started again one by one.
+
+    :param home: where its database and logs go.
+    :param dags: its DAGs.
+    :param variables: further environment variables of its processes.
+    """
+
+    def __init__(self, home: Path, dags: Path, variables: dict[str, str]) -> None:
+        self.environment = _environment(home, dags) | variables
+        self._home = home
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        subprocess.run([AIRFLOW, "db", "migrate"], env=self.environment, check=True, capture_output=True)
+
+    def start(self, component: str) -> None:
+        """Start a process."""
+        with (self._home / f"{component}.log").open("ab") as log:
+            self._running[component] = subprocess.Popen(
+                [AIRFLOW, component], env=self.environment, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def kill(self, component: str) -> None:
+        """Kill a process and what it started in its group, without a word."""
+        process = self._running.pop(component)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def stop(self) -> None:
+        """End all: politely, then not."""
+        # `airflow standalone` would leave processes behind.
+        for sign in (signal.SIGTERM, signal.SIGKILL):
+            for process in self._running.values():
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, sign)
+            for process in self._running.values():
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=20)
+
+    def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Call Airflow's REST API; without an answer, an empty one."""
+        api = f"http://localhost:{self.environment['AIRFLOW__API__PORT']}"
+        try:
+            token = requests.get(f"{api}/auth/token", timeout=30).json()["access_token"]
+            headers = {"Authorization": f"Bearer {token}"}
+            answer = requests.request(method, f"{api}/api/v2/{path}", json=body, headers=headers, timeout=30)
+            return dict(answer.json()) if answer.ok and answer.content else {}
+        except requests.ConnectionError:
+            return {}
+
+
 @contextmanager
-def airflow_server(home: Path, dags: Path, variables: dict[str, str]) -> Iterator[dict[str, str]]:
+def airflow_server(
+    home: Path, dags: Path, variables: dict[str, str], components: Sequence[str] = COMPONENTS
+) -> Iterator[AirflowProcesses]:
     """
     Run Airflow for the block.
 
     :param home: where its database and logs go.
     :param dags: its DAGs.
     :param variables: further environment variables of its processes.
-    :returns: the environment of its processes, for its command line.
+    :param components: which processes to start.
     """
-    environment = _environment(home, dags) | variables
-    subprocess.run([AIRFLOW, "db", "migrate"], env=environment, check=True, capture_output=True)
-    started: list[subprocess.Popen[bytes]] = []
+    processes = AirflowProcesses(home, dags, variables)
     try:
-        for component in COMPONENTS:
-            with (home / f"{component}.log").open("wb") as log:
-                started.append(
-                    subprocess.Popen(
-                        [AIRFLOW, component], env=environment, stdout=log, stderr=log, start_new_session=True
-                    )
-                )
-        yield environment
+        for component in components:
+            processes.start(component)
+        yield processes
     finally:
-        # `airflow standalone` would leave processes behind; each of these is a group of its own.
-        for sign in (signal.SIGTERM, signal.SIGKILL):
-            for process in started:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, sign)
-            for process in started:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=20)
+        processes.stop()
 
 
 def wait_until(reached: Callable[[], bool], *, seconds: float, logs: Path) -> None:
@@ -80,6 +122,7 @@ def _environment(home: Path, dags: Path) -> dict[str, str]:
         "AIRFLOW__API__SECRET_KEY": secrets.token_hex(16),
         "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port()),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(_free_port()),
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
     }
 

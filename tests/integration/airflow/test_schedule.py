@@ -33,14 +33,15 @@ def test_runs_of_a_schedule_go_through_history_in_order(tmp_path: Path):
     home = tmp_path / "airflow"
     home.mkdir()
     variables = {"ORDERS_LAKE": str(tmp_path), "ORDERS_START": first_hour.isoformat()}
-    with airflow_server(home, DAGS, variables) as environment:
+    with airflow_server(home, DAGS, variables) as airflow:
         wait_until(lambda: len(barriers(tmp_path, "caught_up")) >= 3, seconds=240, logs=home)
         create = [AIRFLOW, "backfill", "create", "--dag-id", "backfilled", "--max-active-runs", "3"]
         window = ["--from-date", first_hour.isoformat(), "--to-date", (first_hour + 2 * HOUR).isoformat()]
         # The other DAG may not be parsed yet, or SQLite be locked, on a machine that is busy.
         wait_until(
             lambda: (
-                subprocess.run([*create, *window], env=environment, capture_output=True, check=False).returncode == 0
+                subprocess.run([*create, *window], env=airflow.environment, capture_output=True, check=False).returncode
+                == 0
             ),
             seconds=120,
             logs=home,

@@ -37,8 +37,8 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> StandInSpark:
     stand_in = StandInSpark()
     monkeypatch.setattr(
         SparkBackfillOperator,
-        "submit",
-        lambda _, backfill, application, arguments: stand_in.run(backfill, application, arguments),
+        "run_application",
+        lambda _, backfill, name, application, arguments, **_more: stand_in.run(backfill, application, arguments),
     )
     return stand_in
 

@@ -6,6 +6,7 @@ import datetime as dt
 import os
 from typing import Any
 
+from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.dag_factory import backfill_dag
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from tests.unit.airflow.stand_in import StandInSpark
@@ -13,12 +14,13 @@ from tests.unit.airflow.stand_in import StandInSpark
 LAKE = os.environ["ORDERS_LAKE"]
 
 
-def submit(_: SparkBackfillOperator, *what: Any) -> None:
+def run_application(_: SparkBackfillOperator, backfill: Backfill, name: str, *call: Any, **more: Any) -> None:
     """Run in the task's own process what an application would."""
-    StandInSpark().run(*what)
+    del name, more
+    StandInSpark().run(backfill, *call)
 
 
-SparkBackfillOperator.submit = submit  # type: ignore[assignment, method-assign]
+SparkBackfillOperator.run_application = run_application  # type: ignore[assignment, method-assign]
 
 STARTS = {
     "caught_up": dt.datetime.fromisoformat(os.environ["ORDERS_START"]),

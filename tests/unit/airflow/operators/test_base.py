@@ -69,7 +69,9 @@ def test_the_application_gets_what_the_operator_was_given(created: Lake, monkeyp
     made: list[dict[str, Any]] = []
     monkeypatch.setattr(SparkApplicationHook, "__init__", lambda _, **arguments: made.append(arguments))
     monkeypatch.setattr(SparkApplicationHook, "run", lambda *_: None)
-    run = RunEpochOperator(task_id="run_epoch", job=created.definition, spark_conn_id="cluster", conf={"spark.x": "1"})
+    run = RunEpochOperator(
+        task_id="run_epoch", job=created.definition, spark_conn_id="cluster", conf={"spark.x": "1"}, deferrable=False
+    )
 
     with pytest.raises(AirflowException, match="holds no commit"):
         run.execute(context())

@@ -1,0 +1,109 @@
+"""Starts a Spark application that goes on without the task run which started it, and finds it again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
+
+from airflow.sdk import conf
+from airflow.sdk.exceptions import AirflowException
+
+from airflow_backfill_provider import supervisor
+from airflow_backfill_provider.core.application import ApplicationRecord
+from airflow_backfill_provider.state.applications import ApplicationRecords
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+
+LOG_FOLDER = "airflow_backfill"
+
+
+class SupervisedApplication:
+    """
+    One thing that an application does for a job, whichever attempt is at it.
+
+    :param state: folder of the job's control tables.
+    :param storage_options: options of its object store.
+    :param job: the job's name.
+    :param name: what the application is called among the job's.
+    """
+
+    def __init__(self, *, state: str, storage_options: Mapping[str, str], job: str, name: str) -> None:
+        self.name = name
+        self._state = state
+        self._storage_options = storage_options
+        self._job = job
+        self._records = ApplicationRecords(state, storage_options)
+
+    def running(self) -> ApplicationRecord | None:
+        """Return the attempt that runs as far as anybody knows; one that was told to stop does not count."""
+        record = self._records.read(self.name)
+        if record is None or record.ended or self._records.stop_requested(record):
+            return None
+        return record
+
+    def start(self, hook: SparkApplicationHook, application: str, arguments: Sequence[str]) -> ApplicationRecord:
+        """
+        Start another attempt; one that still runs gives way.
+
+        :param hook: how to submit it.
+        :param application: file name in ``spark_apps``.
+        :param arguments: its arguments.
+        :raises AirflowException: if the supervisor does not come up.
+        """
+        attempt = uuid.uuid4().hex
+        order = supervisor.Order(
+            state=self._state,
+            storage_options=self._storage_options,
+            name=self.name,
+            attempt=attempt,
+            command=hook.command(application, arguments),
+            environment=hook.environment(),
+            log=str(_log_file(self._job, self.name, attempt)),
+        )
+        _start_supervisor(order)
+        record = self._records.read(self.name)
+        if record is None:
+            raise AirflowException(f"the record of {self.name} at {self._records.location} is gone; try again")
+        return record
+
+    def stop(self) -> None:
+        """Ask the supervisor of the running attempt, if there is one, to end it."""
+        record = self.running()
+        if record is not None:
+            self._records.request_stop(record)
+
+
+def _log_file(job: str, name: str, attempt: str) -> Path:
+    return Path(conf.get("logging", "base_log_folder"), LOG_FOLDER, job, f"{name}-{attempt}.log")
+
+
+def _start_supervisor(order: supervisor.Order) -> None:
+    """
+    Start the supervisor and wait until it has written its record.
+
+    :raises AirflowException: if it does not come up.
+    """
+    log = Path(order.log)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", supervisor.__name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            # What ends this task run, and whatever else ends its group, is not meant for the application.
+            start_new_session=True,
+        )
+    with cast("IO[bytes]", process.stdout) as answer:
+        with cast("IO[bytes]", process.stdin) as standard_input:
+            standard_input.write(order.model_dump_json().encode())
+        ready = answer.readline().decode().strip() == supervisor.READY
+    if not ready:
+        process.wait()
+        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+        raise AirflowException(f"the supervisor of {order.name} did not come up: {' '.join(last) or 'it said nothing'}")

@@ -1,0 +1,63 @@
+"""
+Submits an application to a cluster and waits for it: ``python -m airflow_backfill_provider.spark_submission``.
+
+For deploy mode ``cluster``, where the driver is no process of this machine: only the Spark provider's hook knows how to
+find out how it ended, and how to end it. Its Spark connection and configuration come in the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from airflow_backfill_provider.core.application import DONE, FAILED, FAILED_FOR_GOOD, SAYS_ERROR
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+SUBMISSION_VARIABLE = "AIRFLOW_BACKFILL_SUBMISSION"
+
+
+def submission_environment(connection: Connection, conf: Mapping[str, Any], name: str) -> dict[str, str]:
+    """
+    Return the environment variables that this module reads; they may hold secrets.
+
+    :param connection: the Spark connection.
+    :param conf: Spark configuration.
+    :param name: the application's name.
+    """
+    submission = {"spark_conn_id": connection.conn_id, "conf": dict(conf), "name": name}
+    return {
+        SUBMISSION_VARIABLE: json.dumps(submission),
+        f"AIRFLOW_CONN_{connection.conn_id.upper()}": connection.as_json(),
+    }
+
+
+def main(application: str, arguments: Sequence[str]) -> int:
+    """Run the application to its end and return its exit code."""
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+    from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+
+    hook = SparkApplicationHook(**json.loads(os.environ[SUBMISSION_VARIABLE]))
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        hook.on_kill()
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        hook.run(application, arguments)
+    except AirflowException as error:
+        print(f"{SAYS_ERROR}{' '.join(str(error).split())}", file=sys.stderr, flush=True)  # noqa: T201 - read by the submitter
+        return FAILED_FOR_GOOD if isinstance(error, AirflowFailException) else FAILED
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

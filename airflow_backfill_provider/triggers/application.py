@@ -1,0 +1,162 @@
+"""The trigger that waits for a supervised Spark application, or for the commit that it was started for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_backfill_provider.core.application import ApplicationRecord
+from airflow_backfill_provider.core.errors import BackfillError, StorageUnavailableError
+from airflow_backfill_provider.hooks.backfill import BackfillHook
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.state.applications import ApplicationRecords
+    from airflow_backfill_provider.state.store import BackfillReader
+
+SUCCEEDED = "succeeded"
+FAILED = "failed"
+
+LOST_AFTER_SECONDS = 60.0
+"""How long a record may stand still; a supervisor writes it twelve times as often."""
+
+COMMIT_LOOK_SECONDS = 15.0
+
+
+class SparkApplicationTrigger(BaseTrigger):
+    """
+    Waits until an application of a job ended, or its epoch is committed by whomever.
+
+    Its one event is ``{"name": …, "outcome": "succeeded"}`` or ``{"name": …, "outcome": "failed", "message": …,
+    "retryable": …}``. What is serialized holds no secret, only a connection's id.
+
+    :param state: location of the job's control tables.
+    :param name: what the application is called among the job's.
+    :param epoch: the epoch that it runs as a whole, if it does.
+    :param backfill_conn_id: the connection with the object store's options.
+    :param poll_interval: seconds between two looks.
+    """
+
+    def __init__(
+        self, *, state: str, name: str, epoch: int | None, backfill_conn_id: str, poll_interval: float
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.state = state
+        self.name = name
+        self.epoch = epoch
+        self.backfill_conn_id = backfill_conn_id
+        self.poll_interval = poll_interval
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return how the trigger is made again elsewhere."""
+        arguments = {
+            "state": self.state,
+            "name": self.name,
+            "epoch": self.epoch,
+            "backfill_conn_id": self.backfill_conn_id,
+            "poll_interval": self.poll_interval,
+        }
+        return f"{type(self).__module__}.{type(self).__qualname__}", arguments
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Wait; a look reads a file, so it has a thread of its own."""
+        watch = _Watch()
+        while True:
+            try:
+                record = await asyncio.to_thread(self._read)
+                committed = watch.commit_is_due and await asyncio.to_thread(self._committed)
+            except StorageUnavailableError as error:
+                self.log.warning("waiting: %s", error)
+                await asyncio.sleep(self.poll_interval)
+                continue
+            except BackfillError as error:
+                yield _event(self.name, FAILED, message=str(error), retryable=error.retryable)
+                return
+            for line in watch.news(record):
+                self.log.info("%s", line)
+            if committed or (record is not None and record.succeeded):
+                yield _event(self.name, SUCCEEDED)
+                return
+            if record is not None and record.ended:
+                yield _event(self.name, FAILED, message=record.error, retryable=record.retryable)
+                return
+            if watch.lost:
+                await self.on_kill()
+                yield _event(self.name, FAILED, message=_lost(self.name, record), retryable=True)
+                return
+            await asyncio.sleep(self.poll_interval)
+
+    async def on_kill(self) -> None:
+        """Have the application ended; for a task that a user cleared or marked."""
+        await asyncio.to_thread(self._stop)
+
+    def _read(self) -> ApplicationRecord | None:
+        return self._records.read(self.name)
+
+    def _committed(self) -> bool:
+        return self.epoch is not None and self._reader.commit_of(self.epoch) is not None
+
+    def _stop(self) -> None:
+        record = self._records.read(self.name)
+        if record is not None and not record.ended:
+            self._records.request_stop(record)
+
+    @cached_property
+    def _reader(self) -> BackfillReader:
+        return BackfillHook(self.backfill_conn_id).reader(self.state)
+
+    @cached_property
+    def _records(self) -> ApplicationRecords:
+        return BackfillHook(self.backfill_conn_id).applications(self.state)
+
+
+class _Watch:
+    """What was seen of an application so far, by this process's own clock."""
+
+    def __init__(self) -> None:
+        self._seen: ApplicationRecord | None = None
+        self._changed = self._looked = time.monotonic()
+        self._told: tuple[str, ...] = ()
+        self._web_url: str | None = None
+
+    def news(self, record: ApplicationRecord | None) -> list[str]:
+        """Return what the record says that it did not say before."""
+        if record is None or record == self._seen:
+            return []
+        if self._seen is None or self._seen.attempt != record.attempt:
+            self._told = ()
+        self._seen, self._changed = record, time.monotonic()
+        news = []
+        if record.application_id and record.web_url != self._web_url:
+            news.append(f"Spark application {record.application_id}: {record.web_url}")
+            self._web_url = record.web_url
+        news += [line for line in record.said if line not in self._told]
+        self._told = record.said
+        return news
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing changed for so long that nobody can be alive there."""
+        return time.monotonic() - self._changed > LOST_AFTER_SECONDS
+
+    @property
+    def commit_is_due(self) -> bool:
+        """Whether it is time to look for the commit again."""
+        now = time.monotonic()
+        if now - self._looked < COMMIT_LOOK_SECONDS:
+            return False
+        self._looked = now
+        return True
+
+
+def _lost(name: str, record: ApplicationRecord | None) -> str:
+    where = "its record is gone" if record is None else f"its supervisor on {record.host} shows no life"
+    return f"nothing was heard of the application {name} for {LOST_AFTER_SECONDS:.0f} s ({where}); trying again is safe"
+
+
+def _event(name: str, outcome: str, **payload: Any) -> TriggerEvent:
+    return TriggerEvent({"name": name, "outcome": outcome, **payload})  # type: ignore[no-untyped-call]

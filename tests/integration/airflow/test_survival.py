@@ -1,0 +1,187 @@
+"""Real Airflow whose parts are killed one after another: each epoch runs once, and no application is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from airflow_backfill_provider.core.application import ApplicationRecord
+from airflow_backfill_provider.state.applications import ApplicationRecords
+from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server, wait_until
+from tests.unit.airflow.stand_in import Lake
+
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
+
+DAGS = Path(__file__).parent / "surviving_dags"
+EPOCH = "backfill.run_epoch"
+
+
+class Story:
+    """
+    A backfill in Airflow, one run of the DAG an epoch.
+
+    :param airflow: Airflow's processes.
+    :param lake: the job and its tables.
+    :param home: where Airflow's logs are.
+    """
+
+    def __init__(self, airflow: AirflowProcesses, lake: Lake, home: Path) -> None:
+        self.airflow = airflow
+        self.lake = lake
+        self._home = home
+        self._records = ApplicationRecords(lake.backfill.job.state)
+
+    def wait(self, reached: Callable[[], object]) -> None:
+        wait_until(lambda: bool(reached()), seconds=240, logs=self._home)
+
+    def hold(self) -> None:
+        """Let applications wait."""
+        (self.lake.folder / "go").unlink(missing_ok=True)
+
+    def go(self) -> None:
+        """Let applications work."""
+        (self.lake.folder / "go").touch()
+
+    def trigger(self) -> str:
+        """Start a run of the DAG."""
+        runs: list[str] = []
+
+        def begin() -> bool:
+            answer = self.airflow.call("POST", "dags/orders/dagRuns", {"logical_date": None})
+            runs.extend([answer["dag_run_id"]] if answer else [])
+            return bool(runs)
+
+        self.wait(begin)
+        return runs[0]
+
+    def task(self, run: str) -> dict[str, Any]:
+        return self.airflow.call("GET", f"dags/orders/dagRuns/{run}/taskInstances/{EPOCH}/0")
+
+    def set_task(self, run: str, state: str) -> None:
+        self.airflow.call("PATCH", f"dags/orders/dagRuns/{run}/taskInstances/{EPOCH}/0", {"new_state": state})
+
+    def clear_task(self, run: str) -> None:
+        body = {"dry_run": False, "task_ids": [EPOCH], "dag_run_id": run, "only_failed": False, "only_running": False}
+        self.airflow.call("POST", "dags/orders/clearTaskInstances", body)
+
+    def wait_until_deferred(self, run: str) -> None:
+        self.wait(lambda: self.task(run).get("state") == "deferred")
+
+    def wait_for_success(self, run: str) -> None:
+        self.wait(lambda: self.airflow.call("GET", f"dags/orders/dagRuns/{run}").get("state") == "success")
+
+    def record(self, epoch: int) -> ApplicationRecord:
+        self.wait(lambda: self._records.read(f"epoch-{epoch}"))
+        found = self._records.read(f"epoch-{epoch}")
+        assert found is not None
+        return found
+
+    def wait_until_gone(self, record: ApplicationRecord) -> None:
+        self.wait(lambda: not psutil.pid_exists(record.pid) or psutil.Process(record.pid).status() == "zombie")
+
+    def started(self, epoch: int) -> int:
+        """Return how many applications were started for an epoch."""
+        lines = (self.lake.folder / "started").read_text(encoding="utf-8").splitlines()
+        return lines.count(f"--epoch {epoch}")
+
+    @property
+    def epochs(self) -> list[int]:
+        return [commit.epoch for commit in self.lake.backfill.store.commits()]
+
+
+def test_whatever_dies_the_epoch_runs_once(tmp_path: Path):
+    """One test for all, because it starts Airflow's processes."""
+    lake = Lake(tmp_path, {"rate_limit": 100})
+    for first in range(0, 1000, 250):
+        lake.append(range(first, first + 250))
+    lake.create()
+    home = tmp_path / "airflow"
+    home.mkdir()
+    with airflow_server(home, DAGS, {"ORDERS_LAKE": str(tmp_path)}, (*COMPONENTS, "triggerer")) as airflow:
+        story = Story(airflow, lake, home)
+        the_triggerer_dies(story)
+        the_task_run_dies_before_it_defers(story)
+        the_scheduler_dies_with_its_workers(story)
+        the_application_dies(story)
+        the_task_is_marked_failed(story)
+        the_task_is_cleared(story)
+        assert story.epochs == [1, 2, 3, 4, 5, 6]
+
+
+def the_triggerer_dies(story: Story) -> None:
+    run = story.trigger()
+    story.wait_until_deferred(run)
+    story.airflow.kill("triggerer")
+    story.go()
+    story.wait(lambda: 1 in story.epochs)
+    story.airflow.start("triggerer")
+    story.wait_for_success(run)
+    assert (story.started(1), story.task(run)["try_number"]) == (1, 1)
+
+
+def the_task_run_dies_before_it_defers(story: Story) -> None:
+    story.hold()
+    (story.lake.folder / "die").touch()
+    run = story.trigger()
+    first = story.record(2)
+    story.wait(lambda: story.task(run).get("try_number") == 2)
+    story.wait_until_deferred(run)
+    story.go()
+    story.wait_for_success(run)
+    assert story.record(2).attempt == first.attempt, "the second try waited for the first one's application"
+    assert story.started(2) == 1
+
+
+def the_scheduler_dies_with_its_workers(story: Story) -> None:
+    story.hold()
+    run = story.trigger()
+    story.wait_until_deferred(run)
+    story.airflow.kill("scheduler")
+    story.go()
+    story.wait(lambda: 3 in story.epochs)
+    story.airflow.start("scheduler")
+    story.wait_for_success(run)
+    assert story.started(3) == 1
+
+
+def the_application_dies(story: Story) -> None:
+    story.hold()
+    run = story.trigger()
+    story.wait_until_deferred(run)
+    (application,) = psutil.Process(story.record(4).pid).children()
+    application.kill()
+    story.wait(lambda: story.started(4) == 2)
+    story.go()
+    story.wait_for_success(run)
+    assert story.task(run)["try_number"] == 2
+
+
+def the_task_is_marked_failed(story: Story) -> None:
+    story.hold()
+    run = story.trigger()
+    story.wait_until_deferred(run)
+    record = story.record(5)
+    story.set_task(run, "failed")
+    story.wait_until_gone(record)
+    assert story.record(5).error == "it was stopped on request"
+    story.go()
+    again = story.trigger()
+    story.wait_for_success(again)
+    assert story.started(5) == 2
+
+
+def the_task_is_cleared(story: Story) -> None:
+    story.hold()
+    run = story.trigger()
+    story.wait(lambda: 5 in story.epochs and story.started(6) == 1)
+    story.wait_until_deferred(run)
+    record = story.record(6)
+    story.clear_task(run)
+    story.wait_until_gone(record)
+    story.wait(lambda: story.started(6) == 2)
+    story.go()
+    story.wait_for_success(run)
