@@ -35,6 +35,9 @@ def submission_environment(connection: Connection, conf: Mapping[str, Any], name
     return {
         SUBMISSION_VARIABLE: json.dumps(submission),
         f"AIRFLOW_CONN_{connection.conn_id.upper()}": connection.as_json(),
+        # A task's process may not reach Airflow's database, and has an address that no other process can even import
+        # Airflow with.
+        **{f"AIRFLOW__{section}__SQL_ALCHEMY_CONN": "sqlite://" for section in ("CORE", "DATABASE")},
     }
 
 

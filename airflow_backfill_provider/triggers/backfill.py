@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.hooks.backfill import BackfillHook
 from airflow_backfill_provider.triggers.conditions import (
     Condition,
     EpochCommitted,
@@ -21,12 +21,13 @@ from airflow_backfill_provider.triggers.conditions import (
     VnodesCompleted,
     observe,
 )
-
-if TYPE_CHECKING:
-    from airflow_backfill_provider.state.store import BackfillReader
+from airflow_backfill_provider.triggers.watched_job import Versions, WatchedJob, watched_job
 
 REACHED = "reached"
 FAILED = "failed"
+
+LOOK_ANYWAY_SECONDS = 120.0
+"""A table that lost its files still has its version."""
 
 
 class BackfillTrigger(BaseTrigger):
@@ -69,29 +70,36 @@ class BackfillTrigger(BaseTrigger):
 
         :raises BackfillError: if what is waited for will not come.
         """
-        return observe(self._reader, self.condition)
+        return observe(self._job.reader(), self.condition)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Wait; a look reads files, so it has a thread of its own."""
-        event = await asyncio.to_thread(self._outcome)
-        while event is None:
+        """Wait; files are read in a thread, and only if one of the control tables has a new version."""
+        seen: Versions | None = None
+        looked = 0.0
+        while True:
+            event = None
+            try:
+                versions = await self._job.versions()
+                if versions != seen or time.monotonic() - looked > LOOK_ANYWAY_SECONDS:
+                    event = await asyncio.to_thread(self._outcome)
+                    seen, looked = versions, time.monotonic()
+            except BackfillError as error:
+                event = _event(FAILED, message=str(error), retryable=error.retryable)
+            if event is not None:
+                yield event
+                return
             await asyncio.sleep(self.poll_interval)
-            event = await asyncio.to_thread(self._outcome)
-        yield event
 
     def _outcome(self) -> TriggerEvent | None:
-        try:
-            observation = self.look()
-        except BackfillError as error:
-            return _event(FAILED, message=str(error), retryable=error.retryable)
+        observation = self.look()
         if observation.value is None:
             self.log.info("waiting: %s", observation.note)
             return None
         return _event(REACHED, value=observation.value)
 
     @cached_property
-    def _reader(self) -> BackfillReader:
-        return BackfillHook(self.backfill_conn_id).reader(self.state)
+    def _job(self) -> WatchedJob:
+        return watched_job(self.state, self.backfill_conn_id)
 
 
 class MaterializedViewFinishedTrigger(BackfillTrigger):

@@ -22,8 +22,10 @@ from tests.unit.airflow.stand_in import Lake
 LAKE = Path(os.environ["ORDERS_LAKE"])
 
 PROGRAM = """
-import sys, time
+import os, sys, time
 from pathlib import Path
+for section in ("CORE", "DATABASE"):
+    os.environ.pop(f"AIRFLOW__{section}__SQL_ALCHEMY_CONN", None)  # unreadable on purpose in a task's process
 from tests.unit.airflow.stand_in import Lake, StandInSpark
 folder, application, *arguments = sys.argv[1:]
 lake = Lake(Path(folder))
