@@ -15,7 +15,9 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.status import RECENT_EPOCHS, JobStatus, job_status
+from airflow_backfill_provider.core.watchdog import read_up_to
 from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.state.store import BackfillStore
 
 
@@ -75,7 +77,7 @@ class Backfill:
         """
         return creation.require_job(self.job, self.store)
 
-    def status(self) -> JobStatus:
+    def status(self, clock: Clock = utc_now) -> JobStatus:
         """
         Describe the job as it is now.
 
@@ -90,5 +92,6 @@ class Backfill:
             state=self.store.state(),
             barriers=barriers,
             commits=commits,
-            upstream_latest_version=self.upstream.latest_version(),
+            feed=self.upstream.change_feed(read_up_to(settings, barriers, commits)),
+            now=clock(),
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from airflow_backfill_provider.core import durations
+
 _BYTE_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _KIBI = 1024
-_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+
+duration = durations.duration
 
 
 def rows(count: float) -> str:
@@ -24,19 +27,6 @@ def size(byte_count: float) -> str:
             break
         byte_count /= _KIBI
     return f"{byte_count:.0f} {unit}" if unit == "bytes" else f"{byte_count:.1f} {unit}"
-
-
-def duration(seconds: float) -> str:
-    """Return a time span with its two largest units."""
-    whole = round(seconds)
-    for unit, smaller, names in (
-        (_DAY, _HOUR, ("d", "h")),
-        (_HOUR, _MINUTE, ("h", "min")),
-        (_MINUTE, 1, ("min", "s")),
-    ):
-        if whole >= unit:
-            return f"{whole // unit} {names[0]} {whole % unit // smaller} {names[1]}"
-    return f"{whole} s"
 
 
 def versions(count: int) -> str:

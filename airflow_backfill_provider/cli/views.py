@@ -77,10 +77,13 @@ class LineView:
 
     def show(self, status: JobStatus, activity: str = "", notes: Sequence[str] = ()) -> None:  # noqa: ARG002
         """Print the status if the job got further, or its settings changed."""
-        news = (status.epoch, status.finished, status.cancelled, status.paused, status.rate_limit)
+        alarms = [alarm.kind for alarm in status.alarms]
+        news = (status.epoch, status.finished, status.cancelled, status.paused, status.rate_limit, alarms)
         if news != self._last:
             self._last = news
             self.say(status_line(status))
+            for alarm in status.alarms:
+                self.say(f"warning: {alarm}")
 
     def say(self, line: str) -> None:
         """Print a line."""
@@ -165,7 +168,8 @@ class LiveView:
         doing = f"{self._activity}, {time.monotonic() - self._since:.0f} s" if self._activity else ""
         marker = self._spinner.render(time.monotonic()) if doing else Text(" ")
         details.add_row(marker, Text(" · ".join([*_details(status), *([doing] if doing else [])]), style="dim"))
-        return Group(bar, cells, details, *(Text(f"  {note}", style="dim") for note in self._notes))
+        alarms = (Text(f"  {alarm}", style="yellow") for alarm in status.alarms)
+        return Group(bar, cells, details, *alarms, *(Text(f"  {note}", style="dim") for note in self._notes))
 
 
 def status_line(status: JobStatus) -> str:
@@ -189,7 +193,12 @@ def _details(status: JobStatus) -> list[str]:
         details.append(f"{text.rows(status.rows_per_second)}/s")
     if status.eta_seconds is not None and not status.finished:
         details.append(f"ETA {text.duration(status.eta_seconds)}")
-    return [*details, f"epoch {status.epoch}", f"lag {text.versions(status.lag_versions)}"]
+    return [*details, f"epoch {status.epoch}", f"lag {_lag(status)}", *(alarm.kind for alarm in status.alarms)]
+
+
+def _lag(status: JobStatus) -> str:
+    age = f", {text.duration(status.lag_seconds)}" if status.lag_versions and status.lag_seconds is not None else ""
+    return f"{text.versions(status.lag_versions)}{age}"
 
 
 def waits_because(status: JobStatus) -> str:
@@ -231,9 +240,10 @@ def show_status(status: JobStatus, console: Console) -> None:
         "rate limit": limit
         + (f", shared by {status.parallelism} parallel runs" if status.parallelism > 1 else "")
         + (", paused" if status.paused else ""),
-        "upstream": f"view at {version}, newest is version {status.upstream_latest_version} "
-        f"(lag {text.versions(status.lag_versions)})",
+        "upstream": f"view at {version}, newest is version {status.upstream_latest_version} (lag {_lag(status)})",
     }
+    if status.headroom_hours is not None:
+        lines["headroom"] = f"{text.duration(status.headroom_hours * 3600)} until its unread changes may be deleted"
     if begun := [run for run in status.vnode_map if run.state == "in_progress" and run.first == run.last]:
         shown = ", ".join(f"{run.first} ({text.percent(run.progress)})" for run in begun[:MOST_IN_PROGRESS])
         more = f" and {len(begun) - MOST_IN_PROGRESS} more" if len(begun) > MOST_IN_PROGRESS else ""

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.watchdog import Alarm, ChangeFeed, watch
 
 ALMOST_DONE = 0.999
 """Progress shown at most while a vnode is not Completed: the estimate may be too low."""
@@ -67,9 +68,14 @@ class JobStatus(BaseModel):
     :param watermark: commit time of the upstream's version that the view shows; only once it is finished.
     :param upstream_version: the upstream's version that the view is at; ``None`` before the first epoch.
     :param lag_versions: upstream versions that the view does not show yet.
+    :param lag_seconds: age of the oldest of them; ``None`` before the first epoch, or if the upstream's log forgot it.
+    :param headroom_hours: hours until the upstream may delete changes that an epoch needs, 0 if it may have done so
+        already; ``None`` if no epoch needs any.
     :param parallelism: runs that share an epoch, from the next barrier on.
     :param vnode_map: how far each vnode is, neighbours that are equally far together.
-    :param warnings: what the planner said of the newest epoch.
+    :param alarms: what the watchdog found: each of a ``kind`` (``stalled``, ``headroom``), with ``message`` and
+        ``remedy``.
+    :param warnings: what the planner said of the newest epoch, and the alarms, as sentences.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -94,6 +100,9 @@ class JobStatus(BaseModel):
     upstream_version: int | None
     upstream_latest_version: int
     lag_versions: int
+    lag_seconds: float | None
+    headroom_hours: float | None
+    alarms: tuple[Alarm, ...]
     warnings: tuple[str, ...]
 
 
@@ -103,13 +112,15 @@ def job_status(
     state: BackfillState,
     barriers: Sequence[Barrier],
     commits: Sequence[EpochCommit],
-    upstream_latest_version: int,
+    feed: ChangeFeed,
+    now: dt.datetime,
 ) -> JobStatus:
     """
     Describe a job.
 
     :param barriers: the newest barriers of the log, ascending; at least the last two epochs, more for the speed.
     :param commits: the commits of those.
+    :param feed: what the upstream's log says of the versions that these have not read.
     """
     barriers = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
     commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
@@ -120,6 +131,9 @@ def job_status(
     rows_read = settings.scan.rows_read(state)
     rows_estimated = max(newest.upstream.row_count if newest else 0, rows_read)
     speed = _rows_per_second(barriers, commits)
+    lag_versions = max(feed.latest_version - (shown.upstream.to_version if shown else -1), 0)
+    headroom = feed.headroom(now)
+    alarms = watch(settings=settings, barriers=barriers, commits=commits, feed=feed, finished=finished, now=now)
     return JobStatus(
         name=settings.job["name"],
         strategy=settings.strategy,
@@ -139,9 +153,12 @@ def job_status(
         eta_seconds=_eta(settings, rows_estimated - rows_read, speed, finished=finished),
         watermark=committed.watermark if committed and finished else None,
         upstream_version=shown.upstream.to_version if shown else None,
-        upstream_latest_version=upstream_latest_version,
-        lag_versions=max(upstream_latest_version - (shown.upstream.to_version if shown else -1), 0),
-        warnings=newest.warnings if newest else (),
+        upstream_latest_version=feed.latest_version,
+        lag_versions=lag_versions,
+        lag_seconds=_lag(feed, lag_versions, now) if shown else None,
+        headroom_hours=None if headroom is None else headroom / dt.timedelta(hours=1),
+        alarms=alarms,
+        warnings=(*(newest.warnings if newest else ()), *map(str, alarms)),
     )
 
 
@@ -198,6 +215,12 @@ def progress_of(rows_read: int, rows_estimated: int, *, finished: bool) -> float
     if finished:
         return 1.0
     return min(rows_read / max(rows_estimated, rows_read), ALMOST_DONE) if rows_estimated or rows_read else 0.0
+
+
+def _lag(feed: ChangeFeed, lag_versions: int, now: dt.datetime) -> float | None:
+    if not lag_versions:
+        return 0.0
+    return None if feed.unread_since is None else max((now - feed.unread_since).total_seconds(), 0.0)
 
 
 def _rows_per_second(barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> float | None:

@@ -8,6 +8,7 @@ JVM.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,9 +28,11 @@ from airflow_backfill_provider.core.job import KeyColumn
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.settings import ResolvedUpstream
+from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
+from airflow_backfill_provider.lake.retention import changes_kept_for
 from airflow_backfill_provider.storage import storage_errors
 
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
@@ -180,6 +183,37 @@ class UpstreamTable:
         if commit is None:
             raise ChangeFeedGapError(f"{self.path} has no commit file of version {version} any more; rebuild the job")
         return commit.timestamp
+
+    def change_feed(self, read_up_to: int | None) -> ChangeFeed:
+        """
+        Tell how long the changes stay that a job has not read yet; reads a commit or two.
+
+        :param read_up_to: the version behind which it needs the changes; ``None`` if it needs none yet.
+        :raises UpstreamNotFoundError: if there is no readable Delta table.
+        """
+        table, log = self._open(None), self.log
+        latest, kept_for = table.version(), changes_kept_for(table.metadata().configuration)
+        if read_up_to is None or read_up_to >= latest:
+            return ChangeFeed(latest_version=latest, kept_for=kept_for)
+        unread = range(read_up_to + 1, min(read_up_to + _COMMITS_WORTH_READING, latest) + 1)
+        oldest = log.commit(unread[0])
+        commits = itertools.chain([oldest], (log.commit(version) for version in unread[1:]))
+        # A version that changed no row is passed without its files.
+        needed = next(
+            (
+                (version, commit)
+                for version, commit in zip(unread, commits, strict=False)
+                if commit is None or commit.changes_data
+            ),
+            None,
+        )
+        return ChangeFeed(
+            latest_version=latest,
+            kept_for=kept_for,
+            unread_since=oldest.timestamp if oldest else None,
+            needed_version=needed[0] if needed else None,
+            needed_since=needed[1].timestamp if needed and needed[1] else None,
+        )
 
     def require_changes(self, from_version: int, to_version: int) -> None:
         """

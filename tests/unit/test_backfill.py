@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from airflow_backfill_provider import mutations
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core import status as status_module
 from airflow_backfill_provider.core.errors import InvalidJobError, JobNotCreatedError, StateLayoutError
-from tests.builders import job_of
+from tests.builders import NOW, committed_at, job_of
 from tests.property.memory_engine import Backfilling, Prepared
 
 
@@ -117,3 +118,20 @@ def test_status_of_a_damaged_state_is_refused(backfilling):
         file.unlink()
     with pytest.raises(StateLayoutError, match="vnode_state"):
         backfilling.backfill.status()
+
+
+def test_status_tells_lag_and_headroom_by_the_clock(backfilling):
+    backfilling.epoch()
+    backfilling.orders.add(50)
+    committed_at(backfilling.orders.path, 1, NOW)
+    at_once = backfilling.backfill.status(lambda: NOW + dt.timedelta(minutes=5))
+    assert (at_once.lag_seconds, at_once.headroom_hours, at_once.alarms) == (300, 7 * 24 - 5 / 60, ())
+    late = backfilling.backfill.status(lambda: NOW + dt.timedelta(days=6, hours=12))
+    assert (late.lag_seconds, late.headroom_hours) == (6.5 * 86400, 12)
+    assert [alarm.kind for alarm in late.alarms] == ["headroom"]
+
+
+def test_changes_that_nobody_read_before_a_job_was_created_are_not_needed(backfilling):
+    """Under no_shuffle the first chunk has them."""
+    status = backfilling.backfill.status(lambda: NOW + dt.timedelta(days=3650))
+    assert (status.lag_versions, status.lag_seconds, status.headroom_hours, status.alarms) == (1, None, None, ())

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 
 import pytest
 from rich.console import Console
 
 from airflow_backfill_provider.cli import text
-from airflow_backfill_provider.cli.views import LineView, LiveView, progress_view
+from airflow_backfill_provider.cli.views import LineView, LiveView, progress_view, show_status, status_line
+from airflow_backfill_provider.core.progress import BackfillState, InProgress
+from airflow_backfill_provider.core.status import job_status
+from airflow_backfill_provider.core.watchdog import ChangeFeed
+from tests.builders import NOW, barrier_of, commit_of, settings_of
 
 
 def terminal() -> Console:
     return Console(file=io.StringIO(), force_terminal=True, width=100, _environ={"TERM": "xterm"})
+
+
+def late_status(hours=165):
+    """A job whose first epoch was committed at version 0, so many hours after the upstream's version 1."""
+    barrier = barrier_of()
+    return job_status(
+        settings=settings_of(),
+        state=BackfillState(epoch=1, vnodes=(InProgress((9,), 100),)),
+        barriers=[barrier],
+        commits=[commit_of(barrier)],
+        feed=ChangeFeed(
+            latest_version=1,
+            kept_for=dt.timedelta(days=7),
+            unread_since=NOW,
+            needed_version=1,
+            needed_since=NOW,
+        ),
+        now=NOW + dt.timedelta(hours=hours),
+    )
 
 
 def test_the_view_suits_the_output():
@@ -40,6 +64,36 @@ def test_a_paused_bar_is_taken_away_and_comes_back(created):
         view.pause()
         view.show(created.backfill.status())
     assert "0.0 %" in console.file.getvalue()
+
+
+def test_a_status_shows_lag_headroom_and_what_to_do():
+    console = Console(file=io.StringIO(), soft_wrap=True)
+    show_status(late_status(), console)
+    drawn = console.file.getvalue()
+    assert "(lag 1 version, 6 d 21 h)" in drawn
+    assert "headroom    3 h 0 min until its unread changes may be deleted" in drawn
+    assert "warning     the changes of /lake/orders from version 1 on may be gone in 3 h 0 min" in drawn
+
+
+def test_a_line_names_the_alarms():
+    assert status_line(late_status()).endswith("epoch 1, lag 1 version, 6 d 21 h, headroom")
+    assert status_line(late_status(hours=2)).endswith("lag 1 version, 2 h 0 min")
+
+
+def test_a_log_gets_a_line_when_an_alarm_comes_and_not_again():
+    console = Console(file=io.StringIO(), soft_wrap=True)
+    view = LineView(console)
+    for hours in (2, 3, 165, 166):
+        view.show(late_status(hours))
+    lines = console.file.getvalue().splitlines()
+    assert [line.split(":")[0] for line in lines] == ["paid_orders", "paid_orders", "warning"]
+
+
+def test_the_bar_stands_above_the_alarms():
+    console = terminal()
+    with progress_view(console) as view:
+        view.show(late_status())
+    assert "may be gone in 3 h 0 min" in " ".join(console.file.getvalue().split())
 
 
 @pytest.mark.parametrize(

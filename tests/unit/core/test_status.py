@@ -8,16 +8,20 @@ import pytest
 
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.status import RECENT_EPOCHS, JobStatus, job_status
+from airflow_backfill_provider.core.watchdog import AlarmKind, ChangeFeed
 from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
 
 
-def status_of(progress=None, barriers=(), commits=(), *, settings=None, latest=0, vnodes=4) -> JobStatus:
+def status_of(
+    progress=None, barriers=(), commits=(), *, settings=None, latest=0, vnodes=4, now=None, **feed
+) -> JobStatus:
     return job_status(
         settings=settings or settings_of(),
         state=BackfillState(epoch=len(commits), vnodes=(progress or NotStarted(),) * vnodes),
         barriers=barriers,
         commits=commits,
-        upstream_latest_version=latest,
+        feed=ChangeFeed(latest_version=latest, kept_for=dt.timedelta(days=7), **feed),
+        now=now or (commits[-1].committed_at if commits else NOW),
     )
 
 
@@ -150,3 +154,50 @@ def test_the_planners_warnings_are_those_of_the_newest_epoch():
 def test_an_upstream_that_went_back_gives_no_negative_lag():
     barriers, commits = running(5)
     assert status_of(InProgress((9,), 1), barriers, commits, latest=1).lag_versions == 0
+
+
+# --- lag and headroom -----------------------------------------------------------------------------
+
+
+def test_lag_is_also_a_time_the_age_of_the_oldest_version_that_the_view_does_not_show():
+    barriers, commits = running(2)
+    later = NOW + dt.timedelta(hours=5)
+    status = status_of(InProgress((9,), 1), barriers, commits, latest=4, now=later, unread_since=NOW)
+    assert (status.lag_versions, status.lag_seconds) == (3, 5 * 3600)
+
+
+@pytest.mark.parametrize(
+    ("barriers", "latest", "unread_since", "expected"),
+    [
+        (0, 3, None, None),  # nothing is shown yet, so nothing is late
+        (2, 1, None, 0.0),
+        (2, 9, None, None),  # the log does not go back so far
+        (2, 9, NOW + dt.timedelta(days=1), 0.0),  # another machine's clock
+    ],
+)
+def test_lag_that_is_none_or_not_known(barriers, latest, unread_since, expected):
+    pinned, commits = running(barriers)
+    status = status_of(InProgress((9,), 1), pinned, commits, latest=latest, unread_since=unread_since)
+    assert status.lag_seconds == expected
+
+
+@pytest.mark.parametrize(("days", "hours"), [(0, 7 * 24), (6.5, 12), (8, 0)])
+def test_headroom_is_a_number_of_hours(days, hours):
+    barriers, commits = running(2)
+    now = NOW + dt.timedelta(days=days)
+    needed = {"needed_version": 2, "needed_since": NOW}
+    assert status_of(InProgress((9,), 1), barriers, commits, latest=2, now=now, **needed).headroom_hours == hours
+
+
+def test_no_headroom_where_nothing_is_needed():
+    barriers, commits = running(2)
+    assert status_of(InProgress((9,), 1), barriers, commits, latest=1).headroom_hours is None
+
+
+def test_alarms_come_with_their_kind_and_among_the_warnings():
+    barriers, commits = running(2)
+    barriers[1] = barriers[1].model_copy(update={"warnings": ("of the planner",)})
+    status = status_of(InProgress((9,), 1), barriers, commits, now=NOW + dt.timedelta(days=2))
+    assert [alarm.kind for alarm in status.alarms] == [AlarmKind.STALLED]
+    assert status.warnings == ("of the planner", str(status.alarms[0]))
+    assert status.model_dump(mode="json")["alarms"][0]["kind"] == "stalled"

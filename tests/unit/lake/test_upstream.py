@@ -533,3 +533,44 @@ def test_a_window_is_cut_where_the_schema_changes(tmp_path, changes, runs):
         names = ["id", *"abcdef"[: "abcdef".index(change) + 1]]
         write_deltalake(path, pa.table({name: [1] for name in names}), mode="append", schema_mode="merge")
     assert UpstreamTable(path).schema_runs(0, len(changes)) == runs
+
+
+# --- the change feed ------------------------------------------------------------------------------
+
+
+def test_the_feed_tells_since_when_versions_are_unread(every_minute):
+    feed = every_minute.table.change_feed(2)
+    assert (feed.latest_version, feed.kept_for) == (5, dt.timedelta(days=7))
+    assert feed.unread_since == feed.needed_since == at_minute(3)
+    assert feed.needed_version == 3
+
+
+@pytest.mark.parametrize("read_up_to", [5, 9, None])
+def test_a_feed_of_which_nothing_is_needed(every_minute, read_up_to):
+    feed = every_minute.table.change_feed(read_up_to)
+    assert feed.latest_version == 5
+    assert (feed.unread_since, feed.needed_version, feed.needed_since) == (None, None, None)
+
+
+def test_a_version_without_changes_is_unread_but_not_needed(orders):
+    orders.add(1)
+    orders.add(2)
+    orders.compact()
+    orders.add(3)
+    for version in range(4):
+        committed_at(orders.path, version, at_minute(version))
+    feed = orders.table.change_feed(1)
+    assert feed.unread_since == at_minute(2)
+    assert (feed.needed_version, feed.needed_since) == (3, at_minute(3))
+
+
+def test_changes_whose_commit_was_cleaned_up_are_needed_and_nobody_knows_since_when(cleaned):
+    feed = cleaned.change_feed(2)
+    assert (feed.latest_version, feed.needed_version) == (9, 3)
+    assert (feed.unread_since, feed.needed_since) == (None, None)
+
+
+def test_the_feed_knows_the_tables_retention(orders):
+    orders.add(1)
+    DeltaTable(orders.path).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 36 hours"})
+    assert orders.table.change_feed(None).kept_for == dt.timedelta(hours=36)

@@ -1,0 +1,238 @@
+"""What the watchdog barks at, and at what it does not."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from airflow_backfill_provider.core.watchdog import AlarmKind, ChangeFeed, read_up_to, watch
+from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
+
+MINUTE, HOUR, DAY = dt.timedelta(minutes=1), dt.timedelta(hours=1), dt.timedelta(days=1)
+
+
+def log_of(*, epochs=5, every=HOUR, taking=5 * MINUTE, **changes):
+    """Barriers in a rhythm, the last one at NOW, and their commits."""
+    barriers = [
+        barrier_of(epoch, upstream=window_of(epoch - 2, epoch - 1), injected_at=NOW - (epochs - epoch) * every)
+        for epoch in range(1, epochs + 1)
+    ]
+    return barriers, [commit_of(b, committed_at=b.injected_at + taking, **changes) for b in barriers]
+
+
+def feed_of(**changes):
+    return ChangeFeed(**{"latest_version": 4, "kept_for": 7 * DAY, **changes})
+
+
+def alarms_of(log, after, *, settings=None, feed=None, finished=False):
+    """What the watchdog says so long after NOW."""
+    return watch(
+        settings=settings or settings_of(requested_at=NOW - 300 * DAY),
+        barriers=log[0],
+        commits=log[1],
+        feed=feed or feed_of(),
+        finished=finished,
+        now=NOW + after,
+    )
+
+
+def pinned(log):
+    """The log without its last commit."""
+    return log[0], log[1][:-1]
+
+
+# --- stalled --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("every", "after", "stalled"),
+    [
+        (HOUR, 3 * HOUR, False),
+        (HOUR, 3 * HOUR + 6 * MINUTE, True),
+        (MINUTE, 30 * MINUTE, False),
+        (MINUTE, 36 * MINUTE, True),
+        (DAY, 3 * DAY, False),
+        (DAY, 3 * DAY + HOUR, True),
+        (7 * DAY, 20 * DAY, False),
+    ],
+)
+def test_epochs_that_stopped_coming_are_noticed_by_their_own_rhythm(every, after, stalled):
+    alarms = alarms_of(log_of(every=every), after)
+    assert [alarm.kind for alarm in alarms] == [AlarmKind.STALLED] * stalled
+
+
+def test_the_alarm_says_what_is_wrong_and_what_to_do():
+    (alarm,) = alarms_of(log_of(), 10 * HOUR)
+    assert (
+        alarm.message == "no epoch came for 9 h 55 min, they usually come every 1 h 0 min, and the view is not finished"
+    )
+    assert alarm.remedy == "look whether the DAG is paused or its runs fail, or go on with airflow-backfill run"
+    assert str(alarm) == f"{alarm.message}; {alarm.remedy}"
+
+
+def test_one_outage_among_the_epochs_does_not_change_what_is_usual():
+    barriers, commits = log_of()
+    early = barriers[0].model_copy(update={"injected_at": NOW - 100 * DAY})
+    assert alarms_of(([early, *barriers[1:]], commits), 4 * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("taking", "after", "stalled"),
+    [
+        (5 * MINUTE, 30 * MINUTE, False),
+        (5 * MINUTE, 31 * MINUTE, True),
+        (HOUR, 3 * HOUR, False),
+        (HOUR, 4 * HOUR, True),
+    ],
+)
+def test_an_epoch_that_is_pinned_for_much_longer_than_usual_is_stuck(taking, after, stalled):
+    alarms = alarms_of(pinned(log_of(every=2 * HOUR, taking=taking)), after)
+    assert [alarm.kind for alarm in alarms] == [AlarmKind.STALLED] * stalled
+    assert all("epoch 5 is pinned for" in alarm.message for alarm in alarms)
+
+
+def test_a_stuck_epoch_names_who_asked_for_it():
+    (alarm,) = alarms_of(pinned(log_of()), 5 * HOUR)
+    assert "usually take 5 min 0 s" in alarm.message
+    assert "tester" in alarm.remedy
+
+
+@pytest.mark.parametrize(("after", "stalled"), [(23 * HOUR, False), (25 * HOUR, True)])
+def test_a_first_epoch_has_a_day(after, stalled):
+    alarms = alarms_of(pinned(log_of(epochs=1)), after)
+    assert len(alarms) == stalled
+    assert all("it is the job's first" in alarm.message for alarm in alarms)
+
+
+def test_epochs_in_a_row_that_read_no_row_are_noticed():
+    log = log_of(snapshot_read_row_count=0)
+    (alarm,) = alarms_of(log, MINUTE)
+    assert (alarm.kind, "the epochs 3 to 5 read no row" in alarm.message) == (AlarmKind.STALLED, True)
+
+
+@pytest.mark.parametrize("change", [{"paused": True}, {"rate_limit": 0}])
+def test_epochs_that_were_not_to_read_rows_are_not_idle(change):
+    """A job that was resumed a moment ago has such epochs behind it."""
+    barriers, commits = log_of(snapshot_read_row_count=0)
+    barriers[-2] = barriers[-2].model_copy(update=change)
+    assert alarms_of((barriers, commits), MINUTE) == ()
+
+
+def test_two_epochs_without_a_row_may_be_a_gap_between_keys():
+    barriers, commits = log_of(snapshot_read_row_count=0)
+    commits[-3] = commits[-3].model_copy(update={"snapshot_read_row_count": 1})
+    assert alarms_of((barriers, commits), MINUTE) == ()
+
+
+@pytest.mark.parametrize("change", [{"paused": True}, {"rate_limit": 0}, {"cancelled": True}])
+@pytest.mark.parametrize("log", [log_of(), pinned(log_of()), log_of(snapshot_read_row_count=0)])
+def test_a_job_that_is_meant_to_stand_still_is_not_stalled(log, change):
+    settings = settings_of(requested_at=NOW - 300 * DAY, **change)
+    assert alarms_of(log, 90 * DAY, settings=settings) == ()
+
+
+@pytest.mark.parametrize("log", [log_of(), pinned(log_of())])
+def test_a_finished_job_is_not_stalled(log):
+    assert alarms_of(log, 90 * DAY, finished=True) == ()
+
+
+@pytest.mark.parametrize("epochs", [0, 1])
+def test_a_job_without_a_rhythm_is_not_stalled(epochs):
+    assert alarms_of(log_of(epochs=epochs), 90 * DAY) == ()
+
+
+def test_who_has_just_resumed_a_job_gets_time_for_its_next_epoch():
+    log = log_of()
+    resumed = settings_of(requested_at=NOW + 10 * DAY)
+    assert alarms_of(log, 10 * DAY + 2 * HOUR, settings=resumed) == ()
+    assert len(alarms_of(log, 10 * DAY + 4 * HOUR, settings=resumed)) == 1
+
+
+# --- headroom -------------------------------------------------------------------------------------
+
+
+def needed(age, **changes):
+    return feed_of(needed_version=5, needed_since=NOW - age, **changes)
+
+
+@pytest.mark.parametrize(
+    ("age", "kept_for", "warned"),
+    [
+        (5 * DAY, 7 * DAY, False),
+        (6 * DAY + HOUR, 7 * DAY, True),
+        (16 * HOUR, DAY, False),
+        (19 * HOUR, DAY, True),  # in the last quarter
+        (29 * DAY, 30 * DAY, False),
+    ],
+)
+def test_changes_that_will_soon_be_gone_are_warned_of(age, kept_for, warned):
+    alarms = alarms_of(log_of(), MINUTE * 0, feed=needed(age, kept_for=kept_for))
+    assert [alarm.kind for alarm in alarms] == [AlarmKind.HEADROOM] * warned
+
+
+def test_a_slow_rhythm_is_warned_earlier():
+    """Three more epochs must fit in."""
+    assert alarms_of(log_of(every=2 * DAY), MINUTE * 0, feed=needed(2 * DAY))
+    assert not alarms_of(log_of(every=DAY), MINUTE * 0, feed=needed(2 * DAY))
+
+
+def test_the_warning_says_which_changes_how_long_and_what_to_do():
+    (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=needed(6 * DAY + 4 * HOUR))
+    assert alarm.message == (
+        "the changes of /lake/orders from version 5 on may be gone in 20 h 0 min: no epoch has read them, and the "
+        "table keeps changes for 7 d 0 h"
+    )
+    assert "delta.deletedFileRetentionDuration" in alarm.remedy
+
+
+@pytest.mark.parametrize("feed", [needed(8 * DAY), feed_of(needed_version=5)])
+def test_changes_that_may_be_gone_are_told_as_such(feed):
+    """By the clock, or because the log has forgotten them."""
+    (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=feed)
+    assert "version 5 on may be gone: no epoch has read them" in alarm.message
+    assert "rebuild the job" in alarm.remedy
+    assert feed.headroom(NOW) == dt.timedelta(0)
+
+
+@pytest.mark.parametrize("change", [{"paused": True}, {"rate_limit": 0}])
+def test_a_paused_job_needs_the_changes_too(change):
+    settings = settings_of(**change)
+    assert [a.kind for a in alarms_of(log_of(), MINUTE, settings=settings, feed=needed(8 * DAY))] == ["headroom"]
+
+
+def test_a_finished_view_needs_the_changes_too():
+    assert [a.kind for a in alarms_of(log_of(), MINUTE, finished=True, feed=needed(8 * DAY))] == ["headroom"]
+
+
+def test_a_cancelled_job_needs_no_changes():
+    assert alarms_of(log_of(), MINUTE, settings=settings_of(cancelled=True), feed=needed(8 * DAY)) == ()
+
+
+def test_a_stalled_job_whose_changes_go_has_both_alarms():
+    alarms = alarms_of(log_of(), 7 * DAY, feed=needed(DAY))
+    assert {alarm.kind for alarm in alarms} == {AlarmKind.STALLED, AlarmKind.HEADROOM}
+
+
+# --- from where on changes are needed -------------------------------------------------------------
+
+
+def test_changes_are_needed_behind_the_committed_epochs_also_if_one_is_pinned():
+    log = log_of()
+    assert read_up_to(settings_of(), *log) == 4
+    assert read_up_to(settings_of(), *pinned(log)) == 3
+
+
+def test_before_the_first_epoch_only_an_arrangement_needs_changes():
+    assert read_up_to(settings_of(), [], []) is None
+    assert read_up_to(settings_of(), *pinned(log_of(epochs=1))) is None
+    assert read_up_to(settings_of(arranged_version=7), [], []) == 7
+
+
+def test_an_earlier_incarnation_has_read_nothing_for_this_one():
+    assert read_up_to(settings_of(incarnation="b2"), *log_of()) is None
+
+
+def test_a_log_that_lacks_the_committed_barrier_tells_nothing():
+    barriers, commits = log_of()
+    assert read_up_to(settings_of(), barriers[:-1], commits) is None
