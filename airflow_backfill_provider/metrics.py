@@ -1,0 +1,61 @@
+"""
+Metrics of a committed epoch, through Airflow's own statistics: to StatsD, Datadog or OpenTelemetry, as configured.
+
+They carry the job and its strategy as tags. Where Airflow still sends its own metrics under their legacy names too
+(``[metrics] legacy_names_on``), so does this module: ``backfill.<job>.rows_read``, for backends without tags.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from airflow.sdk.configuration import conf
+from airflow.sdk.observability import stats
+
+from airflow_backfill_provider.core.barrier import EpochCommit
+from airflow_backfill_provider.core.status import JobStatus
+
+PREFIX = "backfill"
+
+logger = logging.getLogger(__name__)
+
+
+def emit_epoch_metrics(status: JobStatus, commit: EpochCommit) -> None:
+    """
+    Send the metrics of an epoch that was just committed; never raises.
+
+    Counters would count an epoch twice that is told twice, so this is for whoever saw it being committed.
+
+    :param status: the job after the commit.
+    :param commit: the epoch's.
+    """
+    try:
+        _Sender(status.name, status.strategy).send(status, commit)
+    except Exception:  # a metric that cannot be sent must not fail what it measures
+        logger.warning("the metrics of epoch %d of job %s were not sent", commit.epoch, status.name, exc_info=True)
+
+
+class _Sender:
+    def __init__(self, job: str, strategy: str) -> None:
+        self._job = job
+        self._tags = {"job": job, "strategy": strategy}
+        self._legacy = conf.getboolean("metrics", "legacy_names_on", fallback=True)
+
+    def send(self, status: JobStatus, commit: EpochCommit) -> None:
+        self._count("rows_read", commit.snapshot_read_row_count)
+        self._count("rows_forwarded", commit.upstream_output_row_count)
+        self._gauge("epoch_seconds", sum(commit.seconds.values()))
+        self._gauge("lag_versions", status.lag_versions)
+        if status.lag_seconds is not None:
+            self._gauge("lag_seconds", status.lag_seconds)
+        self._gauge("vnodes_completed", status.vnodes.completed)
+
+    def _count(self, name: str, count: int) -> None:
+        stats.incr(f"{PREFIX}.{name}", count, tags=self._tags)
+        if self._legacy:
+            stats.incr(f"{PREFIX}.{self._job}.{name}", count)
+
+    def _gauge(self, name: str, value: float) -> None:
+        stats.gauge(f"{PREFIX}.{name}", value, tags=self._tags)
+        if self._legacy:
+            stats.gauge(f"{PREFIX}.{self._job}.{name}", value)
