@@ -63,15 +63,15 @@ def _connection_type() -> dict[str, Any]:
                 "label": "State root",
                 "description": (
                     "Folder under which the control tables of a job lie that names no state of its own: an absolute "
-                    "path, or a URI such as s3://bucket/backfill. Without it they lie beside the materialized view."
+                    "path, or a URI such as s3a://bucket/backfill. Without it they lie beside the materialized view."
                 ),
                 "schema": {"type": ["string", "null"]},
             },
             "storage_options": {
                 "label": "Storage options",
                 "description": (
-                    "JSON object with the object store's options as deltalake takes them: names that begin with AWS_, "
-                    'AZURE_ or GOOGLE_, such as {"AWS_REGION": "eu-central-1"}.'
+                    "JSON object with the object store's options as deltalake takes them, for Spark alike: names that "
+                    'begin with AWS_, AZURE_ or GOOGLE_, such as {"AWS_REGION": "eu-central-1"}.'
                 ),
                 # Credentials are among them, so the form must not show them again.
                 "schema": {"type": ["string", "null"], "format": "password"},

@@ -29,6 +29,8 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
+    # Spark's own pattern, and what Azure calls its secrets: they must not show in its UI or its event log.
+    "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|account[.]key|encryption[.]key",
 }
 
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')

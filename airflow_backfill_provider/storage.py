@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from airflow_backfill_provider.core.errors import StorageUnavailableError
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_URL_PARAMETERS = re.compile(r"(https?://[^\s?]+)\?\S*")
 
 
 @contextmanager
@@ -22,7 +23,9 @@ def storage_errors(location: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = " ".join(_COLOURS.sub("", str(error)).replace("↳", "").split())
+        # A signature may stand behind the question mark.
+        text = _URL_PARAMETERS.sub(r"\1", _COLOURS.sub("", str(error)).replace("↳", ""))
+        reason = " ".join(text.split())
         raise StorageUnavailableError(
             f"{location} cannot be reached ({reason}); check the storage, its options and the right to read it, then "
             "try again"

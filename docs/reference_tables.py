@@ -148,6 +148,7 @@ WHAT_TO_DO = {
     "NotFinishedError": "run more epochs",
     "ConcurrentUpdateError": "try again",
     "StorageUnavailableError": "check the storage, its options and rights; then try again",
+    "StorageOptionsError": "give the credential [in a way that both have](how-to/use-an-object-store.md)",
     "SparkUnavailableError": "install what it names",
     "EpochFailedError": "run again; if it fails the same way, mend the cause that it names",
     "InvalidConnectionError": "correct the connection",

@@ -69,6 +69,10 @@ class StorageUnavailableError(BackfillError):
     retryable = True
 
 
+class StorageOptionsError(BackfillError, ValueError):
+    """The object store's options do not say the same to both readers of the tables, deltalake and Spark."""
+
+
 class JobCancelledError(BackfillError):
     """The job was cancelled; nothing is injected any more."""
 

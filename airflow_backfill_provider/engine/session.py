@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import SparkUnavailableError
+from airflow_backfill_provider.object_store import hadoop_settings
 from airflow_backfill_provider.spark_settings import require_java, spark_conf, spark_environment
 
 _PINNED = {
@@ -49,12 +50,22 @@ def start_session(app_name: str, *, master: str | None = None, conf: Mapping[str
     return prepare_session(spark)
 
 
-def prepare_session(spark: SparkSession) -> SparkSession:
-    """Pin the settings that an epoch's result depends on, and return the session."""
+def prepare_session(spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> SparkSession:
+    """
+    Pin the settings that an epoch's result depends on, and return the session.
+
+    :param storage_options: options of the object store, as deltalake takes them. Hadoop gets them from the session and
+        not from Spark's configuration, which stands on the JVM's command line. What Spark was configured with itself
+        (``spark.hadoop.fs.…``) stays as it is.
+    :raises StorageOptionsError: if Spark could not use one of them.
+    """
     # It prints every refused query with the JVM's stack; the error that is raised says it in one line.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     for name, value in _PINNED.items():
         spark.conf.set(name, value)
+    for name, value in hadoop_settings(storage_options or {}).items():
+        if spark.conf.get(f"spark.hadoop.{name}", None) is None:
+            spark.conf.set(name, value)
     return spark
 
 

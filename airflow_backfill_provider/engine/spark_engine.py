@@ -49,7 +49,7 @@ class SparkEngine:
     """
 
     def __init__(self, spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
-        self._spark = prepare_session(spark)
+        self._spark = prepare_session(spark, storage_options)
         self._storage_options = storage_options
 
     def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:

@@ -14,8 +14,9 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 from airflow_backfill_provider.core import location
-from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.core.errors import BackfillError, StorageOptionsError
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.object_store import hadoop_settings, is_secret, without_secrets
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.backfill import Backfill
@@ -28,7 +29,6 @@ JobDefinition = BackfillJob | Mapping[str, Any] | str
 EXTRAS = ("state_root", "storage_options")
 
 _STORAGE_OPTION = re.compile(r"(AWS|AZURE|GOOGLE)_[A-Z0-9_]+")
-_SECRET_OPTION = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL|SAS|SERVICE_ACCOUNT")
 
 
 class InvalidConnectionError(BackfillError, ValueError):
@@ -132,15 +132,24 @@ class BackfillHook(BaseHook):
         return ApplicationRecords(state, self.connection.storage_options)
 
     def test_connection(self) -> tuple[bool, str]:
-        """Try to reach the state root; for Airflow's connection form."""
+        """Try the state root: list it, write a table in it and remove that; for Airflow's connection form."""
         try:
-            root = self.connection.state_root
-            if not root:
-                return True, "control tables lie beside their materialized views"
-            self.reader(f"{root}/_test_connection").created()
-        except Exception as error:  # noqa: BLE001 - a form wants the reason, whatever it is
+            connection = self.connection
+        except BackfillError as error:
             return False, str(error)
-        return True, f"control tables lie under {root}"
+        root, options = connection.state_root, connection.storage_options
+        if not root:
+            return (
+                True,
+                "control tables lie beside their materialized views; without a state root there is no place to try",
+            )
+        from airflow_backfill_provider.state.probe import probe_state_root
+
+        try:
+            found = probe_state_root(root, options)
+        except Exception as error:  # noqa: BLE001 - a form wants the reason, whatever it is
+            return False, without_secrets(str(error), options)
+        return True, f"control tables lie under {root}; {found}"
 
     def _placed(self, job: BackfillJob) -> BackfillJob:
         """Put the control tables under the state root, unless the job says where they lie."""
@@ -175,7 +184,7 @@ def _storage_options(written: Any, conn_id: str) -> dict[str, str]:
     if not isinstance(options, Mapping):
         raise InvalidConnectionError(f"{what} must be a JSON object of names and values")
     for name, value in options.items():
-        if _SECRET_OPTION.search(str(name).upper()) and value:
+        if is_secret(str(name)) and value:
             mask_secret(str(value))
     unknown = sorted(str(name) for name in options if not _STORAGE_OPTION.fullmatch(str(name)))
     if unknown:
@@ -186,6 +195,10 @@ def _storage_options(written: Any, conn_id: str) -> dict[str, str]:
     wrong = sorted(name for name, value in options.items() if not isinstance(value, str))
     if wrong:
         raise InvalidConnectionError(f'{what}: {", ".join(wrong)} must be text; write "true" and not true')
+    try:
+        hadoop_settings(options)
+    except StorageOptionsError as error:
+        raise InvalidConnectionError(f"{what}: {error}") from error
     return dict(options)
 
 

@@ -89,15 +89,47 @@ def test_invalid_text_that_may_hold_a_secret_is_not_repeated(connection):
     assert error.value.__cause__ is None
 
 
-def test_testing_a_connection_says_where_control_tables_lie_or_what_is_wrong(connection, tmp_path):
-    assert BackfillHook().test_connection() == (True, "control tables lie beside their materialized views")
+def test_testing_a_connection_says_where_control_tables_lie(connection, tmp_path):
+    assert BackfillHook().test_connection() == (
+        True,
+        "control tables lie beside their materialized views; without a state root there is no place to try",
+    )
     good = BackfillHook(connection(extra=json.dumps({"state_root": str(tmp_path)})))
-    assert good.test_connection() == (True, f"control tables lie under {tmp_path}")
-    bad = BackfillHook(connection(extra=json.dumps({"stat_root": str(tmp_path)})))
-    assert bad.test_connection() == (
+    assert good.test_connection() == (
+        True,
+        f"control tables lie under {tmp_path}; it can be read and written to, and holds 0 folders",
+    )
+
+
+def test_testing_a_connection_says_what_is_wrong(connection, tmp_path):
+    (tmp_path / "file").touch()
+    bad = BackfillHook(connection(extra=json.dumps({"state_root": f"{tmp_path}/file"})))
+    assert bad.test_connection() == (False, f"{tmp_path}/file is a file; name a folder")
+    worse = BackfillHook(connection(extra=json.dumps({"stat_root": str(tmp_path)})))
+    assert worse.test_connection() == (
         False,
         "connection lake: unknown extra stat_root; allowed are state_root, storage_options",
     )
+
+
+def test_what_a_test_says_holds_no_secret(connection, monkeypatch):
+    """An object store may repeat what it was asked with."""
+
+    def probe(root, options):
+        raise RuntimeError(f"403 for {options['AZURE_STORAGE_SAS_TOKEN']}, of {options['AZURE_STORAGE_ACCOUNT_NAME']}")
+
+    monkeypatch.setattr("airflow_backfill_provider.state.probe.probe_state_root", probe)
+    options = {"AZURE_STORAGE_ACCOUNT_NAME": "lake", "AZURE_STORAGE_SAS_TOKEN": "sv=1&sig=very-secret"}
+    extra = {"state_root": "abfss://c@lake.dfs.core.windows.net/backfill", "storage_options": options}
+    hook = BackfillHook(connection(extra=json.dumps(extra)))
+    assert hook.test_connection() == (False, "403 for ***, of lake")
+
+
+def test_a_credential_that_spark_could_not_use_is_refused_at_once(connection):
+    extra = {"storage_options": {"GOOGLE_SERVICE_ACCOUNT_KEY": "very-secret"}}
+    with pytest.raises(InvalidConnectionError, match="GOOGLE_SERVICE_ACCOUNT_KEY has no counterpart") as caught:
+        _ = BackfillHook(connection(extra=json.dumps(extra))).connection
+    assert "very-secret" not in str(caught.value)
 
 
 def test_a_job_file_that_is_wrong_is_named(tmp_path):

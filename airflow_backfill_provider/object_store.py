@@ -1,0 +1,126 @@
+"""
+The object store's options, as both readers of the tables take them.
+
+They are written once, under the names that deltalake has for them. Spark reads the same tables through Hadoop, which
+has names of its own: S3A for Amazon, ABFS for Azure, the GCS connector for Google. This module translates.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Mapping
+
+from airflow_backfill_provider.core.errors import StorageOptionsError
+
+_SECRET = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL|SAS|SERVICE_ACCOUNT", re.IGNORECASE)
+_NO_SECRETS = frozenset({"AWS_SSE_BUCKET_KEY_ENABLED"})
+
+_ENCRYPTION = {"aes256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "DSSE-KMS", "sse-c": "SSE-C"}
+_ANONYMOUS = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
+_CLIENT_CREDENTIALS = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
+_LOGIN = "https://login.microsoftonline.com"
+
+
+def is_secret(name: str) -> bool:
+    """Tell whether an option may hold a secret, by its name."""
+    return bool(_SECRET.search(name))
+
+
+def without_secrets(text: str, options: Mapping[str, str]) -> str:
+    """Return a text in which no option's secret value stands, neither as it is nor as a URL has it."""
+    secrets = {value for name, value in options.items() if is_secret(name) and value}
+    for secret in sorted(secrets, key=len, reverse=True):
+        for written in (secret, urllib.parse.quote(secret, safe="")):
+            text = text.replace(written, "***")
+    return text
+
+
+def hadoop_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """
+    Return the Hadoop settings that mean the same as deltalake's options.
+
+    An option that has no counterpart is left out: it says how deltalake works, or how it commits.
+
+    :param options: options of the object store, as deltalake takes them.
+    :raises StorageOptionsError: if one of those is a credential, for Spark would then be let in otherwise, or not.
+    """
+    given = _Options(options)
+    settings = {**_s3(given), **_azure(given), **_google(given)}
+    stranded = sorted(name for name in given.unused if is_secret(name) and name not in _NO_SECRETS)
+    if stranded:
+        raise StorageOptionsError(
+            f"storage option {', '.join(stranded)} has no counterpart in Hadoop, so Spark could not use it; give the "
+            "credential in a way that both have (docs/how-to/use-an-object-store.md), or give each its own and leave "
+            "it out here"
+        )
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+class _Options:
+    """Options by their names in capitals; remembers which were used."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._values = {name.upper(): value for name, value in options.items() if value}
+        self.unused = set(self._values)
+
+    def get(self, *names: str) -> str | None:
+        """Return the first one of an option's names that is given."""
+        self.unused.difference_update(names)
+        return next((self._values[name] for name in names if name in self._values), None)
+
+    def on(self, *names: str) -> bool:
+        """Tell whether a switch is given and on."""
+        return (self.get(*names) or "").lower() in {"true", "1", "yes", "on"}
+
+
+def _s3(given: _Options) -> dict[str, str | None]:
+    endpoint = given.get("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+    virtual_hosted = given.on("AWS_VIRTUAL_HOSTED_STYLE_REQUEST")
+    encryption = given.get("AWS_SERVER_SIDE_ENCRYPTION")
+    return {
+        "fs.s3a.access.key": given.get("AWS_ACCESS_KEY_ID"),
+        "fs.s3a.secret.key": given.get("AWS_SECRET_ACCESS_KEY"),
+        "fs.s3a.session.token": given.get("AWS_SESSION_TOKEN", "AWS_TOKEN"),
+        "fs.s3a.aws.credentials.provider": _ANONYMOUS if given.on("AWS_SKIP_SIGNATURE") else None,
+        "fs.s3a.endpoint.region": given.get("AWS_REGION", "AWS_DEFAULT_REGION"),
+        "fs.s3a.endpoint": endpoint,
+        # deltalake puts the bucket into the path unless told otherwise, S3A into the host's name.
+        "fs.s3a.path.style.access": str(not virtual_hosted).lower() if endpoint else None,
+        "fs.s3a.encryption.algorithm": _ENCRYPTION.get(encryption.lower()) if encryption else None,
+        "fs.s3a.encryption.key": given.get("AWS_SSE_KMS_KEY_ID", "AWS_SSE_CUSTOMER_KEY_BASE64"),
+    }
+
+
+def _azure(given: _Options) -> dict[str, str | None]:
+    account_key = given.get(
+        "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY", "AZURE_ACCOUNT_KEY"
+    )
+    client = given.get("AZURE_STORAGE_CLIENT_ID", "AZURE_CLIENT_ID")
+    secret = given.get("AZURE_STORAGE_CLIENT_SECRET", "AZURE_CLIENT_SECRET")
+    tenant = given.get("AZURE_STORAGE_TENANT_ID", "AZURE_STORAGE_AUTHORITY_ID", "AZURE_TENANT_ID", "AZURE_AUTHORITY_ID")
+    sas = given.get("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY")
+    if client and secret and tenant:
+        return {
+            "fs.azure.account.auth.type": "OAuth",
+            "fs.azure.account.oauth.provider.type": _CLIENT_CREDENTIALS,
+            "fs.azure.account.oauth2.client.id": client,
+            "fs.azure.account.oauth2.client.secret": secret,
+            "fs.azure.account.oauth2.client.endpoint": f"{_LOGIN}/{tenant}/oauth2/token",
+        }
+    if secret:
+        raise StorageOptionsError(
+            "storage option AZURE_STORAGE_CLIENT_SECRET needs AZURE_STORAGE_CLIENT_ID and AZURE_STORAGE_TENANT_ID "
+            "beside it; add them, or leave it out"
+        )
+    if sas:
+        return {"fs.azure.account.auth.type": "SAS", "fs.azure.sas.fixed.token": sas}
+    return {"fs.azure.account.key": account_key}
+
+
+def _google(given: _Options) -> dict[str, str | None]:
+    key_file = given.get("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "GOOGLE_APPLICATION_CREDENTIALS")
+    return {
+        "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE" if key_file else None,
+        "fs.gs.auth.service.account.json.keyfile": key_file,
+    }

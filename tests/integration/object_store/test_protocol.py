@@ -1,0 +1,168 @@
+"""The epoch protocol's control tables in an object store: two writers at once, and one of them wins."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from airflow_backfill_provider import creation, protocol
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.barrier import Barrier, Requester
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.protocol import EpochWrites
+from airflow_backfill_provider.state.control_table import ControlTable, Write
+from tests.integration.object_store.conftest import S3
+
+pytestmark = pytest.mark.slow
+
+ROWS = 100
+
+
+class NoEngine:
+    """Says that every chunk has as many rows as the rate limit, and writes nothing."""
+
+    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
+        """Refuse nothing."""
+
+    def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
+        """Make nothing."""
+
+    def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
+        """Write nothing."""
+        return EpochWrites({0: barrier.rate_limit or 0}, 0, {"snapshot": 1.0})
+
+    def view_version(self, settings: JobSettings) -> int:
+        """Return some version."""
+        return 1
+
+    def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+        """Do nothing."""
+
+    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
+        """Take no turns."""
+        return nullcontext()
+
+
+@pytest.fixture
+def job(s3: S3) -> BackfillJob:
+    """A created job whose tables all lie in the bucket."""
+    write_deltalake(
+        f"{s3.root}/orders",
+        pa.table({"id": pa.array(range(ROWS), pa.int64())}),
+        configuration={"delta.enableChangeDataFeed": "true"},
+        storage_options=s3.options,
+    )
+    job = BackfillJob(
+        name="in_a_bucket",
+        upstream={"path": f"{s3.root}/orders", "key": ["id"]},
+        materialized_view=f"{s3.root}/view",
+        query="SELECT id FROM upstream",
+        vnode_count=4,
+        rate_limit=40,
+    )
+    backfill = Backfill(job, s3.options)
+    creation.create_job(job, store=backfill.store, upstream=backfill.upstream, engine=NoEngine, requested_by="somebody")
+    return job
+
+
+def inject(backfill: Backfill, user: str, **options) -> Barrier:
+    barrier = protocol.inject_barrier(
+        store=backfill.store, upstream=backfill.upstream, requester=Requester(user=user), **options
+    ).barrier
+    assert barrier is not None
+    return barrier
+
+
+def test_a_job_goes_to_its_end_in_a_bucket(s3, job):
+    """Issue part 7."""
+    backfill = Backfill(job, s3.options)
+    shown = []
+    while not shown or not shown[-1].finished:
+        protocol.run_barrier(inject(backfill, "somebody"), store=backfill.store, engine=NoEngine())
+        shown.append(backfill.status())
+    assert [status.rows_read for status in shown] == [40, 80, 120]
+    assert [status.warnings for status in shown] == [(), (), ()]
+    assert f"_backfill/{job.name}/barrier_log/_delta_log/" in s3.listing()
+
+
+def test_a_writer_that_was_overtaken_decides_anew(s3):
+    """The commit that must be the first one of its name is what fences: here the other one comes in between."""
+    schema = pa.schema([("n", pa.int64())])
+    mine, other = (ControlTable(f"{s3.root}/table", schema, s3.options) for _ in range(2))
+    mine.create()
+    seen = []
+
+    def row(n: int) -> Write:
+        return Write(pa.table({"n": pa.array([n], pa.int64())}))
+
+    def decide(rows: pa.Table) -> Write | None:
+        seen.append(rows.num_rows)
+        if len(seen) == 1:
+            other.update(lambda _: row(1))
+        return row(2) if len(seen) < 3 else None
+
+    mine.update(decide)
+    assert seen == [0, 1]
+    assert sorted(other.read().column("n").to_pylist()) == [1, 2]
+
+
+def connect_two_injectors_the_slower_one_adopts_the_barrier(s3, job):
+    """I2: the other one pins while this one plans."""
+    backfill, barriers = Backfill(job, s3.options), []
+
+    def overtaken():
+        barriers.append(inject(Backfill(job, s3.options), "faster"))
+        return barriers[0].injected_at
+
+    barriers.append(inject(backfill, "slower", clock=overtaken))
+    assert barriers[0] == barriers[1]
+    assert barriers[1].injected_by.user == "faster"
+    assert len(backfill.store.barriers()) == 1
+
+
+def connect_two_runs_of_an_epoch_one_commits(s3, job):
+    """I5: the other one commits before this one does."""
+    backfill = Backfill(job, s3.options)
+    barrier = inject(backfill, "somebody")
+    first = []
+
+    def overtaken():
+        other = Backfill(job, s3.options)
+        first.append(protocol.run_barrier(barrier, store=other.store, engine=NoEngine()))
+        return barrier.injected_at
+
+    commit = protocol.run_barrier(barrier, store=backfill.store, engine=NoEngine(), clock=overtaken)
+    assert commit == first[0], "the first one wins"
+    assert backfill.store.commits() == [commit]
+    assert backfill.store.state().epoch == 1
+
+
+def test_writers_at_the_same_instant_agree(s3, job):
+    """I2, I5: however they come to lie, every epoch is pinned once and committed once."""
+    together = threading.Barrier(2)
+    agreed: list[list[Barrier]] = [[], []]
+
+    def run(number: int) -> None:
+        backfill = Backfill(job, s3.options)
+        for _ in range(3):
+            together.wait(timeout=120)
+            barrier = inject(backfill, f"writer {number}")
+            agreed[number].append(barrier)
+            together.wait(timeout=120)
+            protocol.run_barrier(barrier, store=backfill.store, engine=NoEngine())
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    store = Backfill(job, s3.options).store
+    assert agreed[0] == agreed[1] == store.barriers()
+    assert [commit.epoch for commit in store.commits()] == [1, 2, 3]
+    assert store.state().completed
