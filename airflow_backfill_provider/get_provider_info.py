@@ -71,9 +71,19 @@ def _connection_type() -> dict[str, Any]:
                 "label": "Storage options",
                 "description": (
                     "JSON object with the object store's options as deltalake takes them, for Spark alike: names that "
-                    'begin with AWS_, AZURE_ or GOOGLE_, such as {"AWS_REGION": "eu-central-1"}.'
+                    'begin with AWS_, AZURE_ or GOOGLE_, such as {"AWS_REGION": "eu-central-1"}. Airflow shows them to '
+                    "everybody who may see connections."
                 ),
-                # Credentials are among them, so the form must not show them again.
+                # Somebody may write a credential into it all the same.
+                "schema": {"type": ["string", "null"], "format": "password"},
+            },
+            # Airflow hides a saved extra again if its name has "secret" in it, and only then.
+            "secret_storage_options": {
+                "label": "Secret storage options",
+                "description": (
+                    "The credentials among them, as another JSON object, such as "
+                    '{"AWS_ACCESS_KEY_ID": "…", "AWS_SECRET_ACCESS_KEY": "…"}. Airflow never shows them again.'
+                ),
                 "schema": {"type": ["string", "null"], "format": "password"},
             },
         },

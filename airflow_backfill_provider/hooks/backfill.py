@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 JobDefinition = BackfillJob | Mapping[str, Any] | str
 """A job in a DAG: the object, its fields, or the path of its YAML file."""
 
-EXTRAS = ("state_root", "storage_options")
+EXTRAS = ("state_root", "storage_options", "secret_storage_options")
 
 _STORAGE_OPTION = re.compile(r"(AWS|AZURE|GOOGLE)_[A-Z0-9_]+")
 
@@ -64,7 +64,13 @@ class BackfillConnection:
             raise InvalidConnectionError(f"connection {conn_id}: state_root must be a path or a URI")
         return cls(
             state_root=location.canonical_location(root) if root else "",
-            storage_options=_storage_options(extras.get("storage_options") or {}, conn_id),
+            storage_options=_together(
+                _storage_options(extras.get("storage_options") or {}, f"connection {conn_id}: storage_options"),
+                _storage_options(
+                    extras.get("secret_storage_options") or {}, f"connection {conn_id}: secret_storage_options"
+                ),
+                conn_id,
+            ),
         )
 
 
@@ -177,9 +183,24 @@ def _extras(text: str | None, conn_id: str) -> Mapping[str, Any]:
     return _json_object(text, f"connection {conn_id}: the extra") if text else {}
 
 
-def _storage_options(written: Any, conn_id: str) -> dict[str, str]:
+def _together(options: dict[str, str], secret_options: dict[str, str], conn_id: str) -> dict[str, str]:
+    """Return both as one, if deltalake and Spark can both use them."""
+    twice = sorted(options.keys() & secret_options.keys())
+    if twice:
+        raise InvalidConnectionError(
+            f"connection {conn_id}: {', '.join(twice)} stands in storage_options and in secret_storage_options; keep "
+            "one of them"
+        )
+    together = options | secret_options
+    try:
+        hadoop_settings(together)
+    except StorageOptionsError as error:
+        raise InvalidConnectionError(f"connection {conn_id}: {error}") from error
+    return together
+
+
+def _storage_options(written: Any, what: str) -> dict[str, str]:
     """Check names against the list, and keep the secret values out of logs."""
-    what = f"connection {conn_id}: storage_options"
     options = _json_object(written, what) if isinstance(written, str) else written
     if not isinstance(options, Mapping):
         raise InvalidConnectionError(f"{what} must be a JSON object of names and values")
@@ -195,10 +216,6 @@ def _storage_options(written: Any, conn_id: str) -> dict[str, str]:
     wrong = sorted(name for name, value in options.items() if not isinstance(value, str))
     if wrong:
         raise InvalidConnectionError(f'{what}: {", ".join(wrong)} must be text; write "true" and not true')
-    try:
-        hadoop_settings(options)
-    except StorageOptionsError as error:
-        raise InvalidConnectionError(f"{what}: {error}") from error
     return dict(options)
 
 

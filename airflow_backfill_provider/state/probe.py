@@ -60,8 +60,8 @@ def _probe_folder(root: Path) -> str:
 
 def _probe_store(root: str, options: dict[str, str]) -> str:
     name = f"_connection_test_{uuid.uuid4().hex}"
-    files = arrow_fs.PyFileSystem(DeltaStorageHandler(root, options))
     with storage_errors(root):
+        files = arrow_fs.PyFileSystem(DeltaStorageHandler(root, options))
         there = files.get_file_info(arrow_fs.FileSelector("", allow_not_found=True))
     place = f"{root}/{name}"
     try:

@@ -85,6 +85,7 @@ def test_airflow_draws_the_connection_form_and_hides_the_storage_options():
     widgets = manager.connection_form_widgets
 
     assert widgets["extra__airflow_backfill__storage_options"].is_sensitive
+    assert widgets["extra__airflow_backfill__secret_storage_options"].is_sensitive
     assert not widgets["extra__airflow_backfill__state_root"].is_sensitive
 
 

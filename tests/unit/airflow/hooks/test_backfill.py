@@ -49,7 +49,10 @@ def test_storage_options_may_be_an_object_or_its_text(connection):
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        ({"root": "/x", "zone": 1}, "unknown extra root, zone; allowed are state_root, storage_options"),
+        (
+            {"root": "/x", "zone": 1},
+            "unknown extra root, zone; allowed are state_root, storage_options, secret_storage_options",
+        ),
         ({"storage_options": {"aws_region": "x", "HOST": "y"}}, "unknown option HOST, aws_region; allowed are"),
         ({"storage_options": {"AWS_ALLOW_HTTP": True}}, 'AWS_ALLOW_HTTP must be text; write "true"'),
         ({"storage_options": "{AWS"}, "storage_options is no valid JSON"),
@@ -108,7 +111,7 @@ def test_testing_a_connection_says_what_is_wrong(connection, tmp_path):
     worse = BackfillHook(connection(extra=json.dumps({"stat_root": str(tmp_path)})))
     assert worse.test_connection() == (
         False,
-        "connection lake: unknown extra stat_root; allowed are state_root, storage_options",
+        "connection lake: unknown extra stat_root; allowed are state_root, storage_options, secret_storage_options",
     )
 
 
@@ -123,6 +126,28 @@ def test_what_a_test_says_holds_no_secret(connection, monkeypatch):
     extra = {"state_root": "abfss://c@lake.dfs.core.windows.net/backfill", "storage_options": options}
     hook = BackfillHook(connection(extra=json.dumps(extra)))
     assert hook.test_connection() == (False, "403 for ***, of lake")
+
+
+def test_secret_storage_options_are_options_like_the_others(connection):
+    extra = {
+        "storage_options": {"AWS_REGION": "eu-central-1"},
+        "secret_storage_options": json.dumps({"AWS_SECRET_ACCESS_KEY": "very-secret-4"}),
+    }
+    options = BackfillHook(connection(extra=json.dumps(extra))).connection.storage_options
+    assert options == {"AWS_REGION": "eu-central-1", "AWS_SECRET_ACCESS_KEY": "very-secret-4"}
+    assert redact("very-secret-4") == "***"
+
+
+def test_an_option_that_stands_twice_is_refused(connection):
+    extra = {name: {"AWS_REGION": name} for name in ("storage_options", "secret_storage_options")}
+    with pytest.raises(InvalidConnectionError, match="AWS_REGION stands in storage_options and in"):
+        _ = BackfillHook(connection(extra=json.dumps(extra))).connection
+
+
+@pytest.mark.parametrize("extra", ["storage_options", "secret_storage_options"])
+def test_wrong_options_are_named_with_where_they_stand(connection, extra):
+    with pytest.raises(InvalidConnectionError, match=f"connection lake: {extra}: unknown option HOST"):
+        _ = BackfillHook(connection(extra=json.dumps({extra: {"HOST": "x"}}))).connection
 
 
 def test_a_credential_that_spark_could_not_use_is_refused_at_once(connection):
