@@ -2,7 +2,8 @@
 Materialized views as assets: what other DAGs are scheduled on, and how the pages find the jobs of a DAG.
 
 Each view has two assets. One gets an event for every committed epoch, and one when the view is finished; the other
-only the latter, for DAGs that want nothing of a view which is still being filled.
+only the latter, for DAGs that want nothing of a view which is still being filled. A third asset is what a job's own
+DAG is scheduled on, if its epochs are to follow the upstream's commits.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import urllib.parse
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow.sdk import Asset, AssetAlias, Context
+from airflow.sdk import Asset, AssetAlias, AssetWatcher, Context
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
 
 VIEW_GROUP = "materialized_view"
 FINISHED_GROUP = "finished_materialized_view"
+UPSTREAM_GROUP = "backfill_upstream"
 
 DEFINITION = "definition"
 CONNECTION = "backfill_conn_id"
@@ -61,6 +63,36 @@ def finished_view_asset(job: JobDefinition) -> Asset:
         name=f"{loaded.name} finished",
         uri=f"{_uri(loaded.materialized_view)}?event=finished",
         group=FINISHED_GROUP,
+    )
+
+
+def upstream_asset(
+    job: JobDefinition, *, poll_interval: float = 30, backfill_conn_id: str = BackfillHook.default_conn_name
+) -> Asset:
+    """
+    Return the asset that gets an event whenever a job needs an epoch; a watcher in the triggerer sees to that.
+
+    ``backfill_dag(job, schedule=upstream_asset(job))`` runs the job's epochs until its view is finished, and from then
+    on when the upstream has a new commit. What an event says is in
+    :class:`~airflow_backfill_provider.triggers.upstream.UpstreamCommitTrigger`.
+
+    :param job: the definition; a path is read when the DAG is parsed.
+    :param poll_interval: seconds between two looks at the upstream, which take a fraction of a millisecond.
+    :param backfill_conn_id: the connection that says where control tables lie.
+    """
+    from airflow_backfill_provider.triggers.upstream import UpstreamCommitTrigger
+
+    loaded = load_job(job)
+    trigger = UpstreamCommitTrigger(
+        job=loaded.model_dump(mode="json", exclude_unset=True),
+        backfill_conn_id=backfill_conn_id,
+        poll_interval=poll_interval,
+    )
+    return Asset(
+        name=f"{loaded.name} upstream",
+        uri=f"{_uri(loaded.upstream.path)}?job={loaded.name}",
+        group=UPSTREAM_GROUP,
+        watchers=[AssetWatcher(name=loaded.name, trigger=trigger)],
     )
 
 

@@ -41,12 +41,14 @@ def backfill_dag(
         backfill_dag("/jobs/paid_orders.yaml", schedule="@hourly")
 
     With a schedule, a run's last epoch ends at the upstream's version as of the run's ``data_interval_end``, so that
-    catch-up and Airflow's backfills go through history in order; a run by hand goes up to the newest version.
+    catch-up and Airflow's backfills go through history in order; a run by hand goes up to the newest version. So does
+    one of ``schedule=upstream_asset(job)``, which follows what is left to read, and then the upstream's commits.
 
     A job whose definition asks for several parallel runs gets a task run for each of them, in each epoch.
 
     :param job: the definition; a path is read when the DAG is parsed.
-    :param schedule: a cron expression or a time delta, whose runs get real data intervals; or whatever a DAG takes.
+    :param schedule: a cron expression or a time delta, whose runs get real data intervals;
+        :func:`~airflow_backfill_provider.assets.upstream_asset`; or whatever a DAG takes.
     :param barriers: how many epochs a run carries.
     :param start_date: when the schedule begins.
     :param backfill_conn_id: the connection that says where control tables lie.

@@ -39,7 +39,7 @@ def get_provider_info() -> dict[str, Any]:
             )
         ],
         "sensors": [_modules("sensors.backfill")],
-        "triggers": [_modules("triggers.application", "triggers.backfill")],
+        "triggers": [_modules("triggers.application", "triggers.backfill", "triggers.upstream")],
         "connection-types": [_connection_type()],
     }
 

@@ -70,9 +70,15 @@ class DeltaLog:
             names = [_COMMIT_FILE.search(info.path) for info in self._files.get_file_info(selector)]
         return sorted(int(name.group(1)) for name in names if name)
 
+    def has(self, version: int) -> bool:
+        """Tell whether the commit file of a version exists."""
+        with storage_errors(self.location):
+            found = self._files.get_file_info(_path_of(version))
+        return bool(found.type != arrow_fs.FileType.NotFound)
+
     def commit(self, version: int) -> Commit | None:
         """Return one commit, or ``None`` if its file does not exist (any more, or yet)."""
-        path = f"_delta_log/{version:020d}.json"
+        path = _path_of(version)
         with storage_errors(self.location):
             try:
                 with self._files.open_input_file(path) as file:
@@ -84,6 +90,10 @@ class DeltaLog:
     def _modified(self, path: str) -> dt.datetime:
         modified = self._files.get_file_info(path).mtime
         return (modified or dt.datetime.fromtimestamp(0, dt.UTC)).astimezone(dt.UTC)
+
+
+def _path_of(version: int) -> str:
+    return f"_delta_log/{version:020d}.json"
 
 
 def _parse(version: int, actions: Iterable[dict[str, dict[str, object]]], modified: dt.datetime) -> Commit:

@@ -35,6 +35,11 @@ class BackfillReader:
         self._settings = self._table("settings", records.SETTINGS_SCHEMA)
         self._barrier_log = self._table("barrier_log", records.BARRIER_LOG_SCHEMA)
 
+    @property
+    def watched_tables(self) -> tuple[str, str]:
+        """Locations of the tables that say what is wanted and what is done; nothing is new until one has a commit."""
+        return self._settings.location, self._barrier_log.location
+
     def created(self) -> bool:
         """Tell whether the job has settings."""
         return self._settings.exists() and self._settings.read().num_rows > 0

@@ -10,7 +10,7 @@ from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 
-from airflow_backfill_provider.assets import MATERIALIZED_VIEWS, materialized_view_asset
+from airflow_backfill_provider.assets import MATERIALIZED_VIEWS, materialized_view_asset, upstream_asset
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.dag_factory import backfill_dag, with_data_intervals
 from airflow_backfill_provider.task_group import BackfillTaskGroup
@@ -139,3 +139,18 @@ def test_a_job_with_parallel_runs_gets_a_task_run_for_each_of_them_in_each_epoch
     assert parts.is_mapped
     assert parts.max_active_tis_per_dag is None, "side by side"
     DagSerialization.from_dict(DagSerialization.to_dict(dag))
+
+
+def test_a_dag_may_follow_the_upstreams_commits_instead_of_a_clock():
+    asset = upstream_asset(JOB, poll_interval=5, backfill_conn_id="lake")
+    dag = backfill_dag(JOB, schedule=asset)
+
+    assert (asset.name, asset.uri) == ("paid_orders upstream", "file:///lake/orders?job=paid_orders")
+    (watcher,) = asset.watchers
+    assert watcher.trigger.serialize() == (
+        "airflow_backfill_provider.triggers.upstream.UpstreamCommitTrigger",
+        {"job": JOB, "backfill_conn_id": "lake", "poll_interval": 5},
+    )
+    assert upstream_asset({**JOB, "name": "others"}).uri != asset.uri, "each job is told of its own needs alone"
+    read = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    assert type(read.timetable).__name__ == "AssetTriggeredTimetable"

@@ -1,0 +1,59 @@
+"""Whether a job needs another epoch, and why: what a run is started for when no clock says so."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.settings import JobSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """
+    The need for an epoch.
+
+    :param key: the same as long as it is the same need, so that it is told once.
+    :param reason: in words.
+    """
+
+    key: Hashable
+    reason: str
+
+
+def demand_of(
+    settings: JobSettings | None, newest: Barrier | None, commit: EpochCommit | None, latest_version: int
+) -> Demand | None:
+    """
+    Return what a job needs an epoch for, ``None`` if for nothing.
+
+    A new version of the upstream always does. What is left of the snapshot does only while no epoch is under way: its
+    commit asks for the next one.
+
+    :param settings: those in force; ``None`` before the job is created.
+    :param newest: the newest barrier of the job's incarnation.
+    :param commit: the commit of that barrier's epoch.
+    :param latest_version: the upstream's newest version.
+    """
+    if settings is None:
+        return Demand(("created", latest_version), "the job is not created yet")
+    if settings.cancelled:
+        return None
+    covered = newest.upstream.to_version if newest else settings.first_version
+    if latest_version > covered:
+        reason = f"the upstream has version {latest_version}, and epochs cover those up to {covered}"
+        return Demand(("version", settings.incarnation, latest_version), reason)
+    if newest is not None and commit is None:
+        return None
+    return _of_what_is_left(settings, newest, commit)
+
+
+def _of_what_is_left(settings: JobSettings, newest: Barrier | None, commit: EpochCommit | None) -> Demand | None:
+    """Return what needs an epoch although the upstream has nothing new; a change of the settings asks again."""
+    since = (settings.incarnation, newest.epoch if newest else settings.base_epoch, settings.sequence)
+    if settings.repair_sequence > (newest.settings_sequence if newest else 0):
+        return Demand(("repair", *since), "a repair waits for an epoch")
+    if settings.reads_snapshot and not (commit is not None and commit.completed):
+        return Demand(("snapshot", *since), "the snapshot has rows that are not read yet")
+    return None

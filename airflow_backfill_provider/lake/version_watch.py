@@ -1,0 +1,41 @@
+"""Looking at a table's newest version again and again, for the price of looking for two files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from deltalake.exceptions import TableNotFoundError
+
+from airflow_backfill_provider.lake.delta_log import DeltaLog
+
+
+class VersionWatch:
+    """
+    Knows a table's newest version, and finds out whether there is a newer one.
+
+    Versions are consecutive, so nothing is new as long as the newest commit's file is there and the next one's is not.
+    An open ``DeltaTable`` would not do: brought up to date, it keeps the version of a table that was deleted, and until
+    the new one has more versions also of one that was made anew; and it holds the names of all data files.
+
+    :param location: the table's canonical location.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.log = DeltaLog(location, storage_options)
+        self._latest: int | None = None
+
+    def latest(self) -> int | None:
+        """
+        Return the newest version, ``None`` if there is no table.
+
+        :raises StorageUnavailableError: if the storage does not answer.
+        """
+        known = self._latest
+        try:
+            if known is None or not self.log.has(known) or self.log.has(known + 1):
+                self._latest = max(self.log.versions(), default=None)
+        except TableNotFoundError:
+            # What deltalake says of a local folder that does not exist.
+            self._latest = None
+        return self._latest

@@ -1,0 +1,210 @@
+"""
+The trigger of an asset watcher: starts a run when a job needs an epoch, so that none is started only to look.
+
+What was told is kept in memory alone. After a restart the control tables say what is still needed: nothing is lost, and
+what no run has begun with may be told again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Hashable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow.triggers.base import BaseEventTrigger, TriggerEvent
+
+from airflow_backfill_provider.core.demand import Demand, demand_of
+from airflow_backfill_provider.core.errors import JobNotCreatedError, UpstreamNotFoundError
+from airflow_backfill_provider.hooks.backfill import BackfillHook, load_job
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.backfill import Backfill
+    from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+    from airflow_backfill_provider.core.settings import JobSettings
+    from airflow_backfill_provider.lake.version_watch import VersionWatch
+
+log = logging.getLogger(__name__)
+
+
+class UpstreamCommit(NamedTuple):
+    """An upstream's newest version, and when it was committed."""
+
+    version: int
+    timestamp: str
+
+
+class UpstreamCommitTrigger(BaseEventTrigger):
+    """
+    Fires when a job needs an epoch: its upstream has a commit that no epoch covers, or its snapshot is not read whole.
+
+    Triggers of several jobs on one upstream share the look at it. Whatever keeps one from looking, such as a table that
+    is not there yet or a storage that does not answer, is logged once, and looked for again.
+
+    Its events are ``{"job", "upstream", "version", "timestamp", "reason"}``: the upstream's newest version and when it
+    was committed, and why an epoch is needed.
+
+    :param job: the definition's fields.
+    :param backfill_conn_id: the connection that says where control tables lie.
+    :param poll_interval: seconds between two looks.
+    """
+
+    def __init__(self, *, job: Mapping[str, Any], backfill_conn_id: str, poll_interval: float) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.job = dict(job)
+        self.backfill_conn_id = backfill_conn_id
+        self.poll_interval = poll_interval
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return how the trigger is made again elsewhere."""
+        arguments = {"job": self.job, "backfill_conn_id": self.backfill_conn_id, "poll_interval": self.poll_interval}
+        return f"{type(self).__module__}.{type(self).__qualname__}", arguments
+
+    def shared_stream_key(self) -> Hashable:
+        """Return what triggers have in common that share their looks at the upstream."""
+        return "upstream commits", load_job(self.job).upstream.path, self.backfill_conn_id, self.poll_interval
+
+    @classmethod
+    async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[UpstreamCommit]:
+        """
+        Yield the upstream's newest commit at every look, be it new or not: a job may need an epoch without a new one.
+
+        :param kwargs: the arguments of one of the triggers that share the stream.
+        """
+        path, conn_id = load_job(kwargs["job"]).upstream.path, kwargs["backfill_conn_id"]
+        watch, troubles = _UpstreamWatch(path, conn_id), _Troubles()
+        while True:
+            try:
+                commit = await asyncio.to_thread(watch.look)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next look may go well
+                troubles.tell(f"cannot look at {path}", error)
+                watch = _UpstreamWatch(path, conn_id)
+            else:
+                troubles.over()
+                yield commit
+            await asyncio.sleep(kwargs["poll_interval"])
+
+    async def filter_shared_stream(self, shared_stream: AsyncIterator[UpstreamCommit]) -> AsyncIterator[TriggerEvent]:
+        """Yield an event whenever the job needs an epoch for something that was not told yet."""
+        watch, troubles = _JobWatch(self.job, self.backfill_conn_id), _Troubles()
+        told: Hashable = None
+        async for commit in shared_stream:
+            try:
+                demand = await asyncio.to_thread(watch.demand, commit.version)
+            except Exception as error:  # noqa: BLE001 - as above
+                troubles.tell(f"cannot look at job {self.job['name']}", error)
+                watch = _JobWatch(self.job, self.backfill_conn_id)
+                continue
+            troubles.over()
+            if demand is not None and demand.key != told:
+                told = demand.key
+                yield self._event(commit, demand)
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look alone, where nobody shares streams."""
+        async for event in self.filter_shared_stream(self.open_shared_stream(self.serialize()[1])):
+            yield event
+
+    def _event(self, commit: UpstreamCommit, demand: Demand) -> TriggerEvent:
+        payload = {
+            "job": self.job["name"],
+            "upstream": load_job(self.job).upstream.path,
+            **commit._asdict(),
+            "reason": demand.reason,
+        }
+        return TriggerEvent(payload)  # type: ignore[no-untyped-call]
+
+
+class _UpstreamWatch:
+    """
+    Looks at an upstream; made anew after a failure, for the connection may have been what was wrong.
+
+    :param path: the table's canonical location.
+    :param backfill_conn_id: the connection with the object store's options.
+    """
+
+    def __init__(self, path: str, backfill_conn_id: str) -> None:
+        self._path = path
+        self._backfill_conn_id = backfill_conn_id
+        self._commit: UpstreamCommit | None = None
+
+    @cached_property
+    def _watch(self) -> VersionWatch:
+        from airflow_backfill_provider.lake.version_watch import VersionWatch
+
+        return VersionWatch(self._path, BackfillHook(self._backfill_conn_id).connection.storage_options)
+
+    def look(self) -> UpstreamCommit:
+        """
+        Return the newest commit.
+
+        :raises UpstreamNotFoundError: if there is no table.
+        """
+        version = self._watch.latest()
+        if self._commit is None or self._commit.version != version:
+            found = None if version is None else self._watch.log.commit(version)
+            if found is None:
+                raise UpstreamNotFoundError(f"there is no Delta table at {self._path} yet, or any more")
+            self._commit = UpstreamCommit(found.version, found.timestamp.isoformat())
+        return self._commit
+
+
+class _JobWatch:
+    """
+    Looks at a job's control tables, and reads them only if they changed; made anew after a failure.
+
+    :param job: the definition's fields.
+    :param backfill_conn_id: the connection that says where control tables lie.
+    """
+
+    def __init__(self, job: Mapping[str, Any], backfill_conn_id: str) -> None:
+        self._job = job
+        self._backfill_conn_id = backfill_conn_id
+        self._versions: list[int | None] | None = None
+        self._progress: tuple[JobSettings | None, Barrier | None, EpochCommit | None] = (None, None, None)
+
+    @cached_property
+    def _backfill(self) -> Backfill:
+        return BackfillHook(self._backfill_conn_id).open(self._job)
+
+    @cached_property
+    def _watches(self) -> list[VersionWatch]:
+        from airflow_backfill_provider.lake.version_watch import VersionWatch
+
+        return [VersionWatch(table, self._backfill.storage_options) for table in self._backfill.store.watched_tables]
+
+    def demand(self, latest_version: int) -> Demand | None:
+        """Return what the job needs an epoch for."""
+        # In this order: what is committed in between is a newer version next time.
+        versions = [watch.latest() for watch in self._watches]
+        if versions != self._versions:
+            self._progress = self._read()
+            self._versions = versions
+        return demand_of(*self._progress, latest_version)
+
+    def _read(self) -> tuple[JobSettings | None, Barrier | None, EpochCommit | None]:
+        try:
+            settings = self._backfill.settings()
+        except JobNotCreatedError:
+            return None, None, None
+        newest = self._backfill.store.newest_barrier(settings)
+        return settings, newest, None if newest is None else self._backfill.store.commit_of(newest.epoch)
+
+
+class _Troubles:
+    """Logs what goes wrong, once for as long as it stays the same."""
+
+    def __init__(self) -> None:
+        self._told = ""
+
+    def tell(self, what: str, error: Exception) -> None:
+        """Log an error, unless it was the last one, too."""
+        message = str(error)
+        if message != self._told:
+            log.warning("%s, looking again: %s", what, message)
+        self._told = message
+
+    def over(self) -> None:
+        """Note that it went well."""
+        self._told = ""

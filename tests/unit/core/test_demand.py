@@ -1,0 +1,75 @@
+"""What a job needs an epoch for, and what is the same need seen again."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider.core.demand import demand_of
+from tests.builders import barrier_of, commit_of, settings_of, window_of
+
+FIRST = barrier_of(1, upstream=window_of(-1, 5))
+UNFINISHED = commit_of(FIRST)
+COMPLETED = commit_of(FIRST, completed=True)
+
+
+def reason_of(settings, newest, commit, latest_version):
+    demand = demand_of(settings, newest, commit, latest_version)
+    return demand and demand.reason
+
+
+def test_a_job_that_is_not_created_needs_its_first_run_once_per_version():
+    assert reason_of(None, None, None, 5) == "the job is not created yet"
+    assert demand_of(None, None, None, 5).key == demand_of(None, None, None, 5).key
+    assert demand_of(None, None, None, 5).key != demand_of(None, None, None, 6).key
+
+
+def test_a_version_that_no_epoch_covers_needs_one_whatever_else_is():
+    for settings in (settings_of(), settings_of(paused=True), settings_of(rate_limit=0), settings_of(finished_epoch=1)):
+        for commit in (None, UNFINISHED, COMPLETED):
+            assert "version 6" in reason_of(settings, FIRST, commit, 6)
+
+
+@pytest.mark.parametrize("latest", [5, 4])
+def test_a_finished_job_needs_nothing_for_a_version_that_an_epoch_covers(latest):
+    assert demand_of(settings_of(finished_epoch=1), FIRST, COMPLETED, latest) is None
+    assert demand_of(settings_of(), FIRST, COMPLETED, latest) is None, "finishing is the same run's business"
+
+
+def test_an_unfinished_job_needs_the_next_epoch_once_the_last_one_is_committed():
+    assert demand_of(settings_of(), FIRST, None, 5) is None, "one is under way"
+    assert "snapshot" in reason_of(settings_of(), FIRST, UNFINISHED, 5)
+
+
+def test_what_was_created_of_the_newest_version_still_needs_its_first_epoch():
+    arranged = settings_of(strategy="arrangement", arranged_version=5)
+
+    assert "snapshot" in reason_of(arranged, None, None, 5)
+    assert "version 5" in reason_of(settings_of(), None, None, 5)
+
+
+@pytest.mark.parametrize("held", [{"paused": True}, {"rate_limit": 0}])
+def test_a_job_that_reads_no_snapshot_waits_for_new_versions_alone(held):
+    assert demand_of(settings_of(**held), FIRST, UNFINISHED, 5) is None
+
+
+def test_a_repair_needs_an_epoch_until_a_barrier_carries_it():
+    asked = settings_of(finished_epoch=1, sequence=3, repair_sequence=3)
+
+    assert reason_of(asked, FIRST, COMPLETED, 5) == "a repair waits for an epoch"
+    assert demand_of(asked, barrier_of(1, upstream=window_of(-1, 5), settings_sequence=3), COMPLETED, 5) is None
+
+
+def test_a_cancelled_job_needs_nothing_any_more():
+    assert demand_of(settings_of(cancelled=True), FIRST, UNFINISHED, 9) is None
+
+
+def test_resuming_asks_again_for_what_was_told_before_the_pause():
+    before, resumed = settings_of(sequence=1), settings_of(sequence=3)
+
+    assert demand_of(before, FIRST, UNFINISHED, 5).key != demand_of(resumed, FIRST, UNFINISHED, 5).key
+
+
+def test_a_rebuild_asks_again_for_a_version_that_was_told_before():
+    before, rebuilt = settings_of(), settings_of(incarnation="b2", base_epoch=1)
+
+    assert demand_of(before, FIRST, COMPLETED, 6).key != demand_of(rebuilt, None, None, 6).key
