@@ -8,8 +8,9 @@ from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable
 
-from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
+from airflow_backfill_provider.markdown import definition_markdown
+from airflow_backfill_provider.operators.approval import ApproveBackfillOperator
 from airflow_backfill_provider.task_group import BackfillTaskGroup, ParallelBackfillTaskGroup
 
 DEFAULT_ARGUMENTS = {
@@ -63,7 +64,7 @@ def backfill_dag(
         "start_date": start_date,
         "max_active_runs": 1,
         "tags": ["backfill", loaded.name],
-        "doc_md": _documentation(loaded),
+        "doc_md": definition_markdown(loaded),
         **dag,
         "default_args": {**DEFAULT_ARGUMENTS, **dag.get("default_args", {})},
     }
@@ -79,6 +80,33 @@ def backfill_dag(
     return made
 
 
+def approved_backfill_dag(
+    job: JobDefinition,
+    *,
+    approval: Mapping[str, Any] | None = None,
+    backfill_conn_id: str = BackfillHook.default_conn_name,
+    **backfill: Any,
+) -> DAG:
+    """
+    Return a DAG as :func:`backfill_dag` does, which asks for approval of its plan before it creates the job.
+
+    :param job: the definition; a path is read when the DAG is parsed.
+    :param approval: arguments of
+        :class:`~airflow_backfill_provider.operators.approval.ApproveBackfillOperator`, such as ``assigned_users``.
+    :param backfill_conn_id: the connection that says where control tables lie.
+    :param backfill: further arguments of :func:`backfill_dag`.
+    """
+    loaded = load_job(job)
+    made = backfill_dag(loaded, backfill_conn_id=backfill_conn_id, **backfill)
+    with made:
+        approve = ApproveBackfillOperator(
+            task_id="approve", job=loaded, backfill_conn_id=backfill_conn_id, **(approval or {})
+        )
+    for first in made.task_group.children["backfill"].roots:
+        approve >> first
+    return made
+
+
 def with_data_intervals(schedule: Any) -> Any:
     """
     Return a schedule whose runs stand for intervals of time.
@@ -90,8 +118,3 @@ def with_data_intervals(schedule: Any) -> Any:
     if isinstance(schedule, dt.timedelta):
         return DeltaDataIntervalTimetable(schedule)
     return schedule
-
-
-def _documentation(job: BackfillJob) -> str:
-    query = "\n".join(f"    {line}" for line in job.query.strip().splitlines())
-    return f"`{job.materialized_view}` is the query below over `{job.upstream.path}`.\n\n{query}\n"

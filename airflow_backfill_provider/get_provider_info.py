@@ -31,6 +31,7 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": [_modules("hooks.backfill", "hooks.spark_application")],
         "operators": [
             _modules(
+                "operators.approval",
                 "operators.epoch",
                 "operators.finish",
                 "operators.job",

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from airflow_backfill_provider import text
 from airflow_backfill_provider.backfill import Backfill
-from airflow_backfill_provider.cli import text
 from airflow_backfill_provider.cli.views import ProgressView, progress_view
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job import BackfillJob

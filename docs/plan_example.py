@@ -14,8 +14,9 @@ from pathlib import Path
 from rich.console import Console
 
 from airflow_backfill_provider.backfill import Backfill
-from airflow_backfill_provider.cli.planning import make_plan, show_plan
+from airflow_backfill_provider.cli.planning import show_plan
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.planning import make_plan
 from docs.generated import main
 
 PAGE = Path(__file__).parent / "how-to" / "choose-a-strategy.md"

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import protocol, text
 from airflow_backfill_provider.backfill import Backfill
-from airflow_backfill_provider.cli import text
 from airflow_backfill_provider.cli.views import ProgressView, waits_because
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.errors import BackfillError

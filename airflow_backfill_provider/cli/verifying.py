@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from airflow_backfill_provider import text
 from airflow_backfill_provider.backfill import Backfill
-from airflow_backfill_provider.cli import text
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import StateError
 

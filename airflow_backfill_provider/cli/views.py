@@ -20,7 +20,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from airflow_backfill_provider.cli import text
+from airflow_backfill_provider import text
 from airflow_backfill_provider.core.status import JobStatus
 
 MAP_CELLS = 64

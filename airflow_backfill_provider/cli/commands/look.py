@@ -20,7 +20,8 @@ def plan(job: JobFile, *, as_json: AsJson = False, debug: Debug = False) -> None
     Works before create, and afterwards for what is left.
     """
     from airflow_backfill_provider.cli.jobs import open_job
-    from airflow_backfill_provider.cli.planning import make_plan, show_plan
+    from airflow_backfill_provider.cli.planning import show_plan
+    from airflow_backfill_provider.planning import make_plan
 
     planned = make_plan(open_job(job))
     if as_json:

@@ -47,8 +47,7 @@ def throttle(
 ) -> None:
     """Set the rate limit from the next epoch on."""
     limit = rate_limit_of(rate_limit)
-    from airflow_backfill_provider import mutations
-    from airflow_backfill_provider.cli import text
+    from airflow_backfill_provider import mutations, text
     from airflow_backfill_provider.cli.jobs import created_job, user
 
     backfill, before = created_job(job)

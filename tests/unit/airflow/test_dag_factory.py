@@ -12,7 +12,7 @@ from airflow.timetables.base import TimeRestriction
 
 from airflow_backfill_provider.assets import MATERIALIZED_VIEWS, materialized_view_asset, upstream_asset
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.dag_factory import backfill_dag, with_data_intervals
+from airflow_backfill_provider.dag_factory import approved_backfill_dag, backfill_dag, with_data_intervals
 from airflow_backfill_provider.task_group import BackfillTaskGroup
 
 JOB = {
@@ -154,3 +154,17 @@ def test_a_dag_may_follow_the_upstreams_commits_instead_of_a_clock():
     assert upstream_asset({**JOB, "name": "others"}).uri != asset.uri, "each job is told of its own needs alone"
     read = DagSerialization.from_dict(DagSerialization.to_dict(dag))
     assert type(read.timetable).__name__ == "AssetTriggeredTimetable"
+
+
+@pytest.mark.parametrize("parallel", [{}, {"strategy": "arrangement", "parallelism": 2}])
+def test_a_dag_may_ask_before_it_creates_the_job(parallel):
+    approval = {"assigned_users": [{"id": "vera", "name": "Vera"}]}
+    dag = approved_backfill_dag({**JOB, **parallel}, approval=approval, backfill_conn_id="lake", schedule="@daily")
+
+    approve = dag.get_task("approve")
+    assert dag.get_task("backfill.create_job").upstream_task_ids == {"approve"}
+    assert dag.roots == [approve]
+    assert (approve.job.name, approve.backfill_conn_id) == ("paid_orders", "lake")
+    assert approve.assigned_users == approval["assigned_users"]
+    assert approve.ignore_downstream_trigger_rules, "a summary of an epoch would run although nobody wants it"
+    DagSerialization.from_dict(DagSerialization.to_dict(dag))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import io
 
-import pytest
 from rich.console import Console
 
-from airflow_backfill_provider.cli import text
 from airflow_backfill_provider.cli.views import LineView, LiveView, progress_view, show_status, status_line
 from airflow_backfill_provider.core.progress import BackfillState, InProgress
 from airflow_backfill_provider.core.status import job_status
