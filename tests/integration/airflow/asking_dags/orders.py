@@ -1,0 +1,45 @@
+"""A job that follows its upstream, and two that ask before they begin, with a stand-in for Spark."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from airflow_backfill_provider.assets import upstream_asset
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.dag_factory import approved_backfill_dag, backfill_dag
+from airflow_backfill_provider.operators.base import SparkBackfillOperator
+from tests.unit.airflow.stand_in import StandInSpark
+
+LAKE = os.environ["ORDERS_LAKE"]
+
+
+def run_application(_: SparkBackfillOperator, backfill: Backfill, name: str, *call: Any, **more: Any) -> None:
+    """Run in the task's own process what an application would."""
+    del name, more
+    StandInSpark().run(backfill, *call)
+
+
+SparkBackfillOperator.run_application = run_application  # type: ignore[assignment, method-assign]
+
+
+def job(name: str, **fields: Any) -> dict[str, Any]:
+    """Return a job over the orders."""
+    return {
+        "name": name,
+        "upstream": {"path": f"{LAKE}/orders", "key": ["order_id"]},
+        "materialized_view": f"{LAKE}/{name}",
+        "query": "SELECT order_id FROM upstream",
+        "vnode_count": 4,
+        "rate_limit": 400,
+        **fields,
+    }
+
+
+backfill_dag(
+    job("followed"),
+    schedule=upstream_asset(job("followed"), poll_interval=1),
+    is_paused_upon_creation=False,
+)
+approved_backfill_dag(job("approved"), is_paused_upon_creation=False)
+approved_backfill_dag(job("rejected", strategy="arrangement", parallelism=2), is_paused_upon_creation=False)

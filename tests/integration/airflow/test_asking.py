@@ -1,0 +1,129 @@
+"""Runs that nobody's clock starts, on real Airflow: the watcher's, and those that wait for an approval."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server, wait_until
+from tests.unit.airflow.stand_in import ROWS, Lake
+
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
+
+DAGS = Path(__file__).parent / "asking_dags"
+
+
+class Story:
+    """
+    One of the DAGs.
+
+    :param airflow: Airflow's processes.
+    :param lake: the upstream; the job's name is the DAG's.
+    :param name: the DAG.
+    :param home: where Airflow's logs are.
+    """
+
+    def __init__(self, airflow: AirflowProcesses, lake: Lake, name: str, home: Path) -> None:
+        self.airflow = airflow
+        named = {"name": name, "materialized_view": f"{lake.folder}/{name}"}
+        self.store = Lake(lake.folder, named).backfill.store
+        self._dag = f"dags/{name}"
+        self._home = home
+
+    def wait(self, reached: Callable[[], object]) -> None:
+        wait_until(lambda: bool(reached()), seconds=240, logs=self._home)
+
+    def runs(self) -> list[dict[str, Any]]:
+        return list(self.airflow.call("GET", f"{self._dag}/dagRuns").get("dag_runs", []))
+
+    def trigger(self) -> str:
+        """Start a run of the DAG; return its path."""
+        runs: list[str] = []
+
+        def begin() -> bool:
+            answer = self.airflow.call("POST", f"{self._dag}/dagRuns", {"logical_date": None})
+            runs.extend([answer["dag_run_id"]] if answer else [])
+            return bool(runs)
+
+        self.wait(begin)
+        return f"{self._dag}/dagRuns/{urllib.parse.quote(runs[0])}"
+
+    def question(self, run: str) -> dict[str, Any]:
+        return self.airflow.call("GET", f"{run}/taskInstances/approve/-1/hitlDetails")
+
+    def answer(self, run: str, option: str) -> None:
+        self.wait(lambda: self.question(run))
+        body = {"chosen_options": [option], "params_input": {}}
+        self.wait(lambda: self.airflow.call("PATCH", f"{run}/taskInstances/approve/-1/hitlDetails", body))
+
+    def states(self, run: str) -> dict[str, str]:
+        """Wait for the end of a run, and return the states of its tasks."""
+        self.wait(lambda: self.airflow.call("GET", run).get("state") in {"success", "failed"})
+        tasks = self.airflow.call("GET", f"{run}/taskInstances")["task_instances"]
+        return {task["task_id"]: task["state"] for task in tasks}
+
+
+def test_runs_come_when_they_are_needed_and_wait_where_they_are_told_to(tmp_path: Path):
+    """One test, because it starts Airflow's processes."""
+    lake = Lake(tmp_path)
+    lake.append(range(ROWS))
+    home = tmp_path / "airflow"
+    home.mkdir()
+    with airflow_server(home, DAGS, {"ORDERS_LAKE": str(tmp_path)}, (*COMPONENTS, "triggerer")) as airflow:
+        follow_the_upstream(Story(airflow, lake, "followed", home), lake)
+        approve_once(Story(airflow, lake, "approved", home))
+        reject(Story(airflow, lake, "rejected", home))
+
+
+def follow_the_upstream(followed: Story, lake: Lake) -> None:
+    """The watcher takes the backfill to its end, and tells of a commit that came while the triggerer was dead."""
+    followed.wait(lambda: followed.store.created() and followed.store.settings().finished_epoch)
+    assert followed.store.settings().finished_epoch == 3
+    followed.wait(lambda: all(run["state"] == "success" for run in followed.runs()))
+    driven = len(followed.runs())
+
+    followed.airflow.kill("triggerer")
+    lake.append([ROWS])
+    followed.airflow.start("triggerer")
+    followed.wait(lambda: followed.store.commit_of(4))
+    followed.wait(lambda: all(run["state"] == "success" for run in followed.runs()))
+
+    runs = followed.runs()
+    assert followed.store.pinned(4).upstream.to_version == 1
+    assert followed.store.last_epoch() == 4
+    assert {run["run_type"] for run in runs} == {"asset_triggered"}
+    # An event may come while the run before it is not over, so that it finds nothing to do.
+    assert 3 <= driven <= 5
+    assert len(runs) <= driven + 2
+
+
+def approve_once(approved: Story) -> None:
+    """The first run asks; what was created is not asked about again."""
+    first = approved.trigger()
+    approved.wait(lambda: approved.question(first))
+    question = approved.question(first)
+    assert question["subject"] == "Start the backfill of approved, 1,001 rows?"
+    assert "| to read | 1,001 rows in about 3 epochs |" in question["body"]
+    assert not approved.store.created()
+    approved.answer(first, "Approve")
+    assert approved.states(first)["backfill.run_epoch"] == "success"
+
+    second = approved.trigger()
+    assert approved.states(second)["backfill.run_epoch"] == "success"
+    assert not approved.question(second)
+    assert approved.store.last_epoch() == 2
+
+
+def reject(rejected: Story) -> None:
+    """A rejection skips all there is, also tasks that run although those before them were skipped."""
+    run = rejected.trigger()
+    rejected.answer(run, "Reject")
+    states = rejected.states(run)
+    assert states.pop("approve") == "success"
+    assert set(states.values()) == {"skipped"}
+    assert "backfill.epoch_1.summary" in states
+    assert not rejected.store.created()
