@@ -1,9 +1,11 @@
 """
 Any job by hand: choose it in the trigger form, change its settings, and run some epochs.
 
-Shows the operators put together without the task group. The form offers the YAML files in the folder that
-``AIRFLOW_BACKFILL_JOBS`` names, and the one that ``AIRFLOW_BACKFILL_JOB`` names; or it takes a definition of its own.
-``AIRFLOW_BACKFILL_SPARK_CONNECTION`` names a Spark connection; without it, Spark runs on the worker.
+Shows the operators put together without the task group. The environment says what the form offers:
+
+- ``AIRFLOW_BACKFILL_JOBS``: the folder whose YAML files can be chosen;
+- ``AIRFLOW_BACKFILL_JOB``: path of one more YAML file, offered first;
+- ``AIRFLOW_BACKFILL_SPARK_CONNECTION``: a Spark connection; without it, Spark runs on the worker.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from typing import Any
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param, task
 
+from airflow_backfill_provider.assets import MATERIALIZED_VIEWS
+from airflow_backfill_provider.core.job import MAX_VNODE_COUNT, BackfillJob
 from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.finish import FinishMaterializedViewWhenDueOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
@@ -33,33 +37,31 @@ ONE = os.environ.get("AIRFLOW_BACKFILL_JOB")
 
 files = {str(file): file.stem for file in ([Path(ONE)] if ONE else []) + sorted(FOLDER.glob("*.yaml"))}
 
+SETTINGS = "Change the settings first"
+OTHER = "A definition instead of a file"
+
 params = {
     "job": Param(
         next(iter(files), None),
         title="Job",
-        description_md=f"A definition from `{FOLDER}`.",
+        description_md=f"One of the definitions in `{FOLDER}`; it is created if it is not yet.",
         type=["string", "null"],
         enum=[*files, None],
         values_display=files,
     ),
-    "definition": Param(
-        None,
-        title="Or a definition",
-        description_md='The fields of a job, instead of a file: `{"name": …, "upstream": {…}, …}`',
-        type=["object", "null"],
-    ),
     "epochs": Param(
         1,
         title="Epochs",
-        description_md="How many epochs to run, in order. **0** only creates the job and changes its settings.",
+        description_md="How many to run, one after another, each up to the upstream's newest version. When there is "
+        "nothing left to do, the rest of them end at once. **0** only creates the job and changes its settings.",
         type="integer",
         minimum=0,
         maximum=1000,
     ),
     "mutation": Param(
         "none",
-        title="Change of the settings",
-        description_md="Takes effect with the first of the epochs. A **cancelled** job runs no epoch any more.",
+        title="Change",
+        description_md="Takes effect with the first of the epochs, and stays for all that come after this run.",
         type="string",
         enum=["none", "pause", "resume", "throttle", "rescale", "repair", "cancel"],
         values_display={
@@ -69,34 +71,56 @@ params = {
             "throttle": "Throttle: change the rate limit",
             "rescale": "Rescale: change how many parallel runs share an epoch",
             "repair": "Repair: write chosen rows of the view anew",
-            "cancel": "Cancel: stop the job for good",
+            "cancel": "Cancel: stop the job for good; none of the epochs above is run",
         },
+        section=SETTINGS,
     ),
     "rate_limit": Param(
         None,
-        title="Rate limit",
-        description_md="With **Throttle**: snapshot rows per epoch. Empty is unlimited, 0 reads none.",
+        title="Throttle: rate limit",
+        description_md="Snapshot rows per epoch. Empty is unlimited, **0** reads none. Only with *Throttle*.",
         type=["integer", "null"],
         minimum=0,
+        section=SETTINGS,
     ),
     "parallelism": Param(
         1,
-        title="Parallel runs",
-        description_md="With **Rescale**: how many runs share the vnodes; needs the arrangement strategy.",
+        title="Rescale: parallel runs",
+        description_md="How many runs share the vnodes, at most the job's `vnode_count`. Needs the strategy "
+        "`arrangement`. Only with *Rescale*.",
         type="integer",
         minimum=1,
+        maximum=MAX_VNODE_COUNT,
+        section=SETTINGS,
     ),
     "vnodes": Param(
         None,
-        title="Vnodes to repair",
-        description_md="With **Repair**: numbers and ranges, such as `3, 8-15`.",
+        title="Repair: vnodes",
+        description_md="Numbers and ranges, such as `3, 8-15`. Only with *Repair*.",
         type=["string", "null"],
+        pattern=r"^\s*\d+(\s*-\s*\d+)?(\s*,\s*\d+(\s*-\s*\d+)?)*\s*$",
+        section=SETTINGS,
     ),
     "keys": Param(
         None,
-        title="Keys to repair",
-        description_md="With **Repair**: a JSON list of keys, each a value, or a list with a value per key column.",
+        title="Repair: keys",
+        description_md="A JSON list of keys, such as `[4711, 4712]`; of a key with several columns, a list of lists. "
+        "Only with *Repair*.",
         type=["array", "null"],
+        section=SETTINGS,
+    ),
+    "definition": Param(
+        None,
+        title="Definition",
+        description_md="The fields of a job as JSON; then the job above is not looked at. For example:\n\n"
+        '```json\n{"name": "paid_orders",\n "upstream": {"path": "/lake/orders", "key": ["order_id"]},\n'
+        ' "materialized_view": "/lake/paid_orders",\n'
+        ' "query": "SELECT order_id, amount FROM upstream WHERE status = \'paid\'"}\n```',
+        type=["object", "null"],
+        properties={name: {} for name in BackfillJob.model_fields},
+        required=[name for name, field in BackfillJob.model_fields.items() if field.is_required()],
+        additionalProperties=False,
+        section=OTHER,
     ),
 }
 
@@ -104,12 +128,17 @@ params = {
 @task
 def choose_job(params: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the definition that the form chose, checked."""
+    from airflow.sdk.exceptions import AirflowFailException
+
     from airflow_backfill_provider.hooks.backfill import load_job
     from airflow_backfill_provider.hooks.errors import airflow_errors
 
     chosen = params or {}
+    definition = chosen.get("definition") or chosen.get("job")
+    if not definition:
+        raise AirflowFailException("no job is chosen; choose a file in the form, or write a definition")
     with airflow_errors():
-        job = load_job(chosen.get("definition") or chosen.get("job") or {})
+        job = load_job(definition)
     return job.model_dump(mode="json", exclude_unset=True)
 
 
@@ -154,8 +183,9 @@ with DAG(
         spark_conn_id=SPARK_CONNECTION,
         max_active_tis_per_dagrun=1,
         map_index_template="{{ epoch }}",
+        outlets=[MATERIALIZED_VIEWS],
     ).expand(barrier=barriers)
-    finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", job=job)
+    finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", job=job, outlets=[MATERIALIZED_VIEWS])
 
     create >> mutation >> [*mutations, cancel]
     mutations >> barriers >> epochs >> finish

@@ -16,7 +16,23 @@ from tests.airflow_home import DAGS
 
 pytestmark = pytest.mark.slow  # a Python of its own for each DAG
 
-EACH = pytest.mark.parametrize("name", ["backfill_scheduled", "backfill_manual", "backfill_watch"])
+NAMES = [
+    "backfill_after_approval",
+    "backfill_in_order",
+    "backfill_manual",
+    "backfill_on_upstream_commits",
+    "backfill_scheduled",
+    "backfill_watch",
+]
+EACH = pytest.mark.parametrize("name", NAMES)
+
+DEFINITION = {
+    "name": "orders",
+    "upstream": {"path": "/lake/orders", "key": ["id"]},
+    "materialized_view": "/lake/view",
+    "query": "SELECT id FROM upstream",
+    "restrict_to": {"vnodes": [1]},
+}
 
 PARSE = """
 import json, runpy, sys, time
@@ -52,8 +68,38 @@ def test_a_dag_documents_itself(name):
     assert len(load(name).doc_md) > 100
 
 
+@pytest.mark.parametrize("name", ["backfill_manual", "backfill_on_upstream_commits", "backfill_scheduled"])
+def test_every_task_that_commits_an_epoch_or_finishes_a_view_tells_of_it(name):
+    for dag_task in load(name).tasks:
+        if dag_task.label in {"run_epoch", "finish_view"}:
+            assert dag_task.outlets, dag_task.task_id
+
+
+def test_the_second_of_two_jobs_waits_for_the_first_view(monkeypatch):
+    for name in ("JOB", "NEXT_JOB", "SCHEDULE"):
+        monkeypatch.delenv(f"AIRFLOW_BACKFILL_{name}", raising=False)
+    dag = load("backfill_in_order")
+
+    first, second = dag.get_task("first.create_job").job, dag.get_task("second.create_job").job
+    assert second.upstream.path == first.materialized_view
+    assert first.table_properties["delta.enableChangeDataFeed"] == "true"
+    assert dag.get_task("second.create_job").upstream_task_ids == {"first_view_is_finished"}
+    assert [asset.name for asset in dag.timetable.asset_condition.objects] == [
+        "paid_orders upstream",
+        "large_orders upstream",
+    ]
+
+
+def test_the_dag_that_follows_its_upstream_looks_as_often_as_the_environment_says(monkeypatch):
+    monkeypatch.setenv("AIRFLOW_BACKFILL_POLL_INTERVAL", "2.5")
+
+    (watcher,) = load("backfill_on_upstream_commits").timetable.asset_condition.watchers
+
+    assert watcher.trigger.poll_interval == 2.5
+
+
 def test_no_dag_is_forgotten_here():
-    assert {file.stem for file in DAGS.glob("*.py")} == {"backfill_scheduled", "backfill_manual", "backfill_watch"}
+    assert sorted(file.stem for file in DAGS.glob("*.py")) == NAMES
 
 
 def test_the_scheduled_dag_runs_the_job_that_the_environment_names(monkeypatch, tmp_path: Path):
@@ -98,7 +144,17 @@ def test_the_trigger_form_works_without_any_job_file(monkeypatch, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("epochs", -1), ("epochs", "2"), ("rate_limit", -1), ("mutation", "stop"), ("job", "/etc/passwd")],
+    [
+        ("epochs", -1),
+        ("epochs", "2"),
+        ("rate_limit", -1),
+        ("parallelism", 0),
+        ("mutation", "stop"),
+        ("job", "/etc/passwd"),
+        ("vnodes", "3, 8-"),
+        ("definition", {"name": "orders"}),
+        ("definition", {**DEFINITION, "vnodes": 4}),
+    ],
 )
 def test_the_trigger_form_refuses_what_cannot_be_meant(name, value):
     from airflow.sdk.exceptions import ParamValidationError
@@ -107,3 +163,44 @@ def test_the_trigger_form_refuses_what_cannot_be_meant(name, value):
 
     with pytest.raises(ParamValidationError):
         params[name] = value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rate_limit", None),
+        ("vnodes", "3, 8 - 15"),
+        ("vnodes", None),
+        ("keys", [1, ["a", 2]]),
+        ("definition", DEFINITION),
+    ],
+)
+def test_the_trigger_form_takes_what_is_meant(name, value):
+    params = load("backfill_manual").params
+
+    params[name] = value
+
+    assert params[name] == value
+
+
+def test_the_trigger_form_begins_with_what_everybody_needs_and_explains_every_field():
+    params = load("backfill_manual").params
+    schemas = {name: params.get_param(name).schema for name in params}
+
+    assert [name for name, schema in schemas.items() if "section" not in schema] == ["job", "epochs"]
+    assert {schema.get("section") for schema in schemas.values()} == {
+        None,
+        "Change the settings first",
+        "A definition instead of a file",
+    }
+    assert all(schema["title"] and len(schema["description_md"]) > 20 for schema in schemas.values())
+    assert params.validate() == {
+        "job": params["job"],
+        "epochs": 1,
+        "mutation": "none",
+        "rate_limit": None,
+        "parallelism": 1,
+        "vnodes": None,
+        "keys": None,
+        "definition": None,
+    }
