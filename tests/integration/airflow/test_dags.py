@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+import yaml
+from deltalake import DeltaTable
 
 from tests.integration.airflow.conftest import Orders
 
@@ -36,6 +38,7 @@ def test_a_backfill_lives_through_its_dags(orders: Orders, environment, run_dag)
     assert sum(summary["changes"] for summary in by_hand.results("run_epoch", 2)) == 2
     assert {by_hand.name("run_epoch", index) for index in (0, 1)} == {"3", "nothing to do"}
     assert orders.backfill.store.barriers()[-1].rate_limit == 10
+    assert asset_events()["paid_orders"][-1] == ("epoch", 3)
     assert orders.view() == orders.expected()
 
     later = run_dag("backfill_scheduled")
@@ -44,6 +47,13 @@ def test_a_backfill_lives_through_its_dags(orders: Orders, environment, run_dag)
     assert [summary["epoch"] for summary in later.results("backfill.run_epoch", 2)] == [None, None]
     assert orders.backfill.store.last_epoch() == 3
     assert asset_events()["paid_orders finished"] == [("finished", 2)], "a view is finished once"
+
+    approved = run_dag("backfill_after_approval")
+    assert approved.state == "success"
+    assert approved.result("approve")["asked"] is False, "what is created is approved"
+    followed = run_dag("backfill_on_upstream_commits")
+    assert followed.state == "success"
+    assert orders.backfill.store.last_epoch() == 3
 
     watched = run_dag("backfill_watch")
     assert watched.state == "success"
@@ -84,6 +94,52 @@ def test_parallel_task_runs_share_an_epoch(orders: Orders, environment, run_dag,
     assert run.name("backfill.epoch_1.read_snapshot", 1) == "epoch 1, part 1"
     assert run.result("backfill.finish_view")["finished_epoch"] == 1
     assert orders.view() == orders.expected()
+    orders.define()
+
+
+def test_a_view_on_a_view_begins_when_the_first_one_is_finished(orders: Orders, environment, run_dag, tmp_path):
+    """The first view records its changes; the second one's epochs read them."""
+    first = orders.define(
+        name="first_orders",
+        materialized_view=str(tmp_path / "first orders"),
+        table_properties={"delta.enableChangeDataFeed": "true"},
+    )
+    second = {
+        "name": "large_orders",
+        "upstream": {"path": first["materialized_view"], "key": ["order_id"]},
+        "materialized_view": str(tmp_path / "large orders"),
+        "query": "SELECT order_id, cents FROM upstream WHERE cents >= 300",
+        "vnode_count": 4,
+    }
+    file = tmp_path / "large orders.yaml"
+    file.write_text(yaml.safe_dump(second), encoding="utf-8")
+    environment.setenv("AIRFLOW_BACKFILL_NEXT_JOB", str(file))
+
+    def large() -> dict[int, int]:
+        rows = DeltaTable(second["materialized_view"]).to_pyarrow_table().to_pylist()
+        return {row["order_id"]: row["cents"] for row in rows}
+
+    def expected() -> dict[int, int]:
+        return {order_id: cents for order_id, cents in orders.expected().items() if cents >= 300}
+
+    filling = run_dag("backfill_in_order")
+    assert filling.state == "success"
+    assert filling.states["first.finish_view", -1] == "skipped"
+    assert filling.states["first_view_is_finished", -1] == "skipped"
+    assert filling.states["second.create_job", -1] == "skipped"
+
+    finishing = run_dag("backfill_in_order")
+    assert finishing.state == "success"
+    assert finishing.result("second.finish_view")["finished_epoch"] == 1
+    assert large() == expected()
+
+    orders.append({200: 9, 201: 1})
+    orders.delete(4)
+    refreshing = run_dag("backfill_in_order")
+    assert refreshing.state == "success"
+    assert refreshing.results("second.run_epoch", 1)[0]["changes"] == 2, "one that came, and one that went"
+    assert 200 in large()
+    assert large() == expected()
     orders.define()
 
 
