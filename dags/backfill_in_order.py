@@ -12,6 +12,7 @@ The environment says what to run:
 
 - ``AIRFLOW_BACKFILL_JOB``: path of the first job's YAML file;
 - ``AIRFLOW_BACKFILL_NEXT_JOB``: path of the second one's, whose ``upstream.path`` is the first one's view;
+- ``AIRFLOW_BACKFILL_POLL_INTERVAL``: seconds between two looks at the upstreams, 30 unless set;
 - ``AIRFLOW_BACKFILL_SPARK_CONNECTION``: a Spark connection; without it, Spark runs on the worker.
 """
 
@@ -30,11 +31,12 @@ from airflow_backfill_provider.task_group import BackfillTaskGroup
 EXAMPLES = Path(__file__).parent / "jobs"
 FIRST = os.environ.get("AIRFLOW_BACKFILL_JOB") or str(EXAMPLES / "paid_orders.yaml")
 SECOND = os.environ.get("AIRFLOW_BACKFILL_NEXT_JOB") or str(EXAMPLES / "large_orders.yaml")
+POLL_INTERVAL = float(os.environ.get("AIRFLOW_BACKFILL_POLL_INTERVAL") or 30)
 SPARK_CONNECTION = os.environ.get("AIRFLOW_BACKFILL_SPARK_CONNECTION") or None
 
 with DAG(
     "backfill_in_order",
-    schedule=upstream_asset(FIRST) | upstream_asset(SECOND),
+    schedule=upstream_asset(FIRST, poll_interval=POLL_INTERVAL) | upstream_asset(SECOND, poll_interval=POLL_INTERVAL),
     max_active_runs=1,
     default_args=DEFAULT_ARGUMENTS,
     tags=["backfill"],
