@@ -107,6 +107,8 @@ params = {
         description_md="A JSON list of keys, such as `[4711, 4712]`; of a key with several columns, a list of lists. "
         "Only with *Repair*.",
         type=["array", "null"],
+        # Of other kinds than text, so that the form takes JSON, and not a text in each line.
+        items={"type": ["string", "number", "boolean", "array", "null"]},
         section=SETTINGS,
     ),
     "definition": Param(
@@ -118,8 +120,12 @@ params = {
         ' "query": "SELECT order_id, amount FROM upstream WHERE status = \'paid\'"}\n```',
         type=["object", "null"],
         properties={name: {} for name in BackfillJob.model_fields},
-        required=[name for name, field in BackfillJob.model_fields.items() if field.is_required()],
         additionalProperties=False,
+        # The form's editor makes an empty object of nothing.
+        anyOf=[
+            {"maxProperties": 0},
+            {"required": [name for name, field in BackfillJob.model_fields.items() if field.is_required()]},
+        ],
         section=OTHER,
     ),
 }

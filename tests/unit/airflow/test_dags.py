@@ -152,6 +152,7 @@ def test_the_trigger_form_works_without_any_job_file(monkeypatch, tmp_path: Path
         ("mutation", "stop"),
         ("job", "/etc/passwd"),
         ("vnodes", "3, 8-"),
+        ("keys", [{"id": 1}]),
         ("definition", {"name": "orders"}),
         ("definition", {**DEFINITION, "vnodes": 4}),
     ],
@@ -172,6 +173,8 @@ def test_the_trigger_form_refuses_what_cannot_be_meant(name, value):
         ("vnodes", "3, 8 - 15"),
         ("vnodes", None),
         ("keys", [1, ["a", 2]]),
+        ("keys", []),
+        ("definition", {}),
         ("definition", DEFINITION),
     ],
 )
