@@ -48,6 +48,7 @@ class ApproveBackfillOperator(BackfillOperator, ApprovalOperator):
 
     :param subject: the question; by default with the size of the backfill.
     :param body: what is shown instead of the definition and its plan, in Markdown.
+    :param ignore_downstream_trigger_rules: whether a rejection skips tasks that would run after skipped ones, too.
     :param kwargs: further arguments of Airflow's ``ApprovalOperator``, such as ``assigned_users``, ``notifiers``,
         ``response_timeout``, ``defaults`` (the answer when time is out) or ``fail_on_reject``.
     """
