@@ -79,7 +79,7 @@ def upstream_asset(
     :param job: the definition; a path is read when the DAG is parsed.
     :param poll_interval: seconds between two looks; one that finds nothing new opens no file. It has to be the same in
         every DAG that uses the asset, for they share its watcher.
-    :param backfill_conn_id: the connection that says where control tables lie.
+    :param backfill_conn_id: the connection that says where control tables lie; the same as the DAG's.
     """
     from airflow_backfill_provider.triggers.upstream import UpstreamCommitTrigger
 
