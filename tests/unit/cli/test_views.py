@@ -92,26 +92,3 @@ def test_the_bar_stands_above_the_alarms():
     with progress_view(console) as view:
         view.show(late_status())
     assert "may be gone in 3 h 0 min" in " ".join(console.file.getvalue().split())
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [(0.4, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3600, "1 h 0 min"), (90_000, "1 d 1 h")],
-)
-def test_durations(seconds, expected):
-    assert text.duration(seconds) == expected
-
-
-@pytest.mark.parametrize(("count", "expected"), [(0, "0 rows"), (1, "1 row"), (2_000_000, "2,000,000 rows")])
-def test_rows(count, expected):
-    assert text.rows(count) == expected
-
-
-@pytest.mark.parametrize(("count", "expected"), [(5, "5 bytes"), (2048, "2.0 KiB"), (3 * 2**40, "3.0 TiB")])
-def test_sizes(count, expected):
-    assert text.size(count) == expected
-
-
-def test_percent_does_not_round_up_to_all():
-    assert text.percent(0.9999) == "99.9 %"
-    assert text.percent(1.0) == "100.0 %"
