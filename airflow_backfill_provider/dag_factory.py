@@ -32,6 +32,7 @@ def backfill_dag(
     backfill_conn_id: str = BackfillHook.default_conn_name,
     spark_conn_id: str | None = None,
     conf: Mapping[str, Any] | None = None,
+    deferrable: bool = True,
     **dag: Any,
 ) -> DAG:
     """
@@ -55,6 +56,7 @@ def backfill_dag(
     :param backfill_conn_id: the connection that says where control tables lie.
     :param spark_conn_id: a Spark connection; ``None`` runs on the worker, with all its cores.
     :param conf: Spark configuration on top of this package's own.
+    :param deferrable: whether tasks wait for Spark without a worker slot, which needs a triggerer.
     :param dag: further arguments of the DAG, such as ``dag_id`` (by default the job's name) or ``catchup``.
     :raises InvalidJobError: if the definition is wrong; Airflow shows it as an import error.
     """
@@ -76,6 +78,7 @@ def backfill_dag(
             backfill_conn_id=backfill_conn_id,
             spark_conn_id=spark_conn_id,
             conf=conf,
+            deferrable=deferrable,
         )
     return made
 

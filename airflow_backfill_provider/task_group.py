@@ -33,6 +33,8 @@ class BackfillTaskGroup(TaskGroup):
     :param backfill_conn_id: the connection that says where control tables lie.
     :param spark_conn_id: a Spark connection; ``None`` runs on the worker, with all its cores.
     :param conf: Spark configuration on top of this package's own.
+    :param deferrable: whether tasks wait for Spark without a worker slot; see
+        :class:`~airflow_backfill_provider.operators.base.SparkBackfillOperator`.
     :param group: further arguments of Airflow's task group.
     """
 
@@ -45,12 +47,13 @@ class BackfillTaskGroup(TaskGroup):
         backfill_conn_id: str = BackfillHook.default_conn_name,
         spark_conn_id: str | None = None,
         conf: Mapping[str, Any] | None = None,
+        deferrable: bool = True,
         **group: Any,
     ) -> None:
         super().__init__(group_id=group_id, **group)
         definition, views = _definition(job, backfill_conn_id)
         about: dict[str, Any] = {"job": definition, "backfill_conn_id": backfill_conn_id}
-        spark: dict[str, Any] = {"spark_conn_id": spark_conn_id, "conf": conf}
+        spark: dict[str, Any] = {"spark_conn_id": spark_conn_id, "conf": conf, "deferrable": deferrable}
         with self:
             self.create = CreateBackfillJobOperator(task_id="create_job", **about, **spark)
             self.epochs = RunEpochOperator.partial(
@@ -79,6 +82,8 @@ class ParallelBackfillTaskGroup(TaskGroup):
     :param backfill_conn_id: the connection that says where control tables lie.
     :param spark_conn_id: a Spark connection; ``None`` runs on the workers, with all their cores.
     :param conf: Spark configuration on top of this package's own.
+    :param deferrable: whether tasks wait for Spark without a worker slot; see
+        :class:`~airflow_backfill_provider.operators.base.SparkBackfillOperator`.
     :param group: further arguments of Airflow's task group.
     """
 
@@ -91,12 +96,13 @@ class ParallelBackfillTaskGroup(TaskGroup):
         backfill_conn_id: str = BackfillHook.default_conn_name,
         spark_conn_id: str | None = None,
         conf: Mapping[str, Any] | None = None,
+        deferrable: bool = True,
         **group: Any,
     ) -> None:
         super().__init__(group_id=group_id, **group)
         definition, views = _definition(job, backfill_conn_id)
         about: dict[str, Any] = {"job": definition, "backfill_conn_id": backfill_conn_id}
-        spark: dict[str, Any] = {"spark_conn_id": spark_conn_id, "conf": conf}
+        spark: dict[str, Any] = {"spark_conn_id": spark_conn_id, "conf": conf, "deferrable": deferrable}
         with self:
             self.create = CreateBackfillJobOperator(task_id="create_job", **about, **spark)
             self.epochs = [_shared_epoch(number, about, spark) for number in range(1, barriers + 1)]

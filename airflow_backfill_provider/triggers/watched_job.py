@@ -2,7 +2,7 @@
 A job that triggers wait for, shared by all of them in one triggerer.
 
 A thousand sensors ask the same few questions again and again. Whether anything changed since the last answer is told by
-the versions of two small tables; they are held open, and asked once for all who wait for the same job.
+the versions of two small tables, which are asked for once for all who wait for the same job.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from airflow_backfill_provider.hooks.backfill import BackfillHook
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.lake.open_table import OpenTable
+    from airflow_backfill_provider.lake.version_watch import VersionWatch
     from airflow_backfill_provider.state.store import BackfillReader
 
 Versions = tuple[int | None, ...]
@@ -36,7 +36,7 @@ class WatchedJob:
         self._state = state
         self._backfill_conn_id = backfill_conn_id
         self._reader: BackfillReader | None = None
-        self._tables: tuple[OpenTable, ...] = ()
+        self._tables: tuple[VersionWatch, ...] = ()
         self._versions: Versions = ()
         self._asked = float("-inf")
         self._asking: asyncio.Lock | None = None
@@ -67,12 +67,12 @@ class WatchedJob:
             return self._versions
 
     def _read_versions(self) -> Versions:
-        from airflow_backfill_provider.lake.open_table import OpenTable
+        from airflow_backfill_provider.lake.version_watch import VersionWatch
 
         if not self._tables:
             reader = self.reader()
-            self._tables = tuple(OpenTable(table, reader.storage_options) for table in reader.changing_tables)
-        return tuple(table.version() for table in self._tables)
+            self._tables = tuple(VersionWatch(table, reader.storage_options) for table in reader.watched_tables)
+        return tuple(table.latest() for table in self._tables)
 
 
 _watched: weakref.WeakValueDictionary[tuple[str, str], WatchedJob] = weakref.WeakValueDictionary()
