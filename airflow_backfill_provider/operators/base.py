@@ -10,8 +10,11 @@ from airflow.sdk import BaseOperator, Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.assets import emit, materialized_view_asset, view_assets
+from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
 from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
+from airflow_backfill_provider.metrics import emit_epoch_metrics
+from airflow_backfill_provider.operators import story
 from airflow_backfill_provider.operators.summaries import epoch_event
 from airflow_backfill_provider.triggers.application import SUCCEEDED, SparkApplicationTrigger
 
@@ -64,6 +67,27 @@ class BackfillOperator(BaseOperator):
         with self.opened() as backfill:
             backfill.require_created()
             yield backfill
+
+    def tell_plan(self, backfill: Backfill, barrier: Barrier) -> None:
+        """Log what an epoch is about to do."""
+        for line in story.begin(barrier, backfill.job.upstream.path):
+            self.log.info("%s", line)
+        for warning in barrier.warnings:
+            self.log.warning("%s", warning)
+
+    def tell_commit(self, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
+        """Log what an epoch did and how far the job is, and send its metrics; for whoever saw it being committed."""
+        self.log.info("%s", story.end(barrier, commit))
+        try:
+            status = backfill.status()
+        except BackfillError as error:
+            # The epoch is committed, whatever became of the upstream since.
+            self.log.warning("how far the job is cannot be told: %s", error)
+            return
+        self.log.info("%s", story.progress(status))
+        for alarm in status.alarms:
+            self.log.warning("%s", alarm)
+        emit_epoch_metrics(status, commit)
 
     def emit_epoch(self, context: Context, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
         """Tell those who wait for the view of a committed epoch, through the task's outlets."""
@@ -123,7 +147,7 @@ class SparkBackfillOperator(BackfillOperator):
         :param epoch: the epoch that it runs as a whole, if it does.
         :raises AirflowException: if it failed; :class:`AirflowFailException` if it would fail again.
         """
-        if self._ended.get("name") == name:
+        if self.waited_for(name):
             ended, self._ended = self._ended, {}
             if ended["outcome"] != SUCCEEDED:
                 raise airflow_error(ended["message"], retryable=ended["retryable"])
@@ -141,6 +165,10 @@ class SparkBackfillOperator(BackfillOperator):
         self._stop = hook.on_kill
         self._require_alive(application)
         hook.run(application, arguments)
+
+    def waited_for(self, name: str) -> bool:
+        """Tell whether the task was deferred for an application and goes on after its end."""
+        return self._ended.get("name") == name
 
     def resume(self, context: Context, event: Mapping[str, Any]) -> Any:
         """Go on after the application that the task was deferred for."""

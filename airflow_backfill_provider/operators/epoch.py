@@ -43,7 +43,7 @@ class InjectBarrierOperator(BackfillOperator):
         if injection.barrier is None:
             self.log.info("nothing to do: %s", injection.reason)
             return no_barrier(injection.reason)
-        self.log.info("epoch %d is pinned", injection.barrier.epoch)
+        self.tell_plan(backfill, injection.barrier)
         return barrier_summary(injection.barrier)
 
 
@@ -106,22 +106,15 @@ class RunEpochOperator(SparkBackfillOperator):
 
     def _run(self, backfill: Backfill, barrier: Barrier, context: Context) -> dict[str, Any]:
         commit = backfill.store.commit_of(barrier.epoch)
+        waited = self.waited_for(epoch_application(barrier.epoch))
         if commit is None:
-            self.log.info(
-                "epoch %d: versions (%d, %d] of %s",
-                barrier.epoch,
-                barrier.upstream.from_version,
-                barrier.upstream.to_version,
-                backfill.job.upstream.path,
-            )
-            commit = self._submit_epoch(backfill, barrier.epoch)
-        self.log.info(
-            "epoch %d is committed: %d snapshot rows, %d changes, %d rows read in all",
-            commit.epoch,
-            commit.snapshot_read_row_count,
-            commit.upstream_output_row_count,
-            commit.rows_read,
-        )
+            if not waited:
+                self.tell_plan(backfill, barrier)
+            commit, waited = self._submit_epoch(backfill, barrier.epoch), True
+        if waited:
+            self.tell_commit(backfill, barrier, commit)
+        else:
+            self.log.info("epoch %d was committed before", commit.epoch)
         self.emit_epoch(context, backfill, barrier, commit)
         return epoch_summary(barrier, commit, progress_after(commit, barrier))
 

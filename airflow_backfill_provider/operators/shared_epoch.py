@@ -125,6 +125,7 @@ class EpochSummaryOperator(BackfillOperator):
                     f"epoch {barrier.epoch} of job {backfill.job.name} is not committed; parts that are not read yet: "
                     f"{_left(backfill, barrier) or 'none, so clear the task run that read the last one'}"
                 )
+            self.tell_commit(backfill, barrier, commit)
             self.emit_epoch(context, backfill, barrier, commit)
         return epoch_summary(barrier, commit, progress_after(commit, barrier))
 
