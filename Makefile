@@ -19,7 +19,7 @@ export AIRFLOW_HOME := $(CURDIR)/.airflow
 unexport PYTHONHOME PYTHONPATH $(filter AIRFLOW__% AIRFLOW_CONN_% AIRFLOW_VAR_%,$(.VARIABLES))
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
-.PHONY: help install demo test test-fast test-slow coverage check check-format check-lint check-types \
+.PHONY: help install demo airflow test test-fast test-slow coverage check check-format check-lint check-types \
         check-hooks format bench lock dist clean
 .NOTPARALLEL:
 
@@ -49,6 +49,9 @@ $(VENV)/.jars: scripts/fetch_spark_jars.py $(VENV)/.packages
 
 demo: install ## show a backfill at work: Airflow, Spark and a writer that never stops
 	$(BIN)/python -m demo $(ARGS)
+
+airflow: install ## bring up Airflow with the example DAGs and a demo upstream, until Ctrl-C
+	$(BIN)/python -m demo.playground
 
 test: test-fast test-slow ## run all tests, the fast ones first
 

@@ -142,5 +142,8 @@ def _environment(places: Places, size: Size, port: int) -> dict[str, str]:
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port(8794)),
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         "AIRFLOW_BACKFILL_JOB": str(places.job),
+        "AIRFLOW_BACKFILL_NEXT_JOB": str(places.next_job),
+        "AIRFLOW_BACKFILL_JOBS": str(places.jobs),
+        "AIRFLOW_BACKFILL_POLL_INTERVAL": "5",
         "AIRFLOW_BACKFILL_BARRIERS": str(size.epochs_per_run),
     }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 from demo.places import Places, Size
 
 QUERY = """\
@@ -24,14 +27,67 @@ query: |
 rate_limit: {rate_limit} # snapshot rows per epoch
 """
 
+_CHANGES = """\
+table_properties:
+  delta.enableChangeDataFeed: "true" # express_orders is a view on this one
+"""
+
+_EXPRESS = """\
+# A view on another view.
+name: express_orders
+upstream:
+  path: {active}
+  key: [region, order_id]
+materialized_view: {view}
+query: SELECT region, order_id, cents FROM upstream WHERE express
+"""
+
+_CUSTOMERS = """\
+# The orders by customer. A customer's orders are complete once the customer's vnode is.
+name: customer_orders
+upstream:
+  path: {orders}
+  key: [region, order_id]
+  distribution_key: [customer_id]
+materialized_view: {view}
+query: SELECT region, order_id, customer_id, amount, status FROM upstream
+strategy: arrangement
+rate_limit: {rate_limit} # snapshot rows per epoch
+"""
+
 
 def write_job(places: Places, size: Size) -> None:
-    """Write the job's YAML file."""
+    """Write the YAML file of the job that the story is about."""
     query = "\n".join(f"  {line}" for line in QUERY.strip().splitlines())
     text = _JOB.format(
         orders=_quoted(places.orders), view=_quoted(places.view), query=query, rate_limit=size.rate_limit
     )
+    places.jobs.mkdir(exist_ok=True)
     places.job.write_text(text, encoding="utf-8")
+
+
+def write_jobs(places: Places, size: Size) -> dict[Path, str]:
+    """Write several jobs' YAML files; returns each with what it shows."""
+    small = replace(size, rate_limit=max(size.rows // 10, 1))
+    write_job(places, small)
+    with places.job.open("a", encoding="utf-8") as job:
+        job.write(_CHANGES)
+    express = _EXPRESS.format(active=_quoted(places.view), view=_quoted(places.view.with_name("express_orders")))
+    places.next_job.write_text(express, encoding="utf-8")
+    customers = places.jobs / "customer_orders.yaml"
+    customers.write_text(
+        _CUSTOMERS.format(
+            orders=_quoted(places.orders),
+            view=_quoted(places.view.with_name("customer_orders")),
+            rate_limit=small.rate_limit,
+        ),
+        encoding="utf-8",
+    )
+    return {
+        places.job: "history in key order",
+        places.next_job: "a view on that view",
+        customers: "the arrangement: every customer's vnode completes on its own",
+    }
 
 
 def _quoted(path: object) -> str:

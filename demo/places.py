@@ -40,9 +40,19 @@ class Places:
         return self.folder / "lake" / "active_orders"
 
     @property
+    def jobs(self) -> Path:
+        """Folder of the jobs' definitions."""
+        return self.folder / "jobs"
+
+    @property
     def job(self) -> Path:
-        """The job's definition."""
-        return self.folder / "job.yaml"
+        """The definition of the job that the story is about."""
+        return self.jobs / "active_orders.yaml"
+
+    @property
+    def next_job(self) -> Path:
+        """The definition of a job on that one's view."""
+        return self.jobs / "express_orders.yaml"
 
     @property
     def airflow_home(self) -> Path:
@@ -77,13 +87,14 @@ class Size:
     pause: float
 
 
-def size_from_environment() -> Size:
+def size_from_environment(rows: int = 2_000_000) -> Size:
     """
     Read ``DEMO_ROWS``, ``DEMO_RATE_LIMIT``, ``DEMO_EPOCHS_PER_RUN`` and ``DEMO_COMMIT_SECONDS``.
 
+    :param rows: how many there are unless ``DEMO_ROWS`` says something else.
     :raises DemoError: if one is no number of a sensible size.
     """
-    rows = int(_number("DEMO_ROWS", 2_000_000, least=1000))
+    rows = int(_number("DEMO_ROWS", rows, least=1000))
     return Size(
         rows=rows,
         # Not quite a fourth, because the writer adds orders meanwhile: four epochs, not four and a crumb.

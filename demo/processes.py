@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +18,9 @@ import psutil
 from demo.places import CHECKOUT, DemoError
 
 KILL_SECONDS = 10
+
+_FAMILY = "AIRFLOW_BACKFILL_DEMO_FAMILY"
+"""Environment variable that every process inherits which a demo started, however far away."""
 
 
 class Processes:
@@ -28,6 +32,7 @@ class Processes:
 
     def __init__(self, logs: Path) -> None:
         self._logs = logs
+        self._family = uuid.uuid4().hex
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
@@ -39,7 +44,7 @@ class Processes:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=CHECKOUT,
-                env=None if environment is None else dict(environment),
+                env={**(os.environ if environment is None else environment), _FAMILY: self._family},
                 start_new_session=True,
             )
 
@@ -88,20 +93,28 @@ class Processes:
         """
         stopping = list(self._running.values())
         self._running.clear()
-        family = {member for process in stopping for member in _family(process.pid)}
+        family = {member for process in stopping for member in _descendants(process.pid)}
         for process in stopping:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
         until = time.monotonic() + patience
         while any(process.poll() is None for process in stopping) and time.monotonic() < until:
-            family.update(member for process in stopping for member in _family(process.pid))
+            family.update(member for process in stopping for member in _descendants(process.pid))
             time.sleep(0.2)
+        # What left its parents, as the supervisors of Spark applications do.
+        family.update(process for process in psutil.process_iter() if self._is_mine(process))
         for member in family:
             with contextlib.suppress(psutil.NoSuchProcess):
                 member.kill()
         psutil.wait_procs(family, KILL_SECONDS)
         for process in stopping:
             process.wait()
+
+    def _is_mine(self, process: psutil.Process) -> bool:
+        try:
+            return bool(process.environ().get(_FAMILY) == self._family)
+        except psutil.Error:
+            return False
 
     def log(self, name: str) -> Path:
         """Return the file of a process's output."""
@@ -113,7 +126,7 @@ class Processes:
         return f"{lines[-1] if lines else 'it printed nothing'} (see {self.log(name)})"
 
 
-def _family(pid: int) -> list[psutil.Process]:
+def _descendants(pid: int) -> list[psutil.Process]:
     """Return a process and its descendants, as far as they live."""
     with contextlib.suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
