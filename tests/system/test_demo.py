@@ -11,13 +11,14 @@ from pathlib import Path
 
 import psutil
 import pytest
+import requests
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
 CHECKOUT = Path(__file__).parents[2]
 
 
-def start_demo(folder: Path) -> subprocess.Popen[str]:
+def start_demo(folder: Path, module: str = "demo") -> subprocess.Popen[str]:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
         "DEMO_FOLDER": str(folder),
@@ -25,7 +26,7 @@ def start_demo(folder: Path) -> subprocess.Popen[str]:
         "DEMO_RATE_LIMIT": "6000",
     }
     return subprocess.Popen(
-        [sys.executable, "-m", "demo"],
+        [sys.executable, "-m", module],
         cwd=CHECKOUT,
         env=environment,
         stdout=subprocess.PIPE,
@@ -75,4 +76,34 @@ def test_an_interrupted_demo_leaves_nothing_running(tmp_path):
     _, err = demo.communicate(timeout=60)
     assert demo.returncode == 130
     assert err == "demo: stopped; nothing runs any more\n"
+    assert processes_of(tmp_path) == []
+
+
+def test_the_playground_offers_every_example_and_stops_clean_with_an_application_under_way(tmp_path):
+    playground = start_demo(tmp_path, "demo.playground")
+    shown = next(line for line in playground.stdout if line.startswith("Airflow is at"))
+    airflow = shown.split()[3]
+
+    def call(method: str, path: str, body: object = None) -> dict:
+        token = requests.get(f"{airflow}/auth/token", timeout=30).json()["access_token"]
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = requests.request(method, f"{airflow}/api/v2/{path}", json=body, headers=headers, timeout=30)
+        answer.raise_for_status()
+        return answer.json()
+
+    assert call("GET", "importErrors")["import_errors"] == []
+    examples = {file.stem for file in (CHECKOUT / "dags").glob("*.py")}
+    assert examples == {dag["dag_id"] for dag in call("GET", "dags")["dags"]}
+    call("PATCH", "dags/backfill_manual", {"is_paused": False})
+    call("POST", "dags/backfill_manual/dagRuns", {"logical_date": None})
+    while not any(
+        "spark-submit" in str(process.cmdline()) or "java" in process.name() for process in processes_of(tmp_path)
+    ):
+        assert playground.poll() is None
+        time.sleep(0.2)
+
+    os.kill(playground.pid, signal.SIGINT)
+
+    _, err = playground.communicate(timeout=120)
+    assert (playground.returncode, err) == (0, "airflow: stopped; nothing runs any more\n")
     assert processes_of(tmp_path) == []
