@@ -41,6 +41,10 @@ def get_provider_info() -> dict[str, Any]:
         ],
         "sensors": [_modules("sensors.backfill")],
         "triggers": [_modules("triggers.application", "triggers.backfill", "triggers.upstream")],
+        "extra-links": [
+            f"{_PACKAGE}.operators.links.{link}"
+            for link in ("BackfillLink", "MaterializedViewLink", "SparkApplicationLink")
+        ],
         "connection-types": [_connection_type()],
     }
 

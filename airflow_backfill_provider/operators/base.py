@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow.sdk import BaseOperator, Context, XComArg
+from airflow.sdk import BaseOperator, BaseOperatorLink, Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.assets import emit, materialized_view_asset, view_assets
@@ -15,6 +15,7 @@ from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
 from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
 from airflow_backfill_provider.metrics import emit_epoch_metrics
 from airflow_backfill_provider.operators import story
+from airflow_backfill_provider.operators.links import BackfillLink, MaterializedViewLink, SparkApplicationLink
 from airflow_backfill_provider.operators.summaries import epoch_event
 from airflow_backfill_provider.triggers.application import SUCCEEDED, SparkApplicationTrigger
 
@@ -35,6 +36,7 @@ class BackfillOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("job",)
     ui_color = "#dff3e4"
+    operator_extra_links: Collection[BaseOperatorLink] = (BackfillLink(), MaterializedViewLink())
 
     def __init__(
         self,
@@ -115,6 +117,13 @@ class SparkBackfillOperator(BackfillOperator):
     """
 
     template_fields: Sequence[str] = ("job", "spark_conn_id", "conf")
+    operator_extra_links: Collection[BaseOperatorLink] = (
+        *BackfillOperator.operator_extra_links,
+        SparkApplicationLink(),
+    )
+
+    application: str | None = None
+    """What the task's application is called among the job's, once it needed one."""
 
     def __init__(
         self,
@@ -147,6 +156,7 @@ class SparkBackfillOperator(BackfillOperator):
         :param epoch: the epoch that it runs as a whole, if it does.
         :raises AirflowException: if it failed; :class:`AirflowFailException` if it would fail again.
         """
+        self.application = name
         if self.waited_for(name):
             ended, self._ended = self._ended, {}
             if ended["outcome"] != SUCCEEDED:
@@ -173,6 +183,7 @@ class SparkBackfillOperator(BackfillOperator):
     def resume(self, context: Context, event: Mapping[str, Any]) -> Any:
         """Go on after the application that the task was deferred for."""
         self._ended = event
+        self.application = event["name"]
         return self.execute(context)
 
     def on_kill(self) -> None:

@@ -15,7 +15,7 @@ from airflow_backfill_provider.hooks.progress import current_progress, progress_
 from airflow_backfill_provider.operators.arguments import epoch_of, is_unset
 from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator
 from airflow_backfill_provider.operators.summaries import barrier_summary, epoch_summary, no_barrier, no_epoch
-from airflow_backfill_provider.operators.task_run import requester_of, until_of
+from airflow_backfill_provider.operators.task_run import interval_of_no_length, requester_of, until_of
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.backfill import Backfill
@@ -25,7 +25,22 @@ MOST_OF_OTHERS = 10
 """Barriers of others that one task run completes at most before its own."""
 
 
-class InjectBarrierOperator(BackfillOperator):
+class _InjectingOperator(BackfillOperator):
+    """A task that may pin a barrier."""
+
+    def inject(self, backfill: Backfill, context: Context, requester: Requester) -> Injection:
+        """Pin the next barrier on behalf of a requester, or find the one that is due."""
+        from airflow_backfill_provider import protocol
+
+        note = interval_of_no_length(context)
+        if note is not None:
+            self.log.warning("%s", note)
+        return protocol.inject_barrier(
+            store=backfill.store, upstream=backfill.upstream, requester=requester, until=until_of(context)
+        )
+
+
+class InjectBarrierOperator(_InjectingOperator):
     """
     Pins the next barrier, in milliseconds and without Spark; another task runs it.
 
@@ -39,7 +54,7 @@ class InjectBarrierOperator(BackfillOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Pin the barrier."""
         with self.created() as backfill:
-            injection = _inject(backfill, context, requester_of(context))
+            injection = self.inject(backfill, context, requester_of(context))
         if injection.barrier is None:
             self.log.info("nothing to do: %s", injection.reason)
             return no_barrier(injection.reason)
@@ -47,7 +62,7 @@ class InjectBarrierOperator(BackfillOperator):
         return barrier_summary(injection.barrier)
 
 
-class RunEpochOperator(SparkBackfillOperator):
+class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
     """
     Runs one epoch: one barrier, one run of the Spark application. (templated: barrier, and those of the base)
 
@@ -87,7 +102,7 @@ class RunEpochOperator(SparkBackfillOperator):
         """Inject until the barrier is this task run's own, and run each."""
         requester = requester_of(context)
         for _ in range(MOST_OF_OTHERS):
-            injection = _inject(backfill, context, requester)
+            injection = self.inject(backfill, context, requester)
             if injection.barrier is None:
                 return self._run_none(backfill, injection.reason)
             summary = self._run(backfill, injection.barrier, context)
@@ -141,11 +156,3 @@ class RunEpochOperator(SparkBackfillOperator):
                 f"log at {backfill.job.state} holds no commit; running it again is safe"
             )
         return commit
-
-
-def _inject(backfill: Backfill, context: Context, requester: Requester) -> Injection:
-    from airflow_backfill_provider import protocol
-
-    return protocol.inject_barrier(
-        store=backfill.store, upstream=backfill.upstream, requester=requester, until=until_of(context)
-    )

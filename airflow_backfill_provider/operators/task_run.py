@@ -33,3 +33,20 @@ def until_of(context: Context) -> dt.datetime | None:
         return None
     end = context.get("data_interval_end")
     return None if end is None else dt.datetime.fromisoformat(end.isoformat())
+
+
+def interval_of_no_length(context: Context) -> str | None:
+    """
+    Return what a run means whose interval has no length, ``None`` for any other run.
+
+    Airflow gives such intervals to cron expressions that are no :class:`CronDataIntervalTimetable`.
+    """
+    until = until_of(context)
+    start = context.get("data_interval_start")
+    if until is None or start is None or dt.datetime.fromisoformat(start.isoformat()) != until:
+        return None
+    return (
+        f"the data interval of this run has no length, as Airflow's plain cron schedules have it; the epoch goes from "
+        f"where the one before ended up to the upstream as of {until:%Y-%m-%d %H:%M:%S %Z}. Schedule with "
+        "CronDataIntervalTimetable, as backfill_dag does, for runs that begin when their interval ends"
+    )

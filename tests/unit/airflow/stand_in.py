@@ -169,12 +169,14 @@ def context(
     run_id: str = "run_1",
     map_index: int = -1,
     run_type: DagRunType = DagRunType.MANUAL,
+    data_interval_start: dt.datetime | None = None,
     data_interval_end: dt.datetime | None = None,
 ) -> Any:
     """What Airflow hands to a task run, as far as the operators look at it."""
     return {
         "ti": SimpleNamespace(dag_id="dag", run_id=run_id, task_id=task_id, map_index=map_index),
         "dag_run": SimpleNamespace(run_type=run_type),
+        "data_interval_start": data_interval_start,
         "data_interval_end": data_interval_end,
         "outlet_events": OutletEventAccessors(),
     }
