@@ -37,13 +37,15 @@ def demand_of(
     :param latest_version: the upstream's newest version.
     """
     if settings is None:
-        return Demand(("created", latest_version), "the job is not created yet")
+        return Demand(("version", "", latest_version), "the job is not created yet")
     if settings.cancelled:
         return None
     covered = newest.upstream.to_version if newest else settings.first_version
     if latest_version > covered:
         reason = f"the upstream has version {latest_version}, and epochs cover those up to {covered}"
-        return Demand(("version", settings.incarnation, latest_version), reason)
+        # The run that creates the job was told of the version already.
+        just_created = newest is None and settings.sequence == 1
+        return Demand(("version", "" if just_created else settings.incarnation, latest_version), reason)
     if newest is not None and commit is None:
         return None
     return _of_what_is_left(settings, newest, commit)

@@ -23,6 +23,11 @@ def test_a_job_that_is_not_created_needs_its_first_run_once_per_version():
     assert demand_of(None, None, None, 5).key != demand_of(None, None, None, 6).key
 
 
+def test_a_job_that_was_just_created_is_what_the_run_that_creates_it_was_told_of():
+    assert demand_of(settings_of(), None, None, 5).key == demand_of(None, None, None, 5).key
+    assert demand_of(settings_of(sequence=2), None, None, 5).key != demand_of(None, None, None, 5).key
+
+
 def test_a_version_that_no_epoch_covers_needs_one_whatever_else_is():
     for settings in (settings_of(), settings_of(paused=True), settings_of(rate_limit=0), settings_of(finished_epoch=1)):
         for commit in (None, UNFINISHED, COMPLETED):
@@ -70,6 +75,6 @@ def test_resuming_asks_again_for_what_was_told_before_the_pause():
 
 
 def test_a_rebuild_asks_again_for_a_version_that_was_told_before():
-    before, rebuilt = settings_of(), settings_of(incarnation="b2", base_epoch=1)
+    before, rebuilt = settings_of(), settings_of(incarnation="b2", base_epoch=1, sequence=2)
 
     assert demand_of(before, FIRST, COMPLETED, 6).key != demand_of(rebuilt, None, None, 6).key
