@@ -37,6 +37,7 @@ def get_provider_info() -> dict[str, Any]:
                 "operators.job",
                 "operators.mutation",
                 "operators.shared_epoch",
+                "operators.watchdog",
             )
         ],
         "sensors": [_modules("sensors.backfill")],
@@ -44,6 +45,10 @@ def get_provider_info() -> dict[str, Any]:
         "extra-links": [
             f"{_PACKAGE}.operators.links.{link}"
             for link in ("BackfillLink", "MaterializedViewLink", "SparkApplicationLink")
+        ],
+        "notifications": [
+            f"{_PACKAGE}.notifications.backfill.BackfillNotifier",
+            f"{_PACKAGE}.notifications.webhook.WebhookNotifier",
         ],
         "connection-types": [_connection_type()],
     }

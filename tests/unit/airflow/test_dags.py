@@ -23,6 +23,7 @@ NAMES = [
     "backfill_on_upstream_commits",
     "backfill_scheduled",
     "backfill_watch",
+    "backfill_watchdog",
 ]
 EACH = pytest.mark.parametrize("name", NAMES)
 

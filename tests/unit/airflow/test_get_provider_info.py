@@ -13,7 +13,7 @@ from importlib.resources import files
 
 import jsonschema
 import pytest
-from airflow.sdk import BaseHook, BaseOperator, BaseSensorOperator, Connection
+from airflow.sdk import BaseHook, BaseNotifier, BaseOperator, BaseSensorOperator, Connection
 from airflow.triggers.base import BaseTrigger
 
 import airflow_backfill_provider
@@ -67,6 +67,18 @@ def test_every_module_that_defines_one_is_listed(kind, base):
     ((listed),) = [entry["python-modules"] for entry in INFO[kind]]
 
     assert defining - {"airflow_backfill_provider.operators.base"} == set(listed)
+
+
+def test_every_notifier_is_listed():
+    folder = import_module("airflow_backfill_provider.notifications")
+    defining = {
+        f"{member.__module__}.{name}"
+        for module in pkgutil.iter_modules(folder.__path__)
+        for name, member in inspect.getmembers(import_module(f"{folder.__name__}.{module.name}"), inspect.isclass)
+        if issubclass(member, BaseNotifier) and member.__module__.endswith(module.name)
+    }
+
+    assert defining == set(INFO["notifications"])
 
 
 def test_the_connection_form_shows_exactly_what_the_hook_takes():

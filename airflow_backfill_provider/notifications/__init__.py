@@ -1,0 +1,1 @@
+"""Notifiers: what is told of a job, and to whom."""

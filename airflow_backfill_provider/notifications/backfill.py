@@ -1,0 +1,150 @@
+"""The notifier for callbacks of the tasks and DAGs that run a job."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseNotifier, Context
+from airflow.sdk.exceptions import AirflowException
+
+from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
+from airflow_backfill_provider.notifications.delivery import Sender, deliver
+from airflow_backfill_provider.notifications.events import (
+    BackfillEvent,
+    EventKind,
+    alarm_event,
+    failed_event,
+    finished_event,
+)
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.backfill import Backfill
+    from airflow_backfill_provider.core.status import JobStatus
+
+logger = logging.getLogger(__name__)
+
+_WENT_WELL = frozenset({"success", "skipped"})
+
+
+class BackfillNotifier(BaseNotifier):
+    """
+    Tells other notifiers what happened to a job, with its status at hand. (templated: job)
+
+    For ``on_success_callback``, ``on_failure_callback`` and ``on_skipped_callback`` of tasks and DAGs; one notifier
+    fits all of them. It tells ``failed`` if the task or the DAG's run failed, ``finished`` if this DAG run finished the
+    view, and ``stalled`` and ``headroom`` while the watchdog says so. Templates of the notifiers that it tells find the
+    event as ``backfill``: ``kind``, ``job``, ``message``, ``remedy``, ``text`` (all in one sentence) and ``status``.
+
+    Never fails: what goes wrong is logged.
+
+    :param job: the definition, as an object, its fields, or the path of its YAML file.
+    :param send: the notifiers to tell, such as
+        :class:`~airflow_backfill_provider.notifications.webhook.WebhookNotifier` or any other of Airflow's.
+    :param events: what to tell of; by default everything.
+    :param backfill_conn_id: the connection that says where control tables lie.
+    """
+
+    template_fields: Sequence[str] = ("job",)
+
+    def __init__(
+        self,
+        *,
+        job: JobDefinition,
+        send: Sequence[Sender],
+        events: Sequence[str] = tuple(EventKind),
+        backfill_conn_id: str = BackfillHook.default_conn_name,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.job: Any = job
+        self.send = send
+        self.events = frozenset(EventKind(event) for event in events)
+        self.backfill_conn_id = backfill_conn_id
+
+    def __call__(self, *args: Any) -> None:
+        """Tell what happened, if anything did."""
+        try:
+            super().__call__(*args)
+        except Exception:
+            logger.exception("nobody was told what happened to the job")
+
+    def notify(self, context: Context) -> None:
+        """Tell what happened, if anything did."""
+        for event in self._happened(context):
+            if event.kind in self.events:
+                deliver(event, self.send, context)
+
+    async def async_notify(self, context: Context) -> None:
+        """Tell what happened, in a thread: control tables are read without asyncio."""
+        await asyncio.to_thread(self.notify, context)
+
+    def _happened(self, context: Context) -> Iterator[BackfillEvent]:
+        backfill, status = self._look()
+        if _failed(context):
+            name = load_job(self.job).name if backfill is None else backfill.job.name
+            yield failed_event(name, _what(context), _reason(context), status)
+        if backfill is None or status is None:
+            return
+        if _finished_by(context, backfill):
+            yield finished_event(status, backfill.job.materialized_view)
+        for alarm in status.alarms:
+            yield alarm_event(status, alarm)
+
+    def _look(self) -> tuple[Backfill | None, JobStatus | None]:
+        """Return the job and its status, as far as they can be read: that may be what failed."""
+        backfill = None
+        try:
+            backfill = BackfillHook(self.backfill_conn_id).open(self.job)
+            return backfill, backfill.status()
+        except BackfillError as error:
+            logger.warning("the job's status cannot be told: %s", error)
+            return backfill, None
+
+
+def _failed(context: Any) -> bool:
+    """Tell whether a callback is one of a failure: also of a task whose worker died, which left no exception."""
+    if "reason" in context:
+        return bool(context["reason"] != "success")  # a DAG's callback
+    return str(getattr(context.get("ti"), "state", None) or "") not in _WENT_WELL
+
+
+def _finished_by(context: Any, backfill: Backfill) -> bool:
+    """Tell whether the DAG's run at hand is the one that finished the view."""
+    history = backfill.store.settings_history()
+    settings = history[-1]
+    if settings.finished_epoch is None:
+        return False
+    last = next(record for record in reversed(history) if record.change is SettingsChange.FINISH)
+    return last.requested_by.startswith(f"{_dag_id(context)}.") and last.requested_by.endswith(
+        f" of run {_run_id(context)}"
+    )
+
+
+def _what(context: Any) -> str:
+    task_run = context.get("ti")
+    if "reason" in context or task_run is None:
+        return f"run {_run_id(context)} of DAG {_dag_id(context)}"
+    return f"task {task_run.dag_id}.{task_run.task_id} of run {task_run.run_id}"
+
+
+def _reason(context: Any) -> str:
+    """Return why: errors of this package and of Airflow are written to be read, others may hold anything."""
+    error = context.get("exception")
+    if isinstance(error, AirflowException | BackfillError):
+        return str(error)
+    if error is not None:
+        return error if isinstance(error, str) else type(error).__name__
+    return str(context.get("reason") or "")
+
+
+def _dag_id(context: Any) -> str:
+    return str(context["ti"].dag_id if context.get("ti") is not None else context["dag"].dag_id)
+
+
+def _run_id(context: Any) -> str:
+    return str(context["ti"].run_id if context.get("ti") is not None else context["run_id"])

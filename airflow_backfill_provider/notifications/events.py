@@ -1,0 +1,95 @@
+"""What is told of a job: that its view is finished, that something failed, and what the watchdog found."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from airflow_backfill_provider.core.status import JobStatus
+from airflow_backfill_provider.core.watchdog import Alarm
+
+_TOO_MUCH = {"vnode_map"}
+"""Parts of a status that nobody reads in a message; positions in it are values of keys."""
+
+
+class EventKind(StrEnum):
+    """What an event is about; ``stalled`` and ``headroom`` are the watchdog's alarms."""
+
+    FINISHED = "finished"
+    FAILED = "failed"
+    STALLED = "stalled"
+    HEADROOM = "headroom"
+
+
+class BackfillEvent(BaseModel):
+    """
+    Something that people want to be told of.
+
+    :param kind: ``finished``, ``failed``, ``stalled`` or ``headroom``.
+    :param job: the job's name.
+    :param message: what happened.
+    :param remedy: what to do; empty if nothing.
+    :param status: the job's status, without its map of vnodes; ``None`` if it could not be read.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: EventKind
+    job: str
+    message: str
+    remedy: str = ""
+    status: dict[str, Any] | None = None
+
+    @property
+    def text(self) -> str:
+        """All of it in one sentence."""
+        return f"{self.job} {self.kind}: {self.message}" + (f"; {self.remedy}" if self.remedy else "")
+
+    def as_template(self) -> dict[str, Any]:
+        """Return what templates know as ``backfill``."""
+        return {**self.model_dump(mode="json"), "text": self.text}
+
+
+def alarm_event(status: JobStatus, alarm: Alarm) -> BackfillEvent:
+    """Return the event of one of a job's alarms."""
+    return BackfillEvent(
+        kind=EventKind(alarm.kind),
+        job=status.name,
+        message=alarm.message,
+        remedy=alarm.remedy,
+        status=status_fields(status),
+    )
+
+
+def finished_event(status: JobStatus, view: str) -> BackfillEvent:
+    """Return the event of a view that is finished."""
+    return BackfillEvent(
+        kind=EventKind.FINISHED,
+        job=status.name,
+        message=f"the view {view} is finished as of epoch {status.epoch}, {status.rows_read:,} rows were read",
+        status=status_fields(status),
+    )
+
+
+def failed_event(job: str, what: str, reason: str, status: JobStatus | None) -> BackfillEvent:
+    """
+    Return the event of something that failed.
+
+    :param what: the task run, or the DAG's run.
+    :param reason: why, if somebody knows.
+    :param status: the job's, if it can be read.
+    """
+    return BackfillEvent(
+        kind=EventKind.FAILED,
+        job=job,
+        message=f"{what} failed" + (f" ({reason})" if reason else ""),
+        remedy="its log says why; what was committed stays, and running it again is safe",
+        status=None if status is None else status_fields(status),
+    )
+
+
+def status_fields(status: JobStatus) -> dict[str, Any]:
+    """Return a status as plain values, as far as it is worth telling."""
+    return status.model_dump(mode="json", exclude=_TOO_MUCH)

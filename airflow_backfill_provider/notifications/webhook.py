@@ -1,0 +1,94 @@
+"""A notifier that posts JSON to a URL: what most chats and pagers take."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow.sdk import BaseHook, BaseNotifier, Connection, Context
+from airflow.sdk.log import mask_secret
+
+from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.notifications.delivery import TEMPLATE_NAME
+
+TIMEOUT = (5.0, 15.0)
+"""Seconds to connect, and to wait for the answer: a callback must not keep its task."""
+
+
+class WebhookError(BackfillError):
+    """A webhook was not reached, or did not take what it was sent."""
+
+    retryable = True
+
+
+class WebhookNotifier(BaseNotifier):
+    """
+    Posts an event to a webhook. (templated: body)
+
+    The URL is the connection's: its schema, host and port, and the ``path`` of its extra. What is secret stands in the
+    connection alone: with a login, login and password are sent as basic authentication; a password alone as a bearer
+    token. ``path`` may be secret too, as it is with many chats. No error repeats any of it.
+
+    :param http_conn_id: a connection of type ``http``.
+    :param body: what to post, such as ``{"text": "{{ backfill.text }}"}``; by default the whole event.
+    """
+
+    template_fields: Sequence[str] = ("body",)
+
+    def __init__(
+        self, *, http_conn_id: str = "backfill_webhook", body: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.http_conn_id = http_conn_id
+        self.body: Any = body
+
+    def notify(self, context: Context) -> None:
+        """
+        Post the event.
+
+        :raises WebhookError: if it was not taken.
+        """
+        import requests
+
+        event: Any = dict(context).get(TEMPLATE_NAME)
+        connection = BaseHook.get_connection(self.http_conn_id)
+        try:
+            answer = requests.post(
+                _url(connection),
+                json=event if self.body is None else self.body,
+                headers=_headers(connection),
+                auth=(connection.login, connection.password or "") if connection.login else None,
+                timeout=TIMEOUT,
+                allow_redirects=False,
+            )
+        except requests.RequestException as error:
+            # Its text holds the URL, which may be the secret.
+            raise WebhookError(
+                f"the webhook of connection {self.http_conn_id} was not reached ({type(error).__name__}); check the "
+                "connection's host and port"
+            ) from None
+        if not answer.ok or answer.is_redirect:
+            raise WebhookError(
+                f"the webhook of connection {self.http_conn_id} answered {answer.status_code}; check the connection's "
+                "path and credentials, and whether it takes such a body"
+            )
+
+    async def async_notify(self, context: Context) -> None:
+        """Post the event, in a thread."""
+        await asyncio.to_thread(self.notify, context)
+
+
+def _url(connection: Connection) -> str:
+    host = connection.host or ""
+    base = host if "://" in host else f"{connection.schema or 'https'}://{host}"
+    port = f":{connection.port}" if connection.port else ""
+    path = str(connection.extra_dejson.get("path") or "")
+    if path:
+        mask_secret(path)
+    return f"{base.rstrip('/')}{port}/{path.lstrip('/')}"
+
+
+def _headers(connection: Connection) -> dict[str, str]:
+    bearer = connection.password if not connection.login else None
+    return {"Authorization": f"Bearer {bearer}"} if bearer else {}

@@ -1,0 +1,90 @@
+"""An operator that looks after jobs: what stalled, and whose changes will be gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from airflow.sdk import BaseOperator, Context
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_backfill_provider.core.errors import BackfillError, JobNotCreatedError
+from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
+from airflow_backfill_provider.hooks.errors import airflow_error
+from airflow_backfill_provider.notifications.delivery import Sender, deliver
+from airflow_backfill_provider.notifications.events import BackfillEvent, alarm_event
+
+ALARMS = "alarms"
+"""XCom of the alarms; there also if the task fails of them."""
+
+
+class BackfillWatchdogOperator(BaseOperator):
+    """
+    Looks at jobs, and tells of those that the watchdog has alarms of. (templated: jobs)
+
+    Reads control tables and logs alone, in milliseconds a job. Notifiers are told of an alarm once: not again while the
+    run before, by its logical date, had it too. A job that is not created yet is passed over; one that cannot be read
+    doesn't keep the others from being looked at.
+
+    Returns the alarms, each with ``job``, ``kind``, ``message`` and ``remedy``; also as XCom ``alarms``, which is there
+    when the task fails.
+
+    :param jobs: the definitions, each as an object, its fields, or the path of its YAML file.
+    :param send: the notifiers to tell.
+    :param on_alarm: what an alarm does to the task: ``fail`` it, without retries, or let it ``succeed``.
+    :param backfill_conn_id: the connection that says where control tables lie.
+    """
+
+    template_fields: Sequence[str] = ("jobs",)
+    ui_color = "#fdebd0"
+
+    def __init__(
+        self,
+        *,
+        jobs: Sequence[JobDefinition],
+        send: Sequence[Sender] = (),
+        on_alarm: Literal["fail", "succeed"] = "fail",
+        backfill_conn_id: str = BackfillHook.default_conn_name,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.jobs: Any = jobs
+        self.send = send
+        self.on_alarm = on_alarm
+        self.backfill_conn_id = backfill_conn_id
+
+    def execute(self, context: Context) -> list[dict[str, str]]:
+        """Look at the jobs."""
+        unreadable: list[BackfillError] = []
+        events = list(self._events(unreadable))
+        known = self._told_before(context)
+        for event in events:
+            self.log.warning("%s", event.text)
+            if (event.job, str(event.kind)) not in known:
+                deliver(event, self.send, context)
+        alarms = [event.model_dump(mode="json", exclude={"status"}) for event in events]
+        context["ti"].xcom_push(key=ALARMS, value=alarms)
+        if unreadable:
+            retryable = all(error.retryable for error in unreadable)
+            raise airflow_error("; ".join(map(str, unreadable)), retryable=retryable)
+        if alarms and self.on_alarm == "fail":
+            raise AirflowFailException("; ".join(event.text for event in events))
+        return alarms
+
+    def _events(self, unreadable: list[BackfillError]) -> Iterator[BackfillEvent]:
+        hook = BackfillHook(self.backfill_conn_id)
+        for job in self.jobs:
+            try:
+                status = hook.open(job).status()
+            except JobNotCreatedError as error:
+                self.log.info("%s", error)
+            except BackfillError as error:
+                self.log.error("%s", error)  # noqa: TRY400 - the error's text says it all
+                unreadable.append(error)
+            else:
+                yield from (alarm_event(status, alarm) for alarm in status.alarms)
+
+    def _told_before(self, context: Context) -> set[tuple[str, str]]:
+        """Return job and kind of the alarms that the run before had."""
+        before = context["ti"].xcom_pull(task_ids=self.task_id, key=ALARMS, include_prior_dates=True)
+        return {(alarm["job"], alarm["kind"]) for alarm in before or () if isinstance(alarm, Mapping)}

@@ -1,0 +1,77 @@
+"""Webhooks on a real server: what they get, and what nobody learns from a failure."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+
+import pytest
+from airflow.sdk._shared.secrets_masker import redact
+
+from airflow_backfill_provider.notifications.webhook import WebhookError, WebhookNotifier
+
+EVENT = {"kind": "finished", "job": "orders", "message": "it is finished", "text": "orders finished: it is finished"}
+
+
+@pytest.fixture
+def server(connection, webhooks):
+    """Makes the connection to the server."""
+
+    def make(**fields):
+        extra = json.dumps(fields.pop("extra", {}))
+        return connection("hook", "http", schema="http", host="127.0.0.1", port=webhooks.port, extra=extra, **fields)
+
+    return make
+
+
+def test_a_webhook_gets_the_whole_event(server, webhooks):
+    WebhookNotifier(http_conn_id=server())({"backfill": EVENT})
+    ((path, headers, body),) = webhooks.posts
+    assert (path, body, headers["Content-Type"]) == ("/", EVENT, "application/json")
+    assert "Authorization" not in headers
+
+
+def test_a_body_of_ones_own_is_a_template(server, webhooks):
+    notifier = WebhookNotifier(
+        http_conn_id=server(), body={"text": "{{ backfill.text }}", "to": ["#{{ backfill.job }}"]}
+    )
+    notifier({"backfill": EVENT})
+    assert webhooks.posts[0][2] == {"text": "orders finished: it is finished", "to": ["#orders"]}
+
+
+def test_the_secret_is_the_connections(server, webhooks):
+    WebhookNotifier(http_conn_id=server(extra={"path": "/services/very-secret-path"}))({"backfill": EVENT})
+    WebhookNotifier(http_conn_id=server(password="token"))({"backfill": EVENT})
+    WebhookNotifier(http_conn_id=server(login="me", password="word"))({"backfill": EVENT})
+    assert webhooks.posts[0][0] == "/services/very-secret-path"
+    assert redact("at /services/very-secret-path") == "at ***"
+    assert webhooks.posts[1][1]["Authorization"] == "Bearer token"
+    assert webhooks.posts[2][1]["Authorization"] == f"Basic {base64.b64encode(b'me:word').decode()}"
+
+
+@pytest.mark.parametrize("answer", [302, 403, 500])
+def test_a_webhook_that_is_not_taken_says_so_without_its_address(server, webhooks, answer):
+    webhooks.answer = answer
+    conn_id = server(extra={"path": "very-secret-path"})
+    with pytest.raises(WebhookError, match=f"connection hook answered {answer}; check") as caught:
+        WebhookNotifier(http_conn_id=conn_id)({"backfill": EVENT})
+    assert "very-secret" not in str(caught.value)
+    assert len(webhooks.posts) == 1, "a redirection is not followed"
+
+
+def test_a_server_that_is_not_there_is_named_by_its_connection_only(connection):
+    conn_id = connection("hook", "http", host="http://127.0.0.1", port=1, extra='{"path": "very-secret-path"}')
+    with pytest.raises(WebhookError, match="connection hook was not reached") as caught:
+        WebhookNotifier(http_conn_id=conn_id)({"backfill": EVENT})
+    assert "very-secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_a_webhook_can_be_awaited(server, webhooks):
+    async def send():
+        await WebhookNotifier(http_conn_id=server(), context={"backfill": EVENT})
+
+    asyncio.run(send())
+    assert webhooks.posts[0][2] == EVENT

@@ -1,0 +1,21 @@
+"""What a server of webhooks took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Webhooks:
+    """
+    The posts so far.
+
+    :param posts: path, headers and body of each.
+    :param answer: the status that the next post gets.
+    :param port: where the server listens.
+    """
+
+    posts: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)
+    answer: int = 200
+    port: int = 0
