@@ -1,0 +1,108 @@
+"""Which columns of the upstream each column of a view comes from, as far as the query's text tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+
+from airflow_backfill_provider.core.query import check_query
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOrigin:
+    """
+    Where a column of the view comes from.
+
+    :param inputs: columns of the upstream, in its order.
+    :param unchanged: whether it is the one input as it is.
+    """
+
+    inputs: tuple[str, ...]
+    unchanged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLineage:
+    """
+    Where the rows of a view come from.
+
+    :param columns: column of the view → its origin; columns whose name only Spark knows are left out.
+    :param filtered_by: columns of the upstream that decide which rows the view has.
+    """
+
+    columns: Mapping[str, ColumnOrigin]
+    filtered_by: tuple[str, ...]
+
+
+def query_lineage(query: str, available: Sequence[str], key: Sequence[str]) -> QueryLineage:
+    """
+    Read the lineage off a view's query.
+
+    :param query: a query that was checked when its job was created.
+    :param available: the upstream's columns.
+    :param key: its key columns; the view keeps the ones that the query drops, in hidden columns.
+    """
+    checked = check_query(query)
+    select = sqlglot.parse_one(checked.text, read="spark", into=exp.Select)
+    sources = _Sources(available, checked.alias)
+    columns: dict[str, ColumnOrigin] = {}
+    for projection in select.selects:
+        columns.update(_origins(projection, sources))
+    for column, hidden in checked.hidden_keys(key).items():
+        columns[hidden] = ColumnOrigin((column,), unchanged=True)
+    where = select.args.get("where")
+    return QueryLineage(columns, sources.of(where) if where is not None else ())
+
+
+class _Sources:
+    """Finds the upstream's columns in expressions; Spark doesn't distinguish their case."""
+
+    def __init__(self, available: Sequence[str], alias: str) -> None:
+        self.available = available
+        self.alias = alias.lower()
+        self._spelling = {column.lower(): column for column in available}
+
+    def of(self, expression: exp.Expr) -> tuple[str, ...]:
+        """Return the columns that an expression uses, in the upstream's order."""
+        used = {self._spelling.get(self._path(column)[0]) for column in expression.find_all(exp.Column)}
+        return tuple(column for column in self.available if column in used)
+
+    def is_plain(self, expression: exp.Expr) -> bool:
+        """Tell whether an expression is one column as it is."""
+        if not isinstance(expression, exp.Column):
+            return False
+        path = self._path(expression)
+        return len(path) == 1 and path[0] in self._spelling
+
+    def _path(self, column: exp.Column) -> list[str]:
+        """Return a name as a column and the fields inside of it, without the relation before it."""
+        parts = [part.name.lower() for part in column.parts]
+        return parts[1:] if len(parts) > 1 and parts[0] == self.alias else parts
+
+
+def _origins(projection: exp.Expr, sources: _Sources) -> Iterator[tuple[str, ColumnOrigin]]:
+    source = projection.unalias()
+    star = source if isinstance(source, exp.Star) else source.this if isinstance(source, exp.Column) else None
+    if isinstance(star, exp.Star):
+        if not isinstance(source, exp.Column) or source.table.lower() == sources.alias:
+            yield from _star(star, sources)
+    elif name := projection.alias_or_name:
+        yield name, ColumnOrigin(sources.of(source), unchanged=sources.is_plain(source))
+
+
+def _star(star: exp.Star, sources: _Sources) -> Iterator[tuple[str, ColumnOrigin]]:
+    without = {column.name.lower() for column in _arguments(star, "except_", "except")}
+    replaced = {column.alias.lower(): column.unalias() for column in _arguments(star, "replace")}
+    for column in sources.available:
+        expression = replaced.get(column.lower())
+        if expression is not None:
+            yield column, ColumnOrigin(sources.of(expression), unchanged=sources.is_plain(expression))
+        elif column.lower() not in without:
+            yield column, ColumnOrigin((column,), unchanged=True)
+
+
+def _arguments(star: exp.Star, *names: str) -> Iterable[exp.Expr]:
+    return next((found for name in names if (found := star.args.get(name))), ())

@@ -1,0 +1,73 @@
+"""Where a view's columns come from."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider.core.lineage import ColumnOrigin, query_lineage
+
+COLUMNS = ("id", "Status", "amount", "address")
+
+
+def origins(query, key=("id",)):
+    return {name: (o.inputs, o.unchanged) for name, o in query_lineage(query, COLUMNS, key).columns.items()}
+
+
+@pytest.mark.parametrize(
+    ("select", "expected"),
+    [
+        ("id", {"id": (("id",), True)}),
+        ("id, amount AS cents", {"id": (("id",), True), "cents": (("amount",), True)}),
+        ("id, amount * 100 AS cents", {"id": (("id",), True), "cents": (("amount",), False)}),
+        ("id, STATUS", {"id": (("id",), True), "STATUS": (("Status",), True)}),
+        (
+            "id, concat(status, cast(amount AS string), status) AS s",
+            {"id": (("id",), True), "s": (("Status", "amount"), False)},
+        ),
+        ("id, 1 AS one", {"id": (("id",), True), "one": ((), False)}),
+        ("id, upstream.amount", {"id": (("id",), True), "amount": (("amount",), True)}),
+        ("id, address.city", {"id": (("id",), True), "city": (("address",), False)}),
+        ("id, upstream.address.address AS a", {"id": (("id",), True), "a": (("address",), False)}),
+        ("id, transform(address, x -> x + amount) AS t", {"id": (("id",), True), "t": (("amount", "address"), False)}),
+    ],
+)
+def test_a_column_comes_from_the_columns_in_its_expression(select, expected):
+    assert origins(f"SELECT {select} FROM upstream") == expected
+
+
+@pytest.mark.parametrize(
+    ("star", "expected"),
+    [
+        ("*", {"id": True, "Status": True, "amount": True, "address": True}),
+        ("upstream.*", {"id": True, "Status": True, "amount": True, "address": True}),
+        ("* EXCEPT (status, ADDRESS)", {"id": True, "amount": True}),
+        ("*, amount + 1 AS more", {"id": True, "Status": True, "amount": True, "address": True, "more": False}),
+        ("id, address.*", {"id": True}),
+    ],
+)
+def test_a_star_is_every_column_as_it_is(star, expected):
+    found = origins(f"SELECT {star} FROM upstream")
+    assert {name: unchanged for name, (_, unchanged) in found.items()} == expected
+
+
+def test_an_alias_of_the_relation_is_no_column():
+    assert origins("SELECT u.id, u.amount + u.id AS sum FROM upstream AS u") == {
+        "id": (("id",), True),
+        "sum": (("id", "amount"), False),
+    }
+
+
+def test_a_key_that_the_query_drops_is_kept_in_a_hidden_column():
+    assert origins("SELECT amount FROM upstream")["__key_id"] == (("id",), True)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [("", ()), ("WHERE status = 'paid' AND amount > 0", ("Status", "amount")), ("WHERE 1 = 1", ())],
+)
+def test_a_filter_decides_over_whole_rows(where, expected):
+    assert query_lineage(f"SELECT id FROM upstream {where}", COLUMNS, ("id",)).filtered_by == expected
+
+
+def test_an_origin_is_a_value():
+    assert ColumnOrigin(("id",), unchanged=True) == ColumnOrigin(("id",), unchanged=True)
