@@ -21,6 +21,7 @@ from airflow_backfill_provider.notifications.events import (
     failed_event,
     finished_event,
 )
+from airflow_backfill_provider.operators.task_run import requester_of
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.backfill import Backfill
@@ -36,9 +37,9 @@ class BackfillNotifier(BaseNotifier):
     Tells other notifiers what happened to a job, with its status at hand. (templated: job)
 
     For ``on_success_callback``, ``on_failure_callback`` and ``on_skipped_callback`` of tasks and DAGs; one notifier
-    fits all of them. It tells ``failed`` if the task or the DAG's run failed, ``finished`` if this DAG run finished the
-    view, and ``stalled`` and ``headroom`` while the watchdog says so. Templates of the notifiers that it tells find the
-    event as ``backfill``: ``kind``, ``job``, ``message``, ``remedy``, ``text`` (all in one sentence) and ``status``.
+    fits all of them. It tells ``failed`` if the task or the DAG's run failed, ``finished`` if it finished the view, and
+    ``stalled`` and ``headroom`` while the watchdog says so. Templates of the notifiers that it tells find the event as
+    ``backfill``: ``kind``, ``job``, ``message``, ``remedy``, ``text`` (all in one sentence) and ``status``.
 
     Never fails: what goes wrong is logged.
 
@@ -108,28 +109,29 @@ class BackfillNotifier(BaseNotifier):
 
 def _failed(context: Any) -> bool:
     """Tell whether a callback is one of a failure: also of a task whose worker died, which left no exception."""
-    if "reason" in context:
-        return bool(context["reason"] != "success")  # a DAG's callback
-    return str(getattr(context.get("ti"), "state", None) or "") not in _WENT_WELL
+    if _of_dag(context):
+        return bool(context.get("reason") != "success")
+    return str(getattr(context["ti"], "state", None) or "") not in _WENT_WELL
 
 
 def _finished_by(context: Any, backfill: Backfill) -> bool:
-    """Tell whether the DAG's run at hand is the one that finished the view."""
+    """Tell whether it is the task at hand, or a task of the DAG's run at hand, that finished the view."""
     history = backfill.store.settings_history()
-    settings = history[-1]
-    if settings.finished_epoch is None:
+    if history[-1].finished_epoch is None:
         return False
-    last = next(record for record in reversed(history) if record.change is SettingsChange.FINISH)
-    return last.requested_by.startswith(f"{_dag_id(context)}.") and last.requested_by.endswith(
-        f" of run {_run_id(context)}"
-    )
+    finisher = next(record.requested_by for record in reversed(history) if record.change is SettingsChange.FINISH)
+    if _of_dag(context):
+        return finisher.startswith(f"{_dag_id(context)}.") and finisher.endswith(f" of run {_run_id(context)}")
+    return finisher == str(requester_of(context))
+
+
+def _of_dag(context: Any) -> bool:
+    """Tell a DAG's callback from a task's: it may have the run's last task with it."""
+    return "reason" in context or context.get("ti") is None
 
 
 def _what(context: Any) -> str:
-    task_run = context.get("ti")
-    if "reason" in context or task_run is None:
-        return f"run {_run_id(context)} of DAG {_dag_id(context)}"
-    return f"task {task_run.dag_id}.{task_run.task_id} of run {task_run.run_id}"
+    return f"run {_run_id(context)} of DAG {_dag_id(context)}" if _of_dag(context) else f"task {requester_of(context)}"
 
 
 def _reason(context: Any) -> str:

@@ -38,9 +38,9 @@ def told():
     return Told.told
 
 
-def callback(state="success", run_id="run_1", **more):
+def callback(state="success", run_id="run_1", task_id="run_epoch", **more):
     """What Airflow gives to a task's callback."""
-    ti = SimpleNamespace(dag_id="orders", run_id=run_id, task_id="run_epoch", state=state)
+    ti = SimpleNamespace(dag_id="orders", run_id=run_id, task_id=task_id, map_index=-1, state=state)
     return {"ti": ti, "run_id": run_id, **more}
 
 
@@ -63,10 +63,10 @@ def test_an_epoch_that_went_well_is_no_event(created: Lake, told, state):
     assert told == []
 
 
-def test_the_run_that_finished_the_view_tells_so(created: Lake, told):
+def test_the_task_that_finished_the_view_tells_so(created: Lake, told):
     finish(created)
     notifier = BackfillNotifier(job=created.definition, send=[Told(), Told("{{ backfill.text }}")])
-    notifier(callback())
+    notifier(callback(task_id="finish"))
     view = created.backfill.job.materialized_view
     assert told == [
         "finished small_orders in run_1",
@@ -74,10 +74,13 @@ def test_the_run_that_finished_the_view_tells_so(created: Lake, told):
     ]
 
 
-@pytest.mark.parametrize(("dag_id", "run_id"), [("orders", "run_2"), ("other", "run_1"), ("orders", "a_run_1")])
-def test_later_runs_do_not_tell_it_again(created: Lake, told, dag_id, run_id):
+@pytest.mark.parametrize(
+    ("dag_id", "run_id", "task_id"),
+    [("orders", "run_2", "finish"), ("other", "run_1", "finish"), ("orders", "run_1", "run_epoch")],
+)
+def test_no_other_task_and_no_later_run_tells_it_again(created: Lake, told, dag_id, run_id, task_id):
     finish(created)
-    context = callback(run_id=run_id)
+    context = callback(run_id=run_id, task_id=task_id)
     context["ti"].dag_id = dag_id
     BackfillNotifier(job=created.definition, send=[Told()])(context)
     assert told == []
@@ -90,6 +93,15 @@ def test_a_dags_callback_tells_that_the_view_is_finished(created: Lake, told):
     notifier(callback(reason="success"))
     notifier({"dag": DAG("orders", schedule=None), "run_id": "run_1", "reason": "success"})
     assert told == ["finished small_orders in run_1"] * 2
+
+
+@pytest.mark.parametrize(("dag_id", "run_id"), [("orders", "run_2"), ("other", "run_1"), ("orders", "a_run_1")])
+def test_another_dags_run_does_not_tell_that_the_view_is_finished(created: Lake, told, dag_id, run_id):
+    finish(created)
+    BackfillNotifier(job=created.definition, send=[Told()])(
+        {"dag": DAG(dag_id, schedule=None), "run_id": run_id, "reason": "success"}
+    )
+    assert told == []
 
 
 def test_a_failure_is_told_with_its_reason_and_the_status(created: Lake, told):

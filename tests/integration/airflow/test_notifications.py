@@ -1,0 +1,72 @@
+"""Callbacks as Airflow calls them: a task that fails, and the run that finishes a view."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import pytest
+from airflow.dag_processing.bundles.manager import DagBundlesManager
+from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
+
+from tests.integration.airflow.conftest import Run
+from tests.unit.airflow.notifications.conftest import webhooks as webhooks  # noqa: PLC0414 - a fixture
+from tests.unit.airflow.stand_in import Lake
+
+pytestmark = pytest.mark.airflow
+
+FILE = """
+from airflow.sdk import DAG
+
+from airflow_backfill_provider.notifications.backfill import BackfillNotifier
+from airflow_backfill_provider.notifications.webhook import WebhookNotifier
+from airflow_backfill_provider.operators.finish import FinishMaterializedViewOperator
+from airflow_backfill_provider.operators.mutation import ThrottleBackfillOperator
+
+JOB = {job!r}
+BODY = {{"text": "{{{{ backfill.text }}}} ({{{{ dag.dag_id }}}})"}}
+tell = BackfillNotifier(job=JOB, send=[WebhookNotifier(http_conn_id="chat", body=BODY)])
+
+with DAG(
+    "told", schedule=None, default_args={{"on_failure_callback": tell, "on_success_callback": tell}}
+) as dag:
+    finish = FinishMaterializedViewOperator(task_id="finish", job=JOB)
+    ThrottleBackfillOperator(task_id="throttle", job=JOB, rate_limit="many")
+"""
+
+
+@pytest.fixture
+def run_told(airflow_database, tmp_path, monkeypatch, webhooks):
+    """Runs a DAG whose callbacks tell a webhook."""
+    server = {"conn_type": "http", "host": "http://127.0.0.1", "port": webhooks.port}
+    monkeypatch.setenv("AIRFLOW_CONN_CHAT", json.dumps(server))
+
+    def run(lake: Lake) -> Run:
+        file = tmp_path / "told.py"
+        file.write_text(FILE.format(job=lake.definition), encoding="utf-8")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            bag = DagBag(str(file))
+            assert bag.import_errors == {}
+            DagBundlesManager().sync_bundles_to_db()
+            sync_bag_to_db(bag, "dags-folder", None)
+            return Run(bag.dags["told"].test(logical_date=None))
+
+    return run
+
+
+def test_callbacks_tell_what_finished_and_what_failed(lake, run_told, webhooks):
+    """Issue part 8."""
+    orders = Lake(lake)
+    orders.append(range(1000))
+    orders.create()
+    orders.complete()
+    run = run_told(orders)
+    assert run.states == {("finish", -1): "success", ("throttle", -1): "failed"}
+    texts = [body["text"] for _, _, body in webhooks.posts]
+    for expected in (
+        f"small_orders failed: task told.throttle of run {run.run_id} failed (rate_limit: 'many' is no number of rows",
+        f"small_orders finished: the view {orders.backfill.job.materialized_view} is finished as of epoch 3",
+    ):
+        assert len([text for text in texts if text.startswith(expected)]) == 1, texts
+    assert all(text.endswith("(told)") for text in texts)
