@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
 from airflow_backfill_provider.core.errors import SparkUnavailableError
+from airflow_backfill_provider.object_store import hadoop_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +29,7 @@ class LazySpark:
     :param master: Spark's master, by default this machine.
     :param conf: configuration on top of the package's own.
     :param debug: let Spark and Java print what they want.
+    :raises StorageOptionsError: if Spark could not use one of the object store's options; that shows before it starts.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class LazySpark:
         self._master = master
         self._conf = conf
         self._storage_options = backfill.storage_options
+        hadoop_settings(self._storage_options or {})
         self._debug = debug
         self._spark: SparkSession | None = None
         self._engine: SparkEngine | None = None

@@ -171,3 +171,11 @@ def test_commands_without_spark_import_neither_spark_nor_airflow(created):
         command = [sys.executable, "-c", program, arguments[0], str(created.file), *arguments[1:]]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         assert done.stderr.strip() == "imported"
+
+
+def test_a_storage_option_that_spark_could_not_use_is_refused_before_spark_starts(created, engine, monkeypatch):
+    monkeypatch.setenv(STORAGE_OPTIONS_VARIABLE, '{"AZURE_STORAGE_TOKEN": "very-secret"}')
+    result = created("run")
+    fails(result, "AZURE_STORAGE_TOKEN has no counterpart")
+    assert "very-secret" not in result.output
+    assert engine.starts == 0
