@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_backfill_provider.assets import emit, materialized_view_asset, view_assets
-from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.assets import emit, view_assets
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
 from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
-from airflow_backfill_provider.metrics import emit_epoch_metrics
-from airflow_backfill_provider.operators import story
 from airflow_backfill_provider.operators.links import BackfillLink, MaterializedViewLink, SparkApplicationLink
 from airflow_backfill_provider.operators.summaries import epoch_event
 from airflow_backfill_provider.triggers.application import SUCCEEDED, SparkApplicationTrigger
@@ -69,32 +66,6 @@ class BackfillOperator(BaseOperator):
         with self.opened() as backfill:
             backfill.require_created()
             yield backfill
-
-    def tell_plan(self, backfill: Backfill, barrier: Barrier) -> None:
-        """Log what an epoch is about to do."""
-        for line in story.begin(barrier, backfill.job.upstream.path):
-            self.log.info("%s", line)
-        for warning in barrier.warnings:
-            self.log.warning("%s", warning)
-
-    def tell_commit(self, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
-        """Log what an epoch did and how far the job is, and send its metrics; for whoever saw it being committed."""
-        self.log.info("%s", story.end(barrier, commit))
-        try:
-            status = backfill.status()
-        except BackfillError as error:
-            # The epoch is committed, whatever became of the upstream since.
-            self.log.warning("how far the job is cannot be told: %s", error)
-            return
-        self.log.info("%s", story.progress(status))
-        for alarm in status.alarms:
-            self.log.warning("%s", alarm)
-        emit_epoch_metrics(status, commit)
-
-    def emit_epoch(self, context: Context, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
-        """Tell those who wait for the view of a committed epoch, through the task's outlets."""
-        extra = {"event": "epoch", **epoch_event(backfill, barrier, commit)}
-        emit(context, self.outlets, [materialized_view_asset(backfill.job, self.backfill_conn_id)], extra)
 
     def emit_finish(self, context: Context, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
         """Tell those who wait for the view, or for its end alone, that it is finished as of a committed epoch."""

@@ -13,9 +13,10 @@ from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Request
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
 from airflow_backfill_provider.operators.arguments import epoch_of, is_unset
-from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator
+from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from airflow_backfill_provider.operators.summaries import barrier_summary, epoch_summary, no_barrier, no_epoch
 from airflow_backfill_provider.operators.task_run import interval_of_no_length, requester_of, until_of
+from airflow_backfill_provider.operators.telling import EpochTellingOperator
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.backfill import Backfill
@@ -25,7 +26,7 @@ MOST_OF_OTHERS = 10
 """Barriers of others that one task run completes at most before its own."""
 
 
-class _InjectingOperator(BackfillOperator):
+class _InjectingOperator(EpochTellingOperator):
     """A task that may pin a barrier."""
 
     def inject(self, backfill: Backfill, context: Context, requester: Requester) -> Injection:

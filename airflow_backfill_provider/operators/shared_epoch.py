@@ -21,6 +21,7 @@ from airflow_backfill_provider.hooks.progress import current_progress, progress_
 from airflow_backfill_provider.operators.arguments import epoch_of
 from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator
 from airflow_backfill_provider.operators.summaries import epoch_summary, no_epoch
+from airflow_backfill_provider.operators.telling import EpochTellingOperator
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.backfill import Backfill
@@ -95,7 +96,7 @@ class ReadSnapshotOperator(SparkBackfillOperator):
         return {"epoch": barrier.epoch, "part": number, "rows": rows}
 
 
-class EpochSummaryOperator(BackfillOperator):
+class EpochSummaryOperator(EpochTellingOperator):
     """
     Sees that an epoch is committed; whichever task run reported last did it. (templated: barrier, job)
 

@@ -216,3 +216,26 @@ def test_a_definition_that_differs_from_the_created_one_is_refused(created: Lake
 
     with pytest.raises(AirflowFailException, match="another query; rebuild"):
         RunEpochOperator(task_id="run_epoch", job=other).execute(context("run_epoch"))
+
+
+def test_a_task_tells_openlineage_of_the_epoch_that_it_saw_committed(created: Lake, spark: StandInSpark):
+    operator = RunEpochOperator(task_id="run_epoch", job=created.definition)
+    assert operator.get_openlineage_facets_on_complete(None) is None
+
+    operator.execute(context("run_epoch"))
+
+    lineage = operator.get_openlineage_facets_on_complete(None)
+    assert [dataset.name for dataset in lineage.inputs] == [created.backfill.job.upstream.path]
+    assert [dataset.name for dataset in lineage.outputs] == [created.backfill.job.materialized_view]
+
+
+def test_the_log_tells_an_epochs_story(created: Lake, spark: StandInSpark, capsys):
+    run(created)
+
+    told = capsys.readouterr().out
+    parts = (
+        "epoch 1: upstream versions (-1, 3]",
+        "planned: changes, then at most 400 rows",
+        "epoch 1 is committed: 400",
+    )
+    assert all(part in told for part in (*parts, "40.0 % of the snapshot: 400 of 1,000 rows"))

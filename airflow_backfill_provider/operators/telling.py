@@ -1,0 +1,50 @@
+"""What operators have in common that run epochs: they tell of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk import Context
+
+from airflow_backfill_provider.assets import emit, materialized_view_asset
+from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.metrics import emit_epoch_metrics
+from airflow_backfill_provider.openlineage import EpochLineageMixin
+from airflow_backfill_provider.operators import story
+from airflow_backfill_provider.operators.base import BackfillOperator
+from airflow_backfill_provider.operators.summaries import epoch_event
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.backfill import Backfill
+    from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+
+
+class EpochTellingOperator(EpochLineageMixin, BackfillOperator):
+    """A task about an epoch: tells of it in its log, in metrics, through its outlets and to OpenLineage."""
+
+    def tell_plan(self, backfill: Backfill, barrier: Barrier) -> None:
+        """Log what an epoch is about to do."""
+        for line in story.begin(barrier, backfill.job.upstream.path):
+            self.log.info("%s", line)
+        for warning in barrier.warnings:
+            self.log.warning("%s", warning)
+
+    def tell_commit(self, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
+        """Log what an epoch did and how far the job is, and send its metrics; for whoever saw it being committed."""
+        self.log.info("%s", story.end(barrier, commit))
+        try:
+            status = backfill.status()
+        except BackfillError as error:
+            # The epoch is committed, whatever became of the upstream since.
+            self.log.warning("how far the job is cannot be told: %s", error)
+            return
+        self.log.info("%s", story.progress(status))
+        for alarm in status.alarms:
+            self.log.warning("%s", alarm)
+        emit_epoch_metrics(status, commit)
+
+    def emit_epoch(self, context: Context, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
+        """Tell those who wait for the view of a committed epoch, through the task's outlets, and OpenLineage."""
+        self.remember_lineage(backfill, barrier, commit)
+        extra = {"event": "epoch", **epoch_event(backfill, barrier, commit)}
+        emit(context, self.outlets, [materialized_view_asset(backfill.job, self.backfill_conn_id)], extra)
