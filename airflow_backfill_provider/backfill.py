@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from airflow_backfill_provider import creation
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.status import RECENT_EPOCHS, JobStatus, job_status
-from airflow_backfill_provider.core.watchdog import read_up_to
+from airflow_backfill_provider.core.status import RECENT_EPOCHS, JobStatus, JobSummary, job_status, job_summary
+from airflow_backfill_provider.core.watchdog import ChangeFeed, read_up_to
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.state.store import BackfillStore
@@ -83,15 +86,50 @@ class Backfill:
 
         :raises JobNotCreatedError: if it was not created.
         """
+        return self.read().status(clock)
+
+    def read(self) -> ReadBackfill:
+        """
+        Read the control tables as they are now, and what the upstream's log says beside them.
+
+        :raises JobNotCreatedError: if the job was not created.
+        """
         settings = self.store.settings()
         last = self.store.last_epoch()
         # Two more than the speed needs: an uncommitted barrier, and the one before the window.
         barriers, commits = self.store.log(since_epoch=max(last - RECENT_EPOCHS - 2, 0))
-        return job_status(
+        return ReadBackfill(
             settings=settings,
             state=self.store.state(),
-            barriers=barriers,
-            commits=commits,
+            barriers=tuple(barriers),
+            commits=tuple(commits),
             feed=self.upstream.change_feed(read_up_to(settings, barriers, commits)),
-            now=clock(),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBackfill:
+    """
+    What the tables of a job said at one moment.
+
+    :param barriers: the newest ones, ascending.
+    :param commits: the commits of those.
+    :param feed: what the upstream's log says of the versions that these have not read.
+    """
+
+    settings: JobSettings
+    state: BackfillState
+    barriers: tuple[Barrier, ...]
+    commits: tuple[EpochCommit, ...]
+    feed: ChangeFeed
+
+    def status(self, clock: Clock = utc_now) -> JobStatus:
+        """Describe the job, vnode by vnode."""
+        return job_status(settings=self.settings, state=self.state, **self._seen(clock))
+
+    def summary(self, clock: Clock = utc_now) -> JobSummary:
+        """Describe the job, all vnodes together; quick also with tens of thousands of them."""
+        return job_summary(settings=self.settings, state=self.state, **self._seen(clock))
+
+    def _seen(self, clock: Clock) -> dict[str, Any]:
+        return {"barriers": self.barriers, "commits": self.commits, "feed": self.feed, "now": clock()}

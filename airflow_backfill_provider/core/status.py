@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from enum import StrEnum
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,6 +19,19 @@ ALMOST_DONE = 0.999
 
 RECENT_EPOCHS = 10
 """Epochs whose speed tells the time that is left."""
+
+
+class JobCondition(StrEnum):
+    """Whether a job is finished, or why not; of several reasons the first that applies."""
+
+    CANCELLED = "cancelled"
+    FINISHED = "finished"
+    PAUSED = "paused"
+    RATE_LIMIT_ZERO = "rate_limit_zero"
+    RUNNING = "running"
+    """An epoch is pinned and not committed: a task runs it, or it waits for a retry."""
+    WAITING = "waiting"
+    """Nothing is pinned: the job waits for the next run of its DAG."""
 
 
 class VnodeCounts(BaseModel):
@@ -53,12 +67,16 @@ class VnodeRun(BaseModel):
     position: tuple[str | None, ...] | None = None
 
 
-class JobStatus(BaseModel):
+class JobSummary(BaseModel):
     """
-    A job at one moment.
+    A job at one moment, all its vnodes together.
 
     :param epoch: newest committed epoch, 0 before the first.
     :param pinned_epoch: the epoch that is pinned but not committed, if any: it runs, or waits for a retry.
+    :param pinned_at: when it was pinned.
+    :param committed_at: when the newest committed epoch was.
+    :param condition: ``finished``, or why not: ``cancelled``, ``paused``, ``rate_limit_zero``, ``running`` (an epoch is
+        pinned and not committed) or ``waiting`` (for the next run).
     :param finished: every vnode is Completed and that is committed.
     :param rows_read: snapshot rows read so far.
     :param rows_estimated: rows of the upstream when the newest barrier was pinned.
@@ -69,10 +87,10 @@ class JobStatus(BaseModel):
     :param upstream_version: the upstream's version that the view is at; ``None`` before the first epoch.
     :param lag_versions: upstream versions that the view does not show yet.
     :param lag_seconds: age of the oldest of them; ``None`` before the first epoch, or if the upstream's log forgot it.
+    :param behind_since: when the oldest of them was committed.
     :param headroom_hours: hours until the upstream may delete changes that an epoch needs, 0 if it may have done so
         already; ``None`` if no epoch needs any.
     :param parallelism: runs that share an epoch, from the next barrier on.
-    :param vnode_map: how far each vnode is, neighbours that are equally far together.
     :param alarms: what the watchdog found: each of a ``kind`` (``stalled``, ``headroom``), with ``message`` and
         ``remedy``.
     :param warnings: what the planner said of the newest epoch, and the alarms, as sentences.
@@ -84,13 +102,15 @@ class JobStatus(BaseModel):
     strategy: str
     epoch: int
     pinned_epoch: int | None
+    pinned_at: dt.datetime | None
+    committed_at: dt.datetime | None
+    condition: JobCondition
     finished: bool
     paused: bool
     cancelled: bool
     rate_limit: int | None
     parallelism: int
     vnodes: VnodeCounts
-    vnode_map: tuple[VnodeRun, ...]
     rows_read: int
     rows_estimated: int
     progress: float
@@ -101,12 +121,33 @@ class JobStatus(BaseModel):
     upstream_latest_version: int
     lag_versions: int
     lag_seconds: float | None
+    behind_since: dt.datetime | None
     headroom_hours: float | None
     alarms: tuple[Alarm, ...]
     warnings: tuple[str, ...]
 
 
-def job_status(
+class JobStatus(JobSummary):
+    """
+    A job at one moment, vnode by vnode.
+
+    :param vnode_map: how far each vnode is, neighbours that are equally far together.
+    """
+
+    vnode_map: tuple[VnodeRun, ...]
+
+
+def job_status(*, settings: JobSettings, state: BackfillState, **seen: Any) -> JobStatus:
+    """
+    Describe a job vnode by vnode.
+
+    :param seen: what else :func:`job_summary` takes.
+    """
+    summary = job_summary(settings=settings, state=state, **seen)
+    return JobStatus(**dict(summary), vnode_map=tuple(_map(settings, state, summary.rows_estimated)))
+
+
+def job_summary(
     *,
     settings: JobSettings,
     state: BackfillState,
@@ -114,7 +155,7 @@ def job_status(
     commits: Sequence[EpochCommit],
     feed: ChangeFeed,
     now: dt.datetime,
-) -> JobStatus:
+) -> JobSummary:
     """
     Describe a job.
 
@@ -131,21 +172,24 @@ def job_status(
     rows_read = settings.scan.rows_read(state)
     rows_estimated = max(newest.upstream.row_count if newest else 0, rows_read)
     speed = _rows_per_second(barriers, commits)
+    pinned = newest if newest and (not committed or newest.epoch > committed.epoch) else None
     lag_versions = max(feed.latest_version - (shown.upstream.to_version if shown else -1), 0)
     headroom = feed.headroom(now)
     alarms = watch(settings=settings, barriers=barriers, commits=commits, feed=feed, finished=finished, now=now)
-    return JobStatus(
+    return JobSummary(
         name=settings.job["name"],
         strategy=settings.strategy,
         epoch=committed.epoch if committed else settings.base_epoch,
-        pinned_epoch=newest.epoch if newest and (not committed or newest.epoch > committed.epoch) else None,
+        pinned_epoch=pinned.epoch if pinned else None,
+        pinned_at=pinned.injected_at if pinned else None,
+        committed_at=committed.committed_at if committed else None,
+        condition=_condition(settings, finished=finished, pinned=pinned is not None),
         finished=finished,
         paused=settings.paused,
         cancelled=settings.cancelled,
         rate_limit=settings.rate_limit,
         parallelism=settings.parallelism,
         vnodes=_count(state),
-        vnode_map=tuple(_map(settings, state, rows_estimated)),
         rows_read=rows_read,
         rows_estimated=rows_estimated,
         progress=progress_of(rows_read, rows_estimated, finished=finished),
@@ -156,10 +200,23 @@ def job_status(
         upstream_latest_version=feed.latest_version,
         lag_versions=lag_versions,
         lag_seconds=_lag(feed, lag_versions, now) if shown else None,
+        behind_since=feed.unread_since if lag_versions else None,
         headroom_hours=None if headroom is None else headroom / dt.timedelta(hours=1),
         alarms=alarms,
         warnings=(*(newest.warnings if newest else ()), *map(str, alarms)),
     )
+
+
+def _condition(settings: JobSettings, *, finished: bool, pinned: bool) -> JobCondition:
+    if settings.cancelled:
+        return JobCondition.CANCELLED
+    if finished:
+        return JobCondition.FINISHED
+    if settings.paused:
+        return JobCondition.PAUSED
+    if settings.rate_limit == 0:
+        return JobCondition.RATE_LIMIT_ZERO
+    return JobCondition.RUNNING if pinned else JobCondition.WAITING
 
 
 def _count(state: BackfillState) -> VnodeCounts:

@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
-from airflow_backfill_provider.core.status import RECENT_EPOCHS, JobStatus, job_status
+from airflow_backfill_provider.core.status import RECENT_EPOCHS, JobCondition, JobStatus, job_status, job_summary
 from airflow_backfill_provider.core.watchdog import AlarmKind, ChangeFeed
 from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
 
@@ -164,6 +164,7 @@ def test_lag_is_also_a_time_the_age_of_the_oldest_version_that_the_view_does_not
     later = NOW + dt.timedelta(hours=5)
     status = status_of(InProgress((9,), 1), barriers, commits, latest=4, now=later, unread_since=NOW)
     assert (status.lag_versions, status.lag_seconds) == (3, 5 * 3600)
+    assert status.behind_since == NOW
 
 
 @pytest.mark.parametrize(
@@ -201,3 +202,44 @@ def test_alarms_come_with_their_kind_and_among_the_warnings():
     assert [alarm.kind for alarm in status.alarms] == [AlarmKind.STALLED]
     assert status.warnings == ("of the planner", str(status.alarms[0]))
     assert status.model_dump(mode="json")["alarms"][0]["kind"] == "stalled"
+
+
+# --- finished, or why not -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "pinned", "completed", "condition"),
+    [
+        ({}, False, False, JobCondition.WAITING),
+        ({}, True, False, JobCondition.RUNNING),
+        ({"rate_limit": 0}, True, False, JobCondition.RATE_LIMIT_ZERO),
+        ({"paused": True, "rate_limit": 0}, True, False, JobCondition.PAUSED),
+        ({"paused": True}, False, True, JobCondition.FINISHED),
+        ({"cancelled": True, "paused": True}, True, True, JobCondition.CANCELLED),
+    ],
+)
+def test_a_job_is_finished_or_there_is_a_reason_why_not(changes, pinned, completed, condition):
+    barriers, commits = running(3)
+    commits[1] = commit_of(barriers[1], completed=completed)
+    commits[2] = commit_of(barriers[2], completed=completed)
+    progress = Completed((9,), 1000) if completed else InProgress((9,), 300)
+
+    status = status_of(progress, barriers, commits[: 2 if pinned else 3], settings=settings_of(**changes))
+
+    assert status.condition is condition
+    assert status.pinned_at == (barriers[2].injected_at if pinned else None)
+    assert status.committed_at == commits[1 if pinned else 2].committed_at
+
+
+def test_the_summary_is_the_status_without_its_map():
+    barriers, commits = running(3)
+    seen = {
+        "settings": settings_of(),
+        "state": BackfillState(epoch=3, vnodes=(InProgress((9,), 300),) * 4),
+        "barriers": barriers,
+        "commits": commits,
+        "feed": ChangeFeed(latest_version=2, kept_for=dt.timedelta(days=7)),
+        "now": NOW,
+    }
+
+    assert job_summary(**seen).model_dump() == job_status(**seen).model_dump(exclude={"vnode_map"})
