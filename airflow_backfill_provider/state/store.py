@@ -108,10 +108,16 @@ class BackfillReader:
         reports = self._parse_log(self._barrier_log.read(f"epoch = {barrier.epoch}"), records.REPORTED, EpochReport)
         return list({report.part: report for report in reversed(reports)}.values())
 
-    def log(self, *, since_epoch: int = 0) -> tuple[list[Barrier], list[EpochCommit]]:
-        """Return barriers and commits from an epoch on, from one read."""
-        rows = self._log_rows(since_epoch)
+    def log(self, *, since_epoch: int = 0, before_epoch: int | None = None) -> tuple[list[Barrier], list[EpochCommit]]:
+        """Return barriers and commits from an epoch on, and before another one, from one read."""
+        rows = self._log_rows(since_epoch, before_epoch)
         return self._barriers(rows), self._commits(rows)
+
+    @property
+    def changing_tables(self) -> tuple[str, ...]:
+        """Locations of the tables that get a new version whenever anything about the job changes."""
+        # The per-vnode state is written just before the barrier log says that the epoch is committed.
+        return self._settings.location, self._barrier_log.location
 
     def last_epoch(self) -> int:
         """Return the newest epoch that was ever pinned, 0 before the first."""
@@ -157,7 +163,9 @@ class BackfillReader:
             table=f"{self.location}/{settings.state_table}",
         )
 
-    def _log_rows(self, since_epoch: int) -> pa.Table:
+    def _log_rows(self, since_epoch: int, before_epoch: int | None = None) -> pa.Table:
+        if before_epoch is not None:
+            return self._barrier_log.read(f"epoch >= {since_epoch} AND epoch < {before_epoch}")
         return self._barrier_log.read(f"epoch >= {since_epoch}" if since_epoch else None)
 
     def _barriers(self, rows: pa.Table) -> list[Barrier]:
