@@ -1,0 +1,66 @@
+"""Who may do what: Airflow's own rights on the DAG that a job belongs to, and its own users."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+from airflow.models.dag import DagModel
+from fastapi import Depends, HTTPException, Path, Request, status
+
+from airflow_backfill_provider.plugin.observer import JobObserver
+from airflow_backfill_provider.plugin.registry import RegisteredJob, jobs_of_dags
+
+DagId = Annotated[str, Path(pattern=r"^[\w.-]+$", max_length=250)]
+JobName = Annotated[str, Path(pattern=r"^[a-z0-9_]+$", max_length=250)]
+
+
+def require_json(request: Request) -> None:
+    """
+    Refuse a body that a form of another site could send with the user's cookie.
+
+    A browser asks first before it sends JSON to another site, and Airflow allows none to.
+    """
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise HTTPException(status.HTTP_415_UNSUPPORTED_MEDIA_TYPE, "the body must be application/json")
+
+
+MAY_READ = [Depends(requires_access_dag("GET"))]
+MAY_ACT = [Depends(requires_access_dag("POST", DagAccessEntity.RUN)), Depends(require_json)]
+
+
+def readable_dags(user: GetUserDep) -> frozenset[str]:
+    """Return the DAGs that the user may read."""
+    return frozenset(get_auth_manager().get_authorized_dag_ids(user=user, method="GET"))
+
+
+def may_act(dag_id: DagId, user: GetUserDep) -> bool:
+    """Tell whether the user may run the DAG."""
+    details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
+    return get_auth_manager().is_authorized_dag(
+        method="POST", access_entity=DagAccessEntity.RUN, details=details, user=user
+    )
+
+
+def job_of_dag(dag_id: DagId, name: JobName, session: SessionDep) -> RegisteredJob:
+    """Return the job that the path is about."""
+    found = jobs_of_dags(session, [dag_id], name)
+    if not found:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"DAG {dag_id} has no backfill {name}")
+    return found[0]
+
+
+def observer_of_app(request: Request) -> JobObserver:
+    """Return what looks at the jobs, one for the whole application."""
+    observer: JobObserver = request.app.state.observer
+    return observer
+
+
+ReadableDags = Annotated[frozenset[str], Depends(readable_dags)]
+MayAct = Annotated[bool, Depends(may_act)]
+Job = Annotated[RegisteredJob, Depends(job_of_dag)]
+Observer = Annotated[JobObserver, Depends(observer_of_app)]

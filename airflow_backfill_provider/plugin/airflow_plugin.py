@@ -1,0 +1,45 @@
+"""
+What Airflow is told of the pages.
+
+Airflow imports this module in every process, also in each task's, so it imports nothing that is slow: the API behind
+the pages is made when the API server gets the first request for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.plugins_manager import AirflowPlugin
+
+from airflow_backfill_provider.plugin.lazy_app import LazyApp
+
+URL_PREFIX = "/backfill"
+
+
+def _page(name: str, destination: str, url_route: str, **more: Any) -> dict[str, Any]:
+    # Relative: Airflow may be served under a path.
+    static = f"{URL_PREFIX.lstrip('/')}/static"
+    return {
+        "name": name,
+        "bundle_url": f"{static}/pages.js",
+        "destination": destination,
+        "url_route": url_route,
+        "icon": f"{static}/icon.svg",
+        "icon_dark_mode": f"{static}/icon_dark.svg",
+        **more,
+    }
+
+
+class BackfillPlugin(AirflowPlugin):
+    """A page with all backfills, and a tab with those of a DAG, of a run, and of a task run."""
+
+    name = "backfill"
+    fastapi_apps = [  # noqa: RUF012 - as Airflow declares it
+        {"app": LazyApp(), "url_prefix": URL_PREFIX, "name": "Backfill"}
+    ]
+    react_apps = [  # noqa: RUF012
+        _page("Backfills", "nav", "backfills", nav_top_level=True),
+        _page("Backfill", "dag", "backfill"),
+        _page("Backfill", "dag_run", "backfill-run"),
+        _page("Backfill", "task_instance", "backfill-task"),
+    ]

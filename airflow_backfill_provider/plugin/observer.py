@@ -1,0 +1,106 @@
+"""All jobs as the pages see them: looked at side by side, a bounded number of them kept."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from cachetools import LRUCache
+
+from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.hooks.backfill import BackfillHook
+from airflow_backfill_provider.plugin.observed_job import JobSight, ObservedJob
+from airflow_backfill_provider.plugin.registry import RegisteredJob
+
+log = logging.getLogger(__name__)
+
+MOST_JOBS = 2000
+"""Jobs that are kept; some kilobytes each."""
+
+THREADS = 8
+
+FIRST_LOOK_SECONDS = 1.0
+"""How long a list waits for jobs that were never read."""
+
+NEXT_LOOK_SECONDS = 0.05
+"""How long it waits for the others; what was seen last is shown, and what comes later is there for the next request."""
+
+UNREADABLE = "The job's tables cannot be read; the API server's log says why."
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """
+    A job as it was seen.
+
+    :param sight: ``None`` if it was not read yet, or cannot be.
+    :param problem: why it cannot be.
+    """
+
+    sight: JobSight | None = None
+    problem: str | None = None
+
+
+class JobObserver:
+    """Looks at jobs, and remembers them."""
+
+    def __init__(self) -> None:
+        self._observed: LRUCache[str, ObservedJob] = LRUCache(MOST_JOBS)
+        self._problems: LRUCache[str, str] = LRUCache(MOST_JOBS)
+        self._looking: dict[str, Future[None]] = {}
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="backfill-pages")
+
+    def job(self, job: RegisteredJob) -> ObservedJob:
+        """Return what is remembered of a job."""
+        with self._lock:
+            observed = self._observed.get(job.key)
+            if observed is None:
+                observed = ObservedJob(lambda: BackfillHook(job.backfill_conn_id).open(job.definition))
+                self._observed[job.key] = observed
+            return observed
+
+    def observe(self, jobs: Sequence[RegisteredJob]) -> list[Observation]:
+        """
+        Look at some jobs, and answer soon: with what was seen last of those that take longer.
+
+        :returns: an observation for each job, in order.
+        """
+        observed = [self.job(job) for job in jobs]
+        looking = [self._begin(job, found) for job, found in zip(jobs, observed, strict=True) if not found.fresh]
+        unknown = [future for future, known in looking if not known]
+        wait(unknown, FIRST_LOOK_SECONDS)
+        wait([future for future, _ in looking], NEXT_LOOK_SECONDS)
+        with self._lock:
+            return [
+                Observation(found.last, self._problems.get(job.key)) for job, found in zip(jobs, observed, strict=True)
+            ]
+
+    def _begin(self, job: RegisteredJob, observed: ObservedJob) -> tuple[Future[None], bool]:
+        with self._lock:
+            known = observed.last is not None or job.key in self._problems
+            future = self._looking.get(job.key)
+            if future is None or future.done():
+                future = self._looking[job.key] = self._threads.submit(self._look, job, observed)
+            return future, known
+
+    def _look(self, job: RegisteredJob, observed: ObservedJob) -> None:
+        try:
+            observed.look()
+            problem = None
+        except BackfillError as error:
+            problem = str(error)
+        except Exception:
+            log.exception("Job %s cannot be read", job.name)
+            problem = UNREADABLE
+        with self._lock:
+            self._looking.pop(job.key, None)
+            if problem is None:
+                self._problems.pop(job.key, None)
+                return
+            self._problems[job.key] = problem
+            # Opened anew with the next look: its connection may be what is wrong.
+            self._observed.pop(job.key, None)

@@ -1,0 +1,146 @@
+"""The endpoints that the pages read from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from airflow.api_fastapi.common.db.common import SessionDep
+from fastapi import APIRouter, Query, Request, Response, status
+
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.plugin.access import MAY_READ, DagId, Job, MayAct, Observer, ReadableDags
+from airflow_backfill_provider.plugin.caching import unless_known
+from airflow_backfill_provider.plugin.observed_job import JobHistory
+from airflow_backfill_provider.plugin.observer import JobObserver, Observation
+from airflow_backfill_provider.plugin.registry import RegisteredJob, TaskRuns, jobs_of_dags, jobs_of_task_runs
+from airflow_backfill_provider.plugin.responses import (
+    BarrierLog,
+    Change,
+    DagJobs,
+    JobDetail,
+    JobList,
+    JobRow,
+    JobState,
+    Problem,
+    epoch_points,
+    logged_epochs,
+)
+
+MOST_CHANGES = 50
+
+_Text = Annotated[str | None, Query(pattern=r"^[^\x00]*$", max_length=250)]
+
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    status.HTTP_304_NOT_MODIFIED: {"description": "As the client knows it"},
+    status.HTTP_401_UNAUTHORIZED: {"model": Problem},
+    status.HTTP_403_FORBIDDEN: {"model": Problem},
+    status.HTTP_404_NOT_FOUND: {"model": Problem},
+}
+
+
+router = APIRouter(prefix="/api", responses=_REFUSALS)
+
+
+@router.get("/jobs", response_model=JobList)
+def list_jobs(
+    request: Request,
+    dags: ReadableDags,
+    observer: Observer,
+    session: SessionDep,
+    search: _Text = None,
+    state: Annotated[JobState | None, Query()] = None,
+    warnings: Annotated[bool, Query()] = False,  # noqa: FBT002 - a box to tick
+    limit: Annotated[int, Query(ge=1, le=100)] = 25,
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> Response:
+    """List the jobs of the DAGs that the user may read, by name."""
+    jobs = [job for job in jobs_of_dags(session, dags) if (search or "").lower() in job.name]
+    page = slice(offset, offset + limit)
+    if state is None and not warnings:
+        total, unread = len(jobs), 0
+        jobs = jobs[page]
+        rows = _rows(observer, jobs)
+    else:
+        every = _rows(observer, jobs)
+        matching = [row for row in every if state in {None, row[0].state} and (row[0].warns or not warnings)]
+        total, unread = len(matching), sum(row.state is JobState.UNREAD for row, _ in every)
+        rows = matching[page]
+    version = [total, unread, [[row.name, row.dag_ids, row.problem, token] for row, token in rows]]
+    return unless_known(
+        request, version, lambda: JobList(jobs=tuple(row for row, _ in rows), total=total, unread=unread)
+    )
+
+
+@router.get("/dags/{dag_id}/jobs", response_model=DagJobs, dependencies=MAY_READ)
+def list_jobs_of_dag(
+    request: Request,
+    dag_id: DagId,
+    observer: Observer,
+    session: SessionDep,
+    run_id: _Text = None,
+    task_id: _Text = None,
+    map_index: Annotated[int | None, Query(ge=-1, le=1_000_000)] = None,
+) -> Response:
+    """List the jobs of a DAG; or of one of its runs or task runs, as far as they committed an epoch."""
+    narrowed: list[RegisteredJob] = []
+    if run_id:
+        narrowed = jobs_of_task_runs(
+            session, dag_id, TaskRuns(run_id=run_id, task_id=task_id or None, map_index=map_index)
+        )
+    rows = _rows(observer, narrowed or jobs_of_dags(session, [dag_id]))
+    version = [bool(narrowed), [[row.name, row.problem, token] for row, token in rows]]
+    return unless_known(request, version, lambda: DagJobs(jobs=tuple(row for row, _ in rows), narrowed=bool(narrowed)))
+
+
+@router.get("/dags/{dag_id}/jobs/{name}", response_model=JobDetail, dependencies=MAY_READ)
+def get_job(request: Request, job: Job, observer: Observer, may_act: MayAct) -> Response:
+    """Describe one job."""
+    (observation,) = observer.observe([job])
+    token = observation.sight.token if observation.sight else ""
+    version = [token, observation.problem, may_act, job.key, job.dag_ids]
+    return unless_known(request, version, lambda: _detail(observer, job, observation, may_act=may_act))
+
+
+@router.get("/dags/{dag_id}/jobs/{name}/log", response_model=BarrierLog, dependencies=MAY_READ)
+def get_barrier_log(
+    request: Request,
+    job: Job,
+    observer: Observer,
+    before_epoch: Annotated[int | None, Query(ge=1, le=2**31)] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> Response:
+    """Return a page of a job's barrier log, newest first."""
+    observed = observer.job(job)
+    sight = observed.look()
+    return unless_known(
+        request, [sight.token, before_epoch, limit], lambda: _log_page(observed.backfill, before_epoch, limit)
+    )
+
+
+def _rows(observer: JobObserver, jobs: list[RegisteredJob]) -> list[tuple[JobRow, str | None]]:
+    """Return each job's row, and the token of what was seen."""
+    return [
+        (JobRow.of(job, seen), seen.sight.token if seen.sight else None)
+        for job, seen in zip(jobs, observer.observe(jobs), strict=True)
+    ]
+
+
+def _detail(observer: JobObserver, job: RegisteredJob, observation: Observation, *, may_act: bool) -> JobDetail:
+    observed, sight = observer.job(job), observation.sight
+    history = observed.history() if sight else JobHistory(barriers=(), commits=(), changes=())
+    return JobDetail(
+        **dict(JobRow.of(job, observation)),
+        may_act=may_act,
+        definition=job.definition,
+        state_location=observed.backfill.job.state if sight else None,
+        cells=sight.cells if sight else (),
+        epochs=epoch_points(history.barriers, history.commits),
+        changes=tuple(Change.of(record) for record in history.changes[: -MOST_CHANGES - 1 : -1]),
+    )
+
+
+def _log_page(backfill: Backfill, before_epoch: int | None, limit: int) -> BarrierLog:
+    before = min(before_epoch or 2**31, backfill.store.last_epoch() + 1)
+    since = max(before - limit, 1)
+    epochs = logged_epochs(*backfill.store.log(since_epoch=since, before_epoch=before))
+    return BarrierLog(epochs=epochs, older=since if since > 1 else None)

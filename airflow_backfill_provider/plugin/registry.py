@@ -1,0 +1,142 @@
+"""
+Which backfills there are, and to which DAGs they belong: what Airflow's database knows of materialized views.
+
+A view is an asset (:mod:`~airflow_backfill_provider.assets`). It belongs to the DAGs whose tasks have it among their
+outlets, and to those that emitted an event of it, through the alias or not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow.models.asset import (
+    AssetAliasModel,
+    AssetEvent,
+    AssetModel,
+    TaskOutletAssetReference,
+    alias_association_table,
+)
+from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy.orm import Session
+
+from airflow_backfill_provider.assets import CONNECTION, DEFINITION, MATERIALIZED_VIEWS, VIEW_GROUP
+from airflow_backfill_provider.hooks.backfill import BackfillHook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredJob:
+    """
+    A backfill that Airflow knows of.
+
+    :param name: the job's name.
+    :param definition: its definition as the DAG gave it.
+    :param backfill_conn_id: the connection that says where its control tables lie.
+    :param dag_ids: the DAGs that it belongs to, of those that were asked about; sorted.
+    """
+
+    name: str
+    definition: Mapping[str, Any]
+    backfill_conn_id: str
+    dag_ids: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """Equal for two that have the same tables."""
+        return json.dumps([self.backfill_conn_id, self.definition], sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRuns:
+    """
+    The task runs of one DAG run, or some of them.
+
+    :param task_id: ``None`` for all tasks.
+    :param map_index: ``None`` for all mapped runs of the task.
+    """
+
+    run_id: str
+    task_id: str | None = None
+    map_index: int | None = None
+
+
+def jobs_of_dags(session: Session, dag_ids: Collection[str], name: str | None = None) -> list[RegisteredJob]:
+    """
+    Return the backfills of some DAGs, by name.
+
+    :param name: only those of that name.
+    """
+    found: dict[int, set[str]] = defaultdict(set)
+    outlets = select(TaskOutletAssetReference.asset_id, TaskOutletAssetReference.dag_id).distinct()
+    events = select(AssetEvent.asset_id, AssetEvent.source_dag_id).distinct()
+    views = _views(session, name)
+    for query, asset, dag in (
+        (outlets, TaskOutletAssetReference.asset_id, TaskOutletAssetReference.dag_id),
+        (events, AssetEvent.asset_id, AssetEvent.source_dag_id),
+    ):
+        for asset_id, dag_id in session.execute(query.where(asset.in_(views), dag.in_(dag_ids))):
+            found[asset_id].add(str(dag_id))
+    return _registered(views, found)
+
+
+def jobs_of_task_runs(session: Session, dag_id: str, runs: TaskRuns) -> list[RegisteredJob]:
+    """Return the backfills of which a DAG run, or a task of it, emitted an event."""
+    views = _views(session)
+    emitted: list[ColumnElement[bool]] = [
+        AssetEvent.asset_id.in_(views),
+        AssetEvent.source_dag_id == dag_id,
+        AssetEvent.source_run_id == runs.run_id,
+    ]
+    if runs.task_id is not None:
+        emitted.append(AssetEvent.source_task_id == runs.task_id)
+    if runs.map_index is not None:
+        emitted.append(AssetEvent.source_map_index == runs.map_index)
+    found = session.scalars(select(AssetEvent.asset_id).distinct().where(*emitted))
+    return _registered(views, {asset_id: {dag_id} for asset_id in found})
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What the asset of a view says."""
+
+    name: str
+    extra: Mapping[str, Any]
+
+
+def _views(session: Session, name: str | None = None) -> dict[int, _View]:
+    """Return the assets that stand for materialized views, by id."""
+    emitted = (
+        select(alias_association_table.c.asset_id)
+        .join(AssetAliasModel, AssetAliasModel.id == alias_association_table.c.alias_id)
+        .where(AssetAliasModel.name == MATERIALIZED_VIEWS.name)
+    )
+    query = select(AssetModel.id, AssetModel.name, AssetModel.extra).where(
+        or_(AssetModel.group == VIEW_GROUP, AssetModel.id.in_(emitted))
+    )
+    if name is not None:
+        query = query.where(AssetModel.name == name)
+    return {found: _View(called, extra) for found, called, extra in session.execute(query) if DEFINITION in extra}
+
+
+def _registered(views: Mapping[int, _View], dags: Mapping[int, Iterable[str]]) -> list[RegisteredJob]:
+    """Return a job for each view that belongs to a DAG; of several definitions of one job in a DAG the newest."""
+    newest: dict[tuple[str, str], int] = {}
+    for asset_id in sorted(dags):
+        for dag_id in dags[asset_id]:
+            newest[views[asset_id].name, dag_id] = asset_id
+    owned: dict[int, list[str]] = defaultdict(list)
+    for (_, dag_id), asset_id in newest.items():
+        owned[asset_id].append(dag_id)
+    jobs = [
+        RegisteredJob(
+            name=views[asset_id].name,
+            definition=views[asset_id].extra[DEFINITION],
+            backfill_conn_id=views[asset_id].extra.get(CONNECTION) or BackfillHook.default_conn_name,
+            dag_ids=tuple(sorted(dag_ids)),
+        )
+        for asset_id, dag_ids in owned.items()
+    ]
+    return sorted(jobs, key=lambda job: (job.name, job.dag_ids))

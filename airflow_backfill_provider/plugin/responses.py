@@ -1,0 +1,249 @@
+"""What the API behind the pages answers, and how it is made of what was observed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, PinnedMutation
+from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.core.status import JobCondition, JobSummary
+from airflow_backfill_provider.core.vnode_cells import VnodeCell
+from airflow_backfill_provider.plugin.observer import Observation
+from airflow_backfill_provider.plugin.registry import RegisteredJob
+
+
+class JobState(StrEnum):
+    """What a list of jobs can be narrowed to."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    PAUSED = "paused"
+    """By the user, or by a rate limit of 0."""
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+    NOT_CREATED = "not_created"
+    UNREADABLE = "unreadable"
+    UNREAD = "unread"
+    """Not looked at yet; it will be by the next request."""
+
+
+_STATES = {
+    JobCondition.RUNNING: JobState.RUNNING,
+    JobCondition.WAITING: JobState.WAITING,
+    JobCondition.PAUSED: JobState.PAUSED,
+    JobCondition.RATE_LIMIT_ZERO: JobState.PAUSED,
+    JobCondition.FINISHED: JobState.FINISHED,
+    JobCondition.CANCELLED: JobState.CANCELLED,
+}
+
+
+class _Response(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class JobRow(_Response):
+    """
+    A job in a list.
+
+    :param dag_ids: the DAGs that it belongs to and that the user may read.
+    :param problem: why its tables cannot be read.
+    :param summary: as of when one of its tables changed last.
+    """
+
+    name: str
+    dag_ids: tuple[str, ...]
+    state: JobState
+    problem: str | None
+    summary: JobSummary | None
+
+    @classmethod
+    def of(cls, job: RegisteredJob, observation: Observation) -> JobRow:
+        """Describe a job as it was observed."""
+        summary = observation.sight.summary if observation.sight else None
+        return cls(
+            name=job.name,
+            dag_ids=job.dag_ids,
+            state=_state(observation),
+            problem=observation.problem,
+            summary=summary,
+        )
+
+    @property
+    def warns(self) -> bool:
+        """Whether the planner had to say something of the newest epoch."""
+        return bool(self.summary and self.summary.warnings)
+
+
+class JobList(_Response):
+    """
+    A page of the jobs that match.
+
+    :param total: how many match, on all pages.
+    :param unread: how many were not read yet, so that it is not known whether they match.
+    """
+
+    jobs: tuple[JobRow, ...]
+    total: int
+    unread: int = 0
+
+
+class DagJobs(_Response):
+    """
+    The jobs of a DAG, of a run or of a task run.
+
+    :param narrowed: whether they are of the very run; otherwise they are those of its DAG, for the run has committed
+        no epoch yet.
+    """
+
+    jobs: tuple[JobRow, ...]
+    narrowed: bool
+
+
+class EpochPoint(_Response):
+    """
+    An epoch in the chart.
+
+    :param seconds: from its injection to its commit; work alone is ``work_seconds``.
+    """
+
+    epoch: int
+    rows: int
+    changes: int
+    work_seconds: float
+    seconds: float
+    committed_at: dt.datetime
+
+
+class Change(_Response):
+    """A change of a job's settings; ``value`` is the new rate limit or parallelism."""
+
+    sequence: int
+    change: SettingsChange
+    value: int | None
+    requested_by: str
+    requested_at: dt.datetime
+
+    @classmethod
+    def of(cls, settings: JobSettings) -> Change:
+        """Describe one record of the settings."""
+        return cls(**settings.model_dump(include=set(cls.model_fields)))
+
+
+class JobDetail(JobRow):
+    """
+    A job with all that its page shows, the barrier log apart.
+
+    :param may_act: whether the user may pause it, and so on.
+    :param definition: as the DAG gave it.
+    :param epochs: the newest committed ones, ascending.
+    :param changes: of its settings, newest first.
+    """
+
+    may_act: bool
+    definition: Mapping[str, Any]
+    state_location: str | None
+    cells: tuple[VnodeCell, ...]
+    epochs: tuple[EpochPoint, ...]
+    changes: tuple[Change, ...]
+
+
+class LoggedEpoch(_Response):
+    """
+    A barrier, and what became of it.
+
+    :param committed_at: ``None`` while it is not committed.
+    """
+
+    epoch: int
+    from_version: int
+    to_version: int
+    rate_limit: int | None
+    paused: bool
+    parallelism: int
+    mutations: tuple[PinnedMutation, ...]
+    warnings: tuple[str, ...]
+    requested_by: str
+    dag_id: str | None
+    run_id: str | None
+    injected_at: dt.datetime
+    committed_at: dt.datetime | None
+    rows: int | None
+    changes: int | None
+    seconds: Mapping[str, float]
+
+    @classmethod
+    def of(cls, barrier: Barrier, commit: EpochCommit | None) -> LoggedEpoch:
+        """Describe an epoch by its two records in the log."""
+        return cls(
+            epoch=barrier.epoch,
+            from_version=barrier.upstream.from_version,
+            to_version=barrier.upstream.to_version,
+            rate_limit=barrier.rate_limit,
+            paused=barrier.paused,
+            parallelism=barrier.parallelism,
+            mutations=barrier.mutations,
+            warnings=barrier.warnings,
+            requested_by=str(barrier.injected_by),
+            dag_id=barrier.injected_by.dag_id,
+            run_id=barrier.injected_by.run_id,
+            injected_at=barrier.injected_at,
+            committed_at=commit.committed_at if commit else None,
+            rows=commit.snapshot_read_row_count if commit else None,
+            changes=commit.upstream_output_row_count if commit else None,
+            seconds=commit.seconds if commit else {},
+        )
+
+
+class BarrierLog(_Response):
+    """
+    A page of the barrier log, newest first.
+
+    :param older: the ``before_epoch`` of the next page; ``None`` if this is the last one.
+    """
+
+    epochs: tuple[LoggedEpoch, ...]
+    older: int | None
+
+
+class Problem(_Response):
+    """Why a request was refused."""
+
+    detail: str
+
+
+def epoch_points(barriers: Iterable[Barrier], commits: Iterable[EpochCommit]) -> tuple[EpochPoint, ...]:
+    """Return the points of the chart."""
+    injected = {barrier.epoch: barrier.injected_at for barrier in barriers}
+    return tuple(
+        EpochPoint(
+            epoch=commit.epoch,
+            rows=commit.snapshot_read_row_count,
+            changes=commit.upstream_output_row_count,
+            work_seconds=sum(commit.seconds.values()),
+            seconds=max((commit.committed_at - injected.get(commit.epoch, commit.committed_at)).total_seconds(), 0.0),
+            committed_at=commit.committed_at,
+        )
+        for commit in commits
+    )
+
+
+def logged_epochs(barriers: Iterable[Barrier], commits: Iterable[EpochCommit]) -> tuple[LoggedEpoch, ...]:
+    """Return epochs of the log, newest first; a barrier that a rebuild left behind has no commit."""
+    done = {(commit.epoch, commit.digest): commit for commit in commits}
+    found = [LoggedEpoch.of(barrier, done.get((barrier.epoch, barrier.digest))) for barrier in barriers]
+    return tuple(sorted(found, key=lambda epoch: epoch.epoch, reverse=True))
+
+
+def _state(observation: Observation) -> JobState:
+    if observation.problem is not None:
+        return JobState.UNREADABLE
+    if observation.sight is None:
+        return JobState.UNREAD
+    if observation.sight.summary is None:
+        return JobState.NOT_CREATED
+    return _STATES[observation.sight.summary.condition]

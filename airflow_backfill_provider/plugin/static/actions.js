@@ -1,0 +1,130 @@
+// The buttons that steer a job, and what each of them asks for.
+
+import { jobPath, post } from "./api.js";
+import { Dialog, Field } from "./dialog.js";
+import { count } from "./format.js";
+import { Fragment, h, useState } from "./react.js";
+
+const Confirm = ({ children, label, title, verb, ...dialog }) =>
+  h(Dialog, { ...dialog, act: () => dialog.act(verb, {}), label, title }, h("p", children));
+
+const Pause = (props) =>
+  h(
+    Confirm,
+    { ...props, label: "Pause", title: `Pause ${props.job.name}?`, verb: "pause" },
+    "From the next epoch on, no history is read. Changes of what was read are still applied, so the view stays right.",
+  );
+
+const Resume = (props) =>
+  h(
+    Confirm,
+    { ...props, label: "Resume", title: `Resume ${props.job.name}?`, verb: "resume" },
+    "From the next epoch on, history is read again",
+    props.job.summary.rate_limit === 0 ? " – once the rate limit is above 0." : ".",
+  );
+
+const Throttle = ({ act, job, onClose }) => {
+  const limit = job.summary.rate_limit;
+  const [unlimited, setUnlimited] = useState(limit === null);
+  const [rows, setRows] = useState(limit === null ? "" : String(limit));
+  return h(
+    Dialog,
+    {
+      act: () => act("throttle", { rate_limit: unlimited ? null : Number(rows) }),
+      label: "Set rate limit",
+      onClose,
+      ready: unlimited || /^\d+$/.test(rows),
+      title: `Throttle ${job.name}`,
+    },
+    h("p", `Takes effect with the next epoch. Now: ${limit === null ? "no limit" : `${count(limit)} rows`}.`),
+    h(Field, {
+      disabled: unlimited,
+      help: "0 reads no history and still applies changes.",
+      inputMode: "numeric",
+      label: "Rows per epoch, at most",
+      onChange: (event) => setRows(event.target.value.trim()),
+      value: unlimited ? "" : rows,
+    }),
+    h(
+      "label.bf-check",
+      h("input", { checked: unlimited, onChange: (event) => setUnlimited(event.target.checked), type: "checkbox" }),
+      "No limit",
+    ),
+  );
+};
+
+const Rescale = ({ act, job, onClose }) => {
+  const [runs, setRuns] = useState(String(job.summary.parallelism));
+  return h(
+    Dialog,
+    {
+      act: () => act("rescale", { parallelism: Number(runs) }),
+      label: "Rescale",
+      onClose,
+      ready: /^[1-9]\d*$/.test(runs),
+      title: `Rescale ${job.name}`,
+    },
+    h("p", `Parallel task runs that share an epoch, from the next one on. Now: ${job.summary.parallelism}.`),
+    h(Field, {
+      inputMode: "numeric",
+      label: "Parallel runs",
+      onChange: (event) => setRuns(event.target.value.trim()),
+      value: runs,
+    }),
+  );
+};
+
+const Cancel = ({ act, job, onClose }) => {
+  const [typed, setTyped] = useState("");
+  return h(
+    Dialog,
+    {
+      act: () => act("cancel", {}),
+      danger: true,
+      label: "Cancel the job for good",
+      onClose,
+      ready: typed === job.name,
+      title: `Cancel ${job.name}?`,
+    },
+    h("p", "No epoch runs any more, and changes are not applied either. This cannot be undone: only a rebuild starts over, from the beginning."),
+    h(Field, { label: `Type ${job.name} to confirm`, onChange: (event) => setTyped(event.target.value), value: typed }),
+  );
+};
+
+const ACTIONS = [
+  ["Pause", Pause, (job) => !job.summary.paused && job.state !== "finished"],
+  ["Resume", Resume, (job) => job.summary.paused],
+  ["Throttle", Throttle, () => true],
+  ["Rescale", Rescale, () => true],
+  ["Cancel", Cancel, () => true],
+];
+
+export const Actions = ({ dagId, job, onDone }) => {
+  const [open, setOpen] = useState(null);
+  if (!job.summary || job.state === "cancelled") {
+    return null;
+  }
+  if (!job.may_act) {
+    return h("p.bf-muted", `You may look at this job, but not steer it: that takes the right to run ${dagId}.`);
+  }
+  const Asked = ACTIONS.find(([label]) => label === open)?.[1];
+  const act = async (verb, body) => {
+    await post(`${jobPath(dagId, job.name)}/${verb}`, body);
+    onDone();
+  };
+  return h(
+    Fragment,
+    h(
+      "div.bf-buttons",
+      { "aria-label": "Steer the job", role: "group" },
+      ...ACTIONS.filter(([, , applies]) => applies(job)).map(([label]) =>
+        h(
+          "button.bf-button",
+          { className: label === "Cancel" ? "bf-danger" : "", key: label, onClick: () => setOpen(label), type: "button" },
+          label,
+        ),
+      ),
+    ),
+    Asked && h(Asked, { act, job, onClose: () => setOpen(null) }),
+  );
+};

@@ -1,0 +1,133 @@
+// What happened: the barrier log page by page, newest first, and the changes of the job's settings.
+
+import { jobPath, read } from "./api.js";
+import { count, duration, MUTATIONS, time } from "./format.js";
+import { Notice } from "./parts.js";
+import { Fragment, h, Link, useEffect, useState } from "./react.js";
+
+const Mutations = ({ epoch }) =>
+  h(
+    Fragment,
+    ...epoch.mutations.map((pinned, index) =>
+      h(
+        "div",
+        { key: index },
+        h("strong", MUTATIONS[pinned.mutation](pinned.value)),
+        ` by ${pinned.requested_by}, ${time(pinned.requested_at)}`,
+      ),
+    ),
+    ...epoch.warnings.map((warning) => h("div.bf-warning", { key: warning }, warning)),
+  );
+
+const Requester = ({ epoch }) =>
+  epoch.dag_id && epoch.run_id
+    ? h(
+        Link,
+        { title: epoch.requested_by, to: `/dags/${encodeURIComponent(epoch.dag_id)}/runs/${encodeURIComponent(epoch.run_id)}` },
+        epoch.run_id,
+      )
+    : epoch.requested_by;
+
+const Row = ({ epoch }) =>
+  h(
+    "tr",
+    h("th", { scope: "row" }, count(epoch.epoch)),
+    h("td", time(epoch.injected_at)),
+    h("td", epoch.to_version > epoch.from_version ? `(${epoch.from_version}, ${epoch.to_version}]` : `${epoch.to_version}, nothing new`),
+    h("td.bf-number", epoch.rows === null ? h("em", "not committed") : count(epoch.rows)),
+    h("td.bf-number", count(epoch.changes)),
+    h("td.bf-number", epoch.committed_at ? duration((Date.parse(epoch.committed_at) - Date.parse(epoch.injected_at)) / 1000) : "–"),
+    h("td", h(Mutations, { epoch })),
+    h("td.bf-clip", h(Requester, { epoch })),
+  );
+
+const merge = (newest, older) => {
+  const oldest = newest.at(-1)?.epoch ?? Infinity;
+  return [...newest, ...older.filter((epoch) => epoch.epoch < oldest)];
+};
+
+/** `version` changes whenever the log may have. */
+export const BarrierLog = ({ dagId, name, version }) => {
+  const path = `${jobPath(dagId, name)}/log`;
+  const [{ epochs, error, older }, setLog] = useState({ epochs: null });
+  const load = async (parameters, next) => {
+    try {
+      const page = await read(path, parameters);
+      setLog((log) => next(page, log));
+    } catch (problem) {
+      setLog((log) => ({ ...log, error: problem }));
+    }
+  };
+  useEffect(() => {
+    // What was asked for of the past stays; only if epochs are missing in between it begins anew.
+    load({}, (page, log) => {
+      const gap = log.epochs?.length && page.epochs.length && log.epochs[0].epoch < page.epochs.at(-1).epoch - 1;
+      const kept = gap ? [] : (log.epochs ?? []);
+      return { epochs: merge(page.epochs, kept), older: kept.length > page.epochs.length ? log.older : page.older };
+    });
+  }, [path, version]);
+  return h(
+    "section.bf-panel",
+    { "aria-label": "Barrier log" },
+    h("h3", "Barrier log"),
+    error && h(Notice, { kind: "error" }, error.message),
+    epochs &&
+      !epochs.length &&
+      h("p.bf-muted", "No barrier was pinned yet."),
+    epochs?.length > 0 &&
+      h(
+        "div.bf-scroll",
+        { "aria-label": "Barrier log, scrollable", role: "region", tabIndex: 0 },
+        h(
+          "table.bf-table",
+          h(
+            "thead",
+            h(
+              "tr",
+              ...["Epoch", "Pinned", "Versions", "Rows", "Changes", "Took", "Mutations and warnings", "Asked for by"].map((title) =>
+                h("th", { className: ["Rows", "Changes", "Took"].includes(title) ? "bf-number" : "", key: title, scope: "col" }, title),
+              ),
+            ),
+          ),
+          h("tbody", ...epochs.map((epoch) => h(Row, { epoch, key: epoch.epoch }))),
+        ),
+      ),
+    older &&
+      h(
+        "button.bf-button",
+        {
+          onClick: () =>
+            load({ before_epoch: older }, (page, log) => ({ epochs: merge(log.epochs, page.epochs), older: page.older })),
+          type: "button",
+        },
+        "Show older epochs",
+      ),
+  );
+};
+
+export const Changes = ({ changes }) =>
+  h(
+    "section.bf-panel",
+    { "aria-label": "Changes of the settings" },
+    h("h3", "Changes of the settings"),
+    h(
+      "div.bf-scroll",
+      { "aria-label": "Changes of the settings, scrollable", role: "region", tabIndex: 0 },
+      h(
+        "table.bf-table",
+        h("thead", h("tr", ...["When", "What", "By"].map((title) => h("th", { key: title, scope: "col" }, title)))),
+        h(
+          "tbody",
+          ...changes.map((change) =>
+            h(
+              "tr",
+              { key: change.sequence },
+              h("td", time(change.requested_at)),
+              h("td", MUTATIONS[change.change](change.value)),
+              h("td", change.requested_by),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );

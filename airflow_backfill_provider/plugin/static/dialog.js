@@ -1,0 +1,77 @@
+// A question before something is done: the browser's own dialog, which keeps the focus and gives it back.
+
+import { Notice } from "./parts.js";
+import { h, useEffect, useId, useRef, useState } from "./react.js";
+
+/**
+ * `act` does what was asked for and may fail; `onClose` is called when the dialog is over.
+ * The children are the fields; `ready` says whether they are filled in.
+ */
+export const Dialog = ({ act, children, danger, label, onClose, ready = true, title }) => {
+  const dialog = useRef(null);
+  const heading = useId();
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState(null);
+
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current.showModal();
+    return () => before?.isConnected && before.focus();
+  }, []);
+
+  const submit = async (event) => {
+    event.preventDefault();
+    if (busy || !ready) {
+      return;
+    }
+    setBusy(true);
+    setError(null);
+    try {
+      await act();
+      onClose();
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+
+  return h(
+    "dialog.bf-dialog",
+    {
+      "aria-labelledby": heading,
+      onCancel: (event) => {
+        event.preventDefault();
+        onClose();
+      },
+      // Airflow's own shortcuts must not act behind it.
+      onKeyDown: (event) => event.stopPropagation(),
+      ref: dialog,
+    },
+    h(
+      "form",
+      { onSubmit: submit },
+      h("h3", { id: heading }, title),
+      children,
+      error && h(Notice, { kind: "error", title: "Refused" }, error.message),
+      h(
+        "div.bf-buttons",
+        h("button.bf-button", { onClick: onClose, type: "button" }, "Back"),
+        h(
+          "button.bf-button.bf-primary",
+          { "aria-busy": busy, className: danger ? "bf-danger" : "", disabled: !ready || busy, type: "submit" },
+          label,
+        ),
+      ),
+    ),
+  );
+};
+
+export const Field = ({ help, label, ...input }) => {
+  const id = useId();
+  return h(
+    "div.bf-field",
+    h("label", { htmlFor: id }, label),
+    h("input.bf-input", { "aria-describedby": help ? `${id}h` : undefined, autoComplete: "off", id, ...input }),
+    help && h("small.bf-muted", { id: `${id}h` }, help),
+  );
+};

@@ -1,0 +1,97 @@
+// How numbers, times and states are written.
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat("en", { maximumFractionDigits: 1, notation: "compact" });
+
+export const count = (value) => (value === null || value === undefined ? "–" : whole.format(value));
+export const compact = (value) => (value === null || value === undefined ? "–" : short.format(value));
+export const plural = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+
+/** A share as a percentage; what is not finished never reads 100 %. */
+export const percent = (share) => (share >= 1 ? "100 %" : `${(Math.floor(share * 1000) / 10).toFixed(1)} %`);
+
+export const duration = (seconds) => {
+  if (seconds === null || seconds === undefined) {
+    return "–";
+  }
+  if (seconds < 10) {
+    return `${Number(seconds.toFixed(1))} s`;
+  }
+  const units = [
+    ["d", 86400],
+    ["h", 3600],
+    ["min", 60],
+    ["s", 1],
+  ];
+  const first = Math.max(units.findIndex(([, size]) => seconds >= size), 0);
+  let rest = Math.round(seconds);
+  return units
+    .slice(first, first + 2)
+    .map(([unit, size]) => {
+      const amount = Math.floor(rest / size);
+      rest -= amount * size;
+      return amount ? `${amount} ${unit}` : "";
+    })
+    .filter(Boolean)
+    .join(" ");
+};
+
+export const since = (instant, now = Date.now()) => Math.max((now - Date.parse(instant)) / 1000, 0);
+
+export const time = (instant) => {
+  const date = new Date(instant);
+  const today = date.toDateString() === new Date().toDateString();
+  const clock = { hour: "2-digit", hourCycle: "h23", minute: "2-digit", second: "2-digit" };
+  const day = { day: "2-digit", month: "short", year: "numeric" };
+  return new Intl.DateTimeFormat("en-GB", today ? clock : { ...day, ...clock }).format(date);
+};
+
+export const STATES = {
+  running: "Running",
+  waiting: "Waiting for a run",
+  paused: "Paused",
+  finished: "Finished",
+  cancelled: "Cancelled",
+  not_created: "Not created yet",
+  unreadable: "Cannot be read",
+  unread: "Being read…",
+};
+
+/** Why a job is where it is, in a sentence. */
+export const reason = (job) => {
+  const { state, summary } = job;
+  switch (state) {
+    case "not_created":
+      return "No run of its DAG has created it yet. Trigger the DAG to begin.";
+    case "unreadable":
+      return job.problem;
+    case "unread":
+      return "Its tables are being read for the first time.";
+    case "cancelled":
+      return "Cancelled: no epoch runs any more, and the view stays as the last one left it. A rebuild starts over.";
+    case "finished":
+      return summary.lag_versions
+        ? `Finished, ${plural(summary.lag_versions, "upstream version")} behind. The next run of its DAG applies them.`
+        : "Finished and up to date.";
+    case "paused":
+      return summary.condition === "paused"
+        ? "Paused: epochs read no history, and still apply changes."
+        : "The rate limit is 0: epochs read no history, and still apply changes.";
+    case "running":
+      return `Epoch ${summary.pinned_epoch} was pinned ${duration(since(summary.pinned_at))} ago and is not committed: it runs, or waits for a retry.`;
+    default:
+      return "No epoch runs. The next run of its DAG goes on.";
+  }
+};
+
+export const MUTATIONS = {
+  create: () => "Created",
+  pause: () => "Paused",
+  resume: () => "Resumed",
+  throttle: (value) => (value === null ? "Rate limit removed" : `Rate limit ${count(value)}`),
+  rescale: (value) => `Rescaled to ${plural(value, "run")}`,
+  repair: () => "Repair",
+  cancel: () => "Cancelled",
+  finish: () => "Finished",
+  rebuild: () => "Rebuilt",
+};

@@ -1,0 +1,120 @@
+// One job with everything about it.
+
+import { Actions } from "./actions.js";
+import { jobPath } from "./api.js";
+import { BarrierLog, Changes } from "./barrier_log.js";
+import { EpochChart } from "./epoch_chart.js";
+import { compact, count, duration, percent, reason, time } from "./format.js";
+import { Badge, lag, Notice, Placeholder, Progress, Stale, Warnings } from "./parts.js";
+import { useClock, usePolling } from "./polling.js";
+import { Fragment, h, Link } from "./react.js";
+import { VnodeMap } from "./vnode_map.js";
+
+const Stat = ({ children, hint, label }) => h("div.bf-stat", { title: hint }, h("dt", label), h("dd", children));
+
+const Stats = ({ summary }) =>
+  h(
+    "dl.bf-stats",
+    h(
+      Stat,
+      { hint: "Rows of the upstream that were read, of those that it had when the newest barrier was pinned", label: "Rows read" },
+      `${count(summary.rows_read)} of about ${count(summary.rows_estimated)}`,
+    ),
+    h(
+      Stat,
+      { hint: "Over the newest epochs", label: "Rate" },
+      summary.rows_per_second === null ? "–" : `${compact(summary.rows_per_second)} rows/s`,
+    ),
+    h(Stat, { hint: "At that rate", label: "Time left" }, summary.finished ? "Done" : duration(summary.eta_seconds)),
+    h(
+      Stat,
+      { hint: `The upstream is at version ${summary.upstream_latest_version}, the view at ${summary.upstream_version ?? "none"}`, label: "Lag" },
+      lag(summary),
+    ),
+    h(
+      Stat,
+      { label: "Epoch" },
+      summary.pinned_epoch === null ? `${count(summary.epoch)} committed` : `${count(summary.pinned_epoch)} pinned, ${count(summary.epoch)} committed`,
+    ),
+    h(Stat, { label: "Strategy" }, h("code", summary.strategy)),
+    h(
+      Stat,
+      { hint: "Rows of history that an epoch reads at most", label: "Rate limit" },
+      summary.rate_limit === null ? "None" : `${count(summary.rate_limit)} rows an epoch`,
+    ),
+    h(Stat, { hint: "Task runs that share an epoch, from the next barrier on", label: "Parallel runs" }, count(summary.parallelism)),
+  );
+
+const Definition = ({ job }) =>
+  h(
+    "details.bf-panel",
+    h("summary", "Definition"),
+    h("pre", { tabIndex: 0 }, h("code", JSON.stringify(job.definition, null, 2))),
+    job.state_location && h("p.bf-muted", "Control tables: ", h("code", job.state_location)),
+  );
+
+const Header = ({ back, dagId, job, onDone }) =>
+  h(
+    "header.bf-header",
+    h(
+      "div",
+      back && h(Link, { className: "bf-back", to: back }, "← All backfills"),
+      h("h2", job.name, " ", h(Badge, { state: job.state })),
+      h(
+        "p.bf-links",
+        h(Link, { to: `/dags/${encodeURIComponent(dagId)}` }, dagId),
+        " · ",
+        h(Link, { to: `/dags/${encodeURIComponent(dagId)}/runs` }, "Runs"),
+        job.definition.materialized_view && h("span.bf-muted", " · view ", h("code", job.definition.materialized_view)),
+      ),
+    ),
+    h(Actions, { dagId, job, onDone }),
+  );
+
+const Body = ({ dagId, job, version }) =>
+  h(
+    Fragment,
+    h(
+      "section.bf-panel",
+      { "aria-label": "Progress" },
+      h(
+        "p.bf-headline",
+        h("strong", percent(job.summary.progress)),
+        h("span", { "aria-live": "polite" }, reason(job)),
+      ),
+      h(Progress, { name: job.name, summary: job.summary }),
+      h(Stats, { summary: job.summary }),
+      job.summary.watermark && h("p.bf-muted", `The view shows the upstream as of ${time(job.summary.watermark)}.`),
+    ),
+    h(Warnings, { warnings: job.summary.warnings }),
+    h(
+      "div.bf-columns",
+      h(VnodeMap, {
+        byVnode: job.summary.strategy !== "no_shuffle",
+        cells: job.cells,
+        counts: job.summary.vnodes,
+        progress: job.summary.progress,
+      }),
+      h(EpochChart, { epochs: job.epochs }),
+    ),
+    h(BarrierLog, { dagId, name: job.name, version }),
+    h(Changes, { changes: job.changes }),
+  );
+
+export const JobPage = ({ back, dagId, name }) => {
+  useClock();
+  const { again, data: job, error } = usePolling(jobPath(dagId, name));
+  if (!job) {
+    return h(Fragment, back && h(Link, { className: "bf-back", to: back }, "← All backfills"), h(Placeholder, { error }));
+  }
+  return h(
+    Fragment,
+    h(Stale, { error }),
+    h(Header, { back, dagId, job, onDone: again }),
+    job.summary
+      ? h(Body, { dagId, job, version: job.etag })
+      : h(Notice, { kind: job.problem ? "error" : "info", title: job.problem ? "Its tables cannot be read" : undefined }, reason(job)),
+    h(Definition, { job }),
+  );
+};
+

@@ -1,0 +1,59 @@
+// What Airflow loads: the page with all backfills, and the tab with those of a DAG, a run or a task run.
+// Plain modules, loaded as they are: there is no build step.
+
+import { dagPath } from "./api.js";
+import { JobListPage, JobTable } from "./job_list.js";
+import { JobPage } from "./job_page.js";
+import { Placeholder } from "./parts.js";
+import { usePolling } from "./polling.js";
+import { Fragment, h, Link, useLocation, useSearchParams } from "./react.js";
+
+const ROOT = "/plugin/backfills";
+
+const style = document.createElement("link");
+style.rel = "stylesheet";
+style.href = new URL("pages.css", import.meta.url).href;
+document.head.append(style);
+
+const Page = ({ children }) => h("div.bf-page", children);
+
+const Backfills = () => {
+  const [dagId, name] = useLocation().pathname.split(`${ROOT}/`)[1]?.split("/").map(decodeURIComponent) ?? [];
+  return h(Page, name ? h(JobPage, { back: ROOT, dagId, key: `${dagId}/${name}`, name }) : h(JobListPage, { root: ROOT }));
+};
+
+const Without = () =>
+  h(
+    "div.bf-empty",
+    h("h3", "This DAG has no backfill"),
+    h("p", "Nothing is wrong: it is a DAG like any other. Here would be the materialized views that it backfills, such as one made with ", h("code", "backfill_dag"), ", or one whose epochs it has run."),
+    h(Link, { to: ROOT }, "All backfills"),
+  );
+
+const Backfill = ({ dagId, mapIndex, runId, taskId }) => {
+  const [search] = useSearchParams();
+  const { data, error } = usePolling(dagPath(dagId), { map_index: mapIndex, run_id: runId, task_id: taskId });
+  if (!data) {
+    return h(Page, h(Placeholder, { error }));
+  }
+  const name = search.get("job") ?? (data.jobs.length === 1 ? data.jobs[0].name : null);
+  return h(
+    Page,
+    runId &&
+      !data.narrowed &&
+      data.jobs.length > 0 &&
+      h("p.bf-muted", { role: "status" }, `This ${taskId ? "task" : "run"} has committed no epoch (yet). Shown is what its DAG backfills.`),
+    data.jobs.length === 0 && h(Without),
+    data.jobs.length > 0 &&
+      (name
+        ? h(
+            Fragment,
+            data.jobs.length > 1 && h(Link, { className: "bf-back", to: "?" }, "← All backfills of this DAG"),
+            h(JobPage, { dagId, key: name, name }),
+          )
+        : h(JobTable, { jobs: data.jobs, pathOf: (job) => `?job=${job.name}` })),
+  );
+};
+
+// Airflow looks for a component under its plugin's name, once for all tabs.
+Object.assign(globalThis, { Backfill, Backfills });

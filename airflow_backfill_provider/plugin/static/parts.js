@@ -1,0 +1,53 @@
+// Small pieces that several pages are made of.
+
+import { duration, percent, since, STATES } from "./format.js";
+import { h } from "./react.js";
+
+export const Badge = ({ state }) => h("span.bf-badge", { "data-state": state }, STATES[state]);
+
+export const Progress = ({ name, summary }) => {
+  const share = summary?.progress ?? 0;
+  return h(
+    "div.bf-progress",
+    {
+      "aria-label": `Progress of ${name}`,
+      "aria-valuemax": 100,
+      "aria-valuemin": 0,
+      "aria-valuenow": Math.floor(share * 1000) / 10,
+      "aria-valuetext": percent(share),
+      role: "progressbar",
+    },
+    h("div", { style: { inlineSize: `${share * 100}%` } }),
+  );
+};
+
+/** How far a view is behind its upstream, in versions and in time. */
+export const lag = (summary) => {
+  if (!summary.lag_versions) {
+    return "None";
+  }
+  const versions = `${summary.lag_versions} version${summary.lag_versions === 1 ? "" : "s"}`;
+  return summary.behind_since ? `${versions}, ${duration(since(summary.behind_since))}` : versions;
+};
+
+export const Notice = ({ children, kind = "info", title }) =>
+  h("div.bf-notice", { "data-kind": kind, role: kind === "error" ? "alert" : "status" }, title && h("strong", title), children);
+
+export const Warnings = ({ warnings }) =>
+  warnings.length
+    ? h(
+        Notice,
+        { kind: "warning", title: "Warnings of the newest epoch" },
+        h("ul", ...warnings.map((warning) => h("li", { key: warning }, warning))),
+      )
+    : null;
+
+/** What is shown instead of a page that has nothing to show yet. */
+export const Placeholder = ({ error }) =>
+  error
+    ? h(Notice, { kind: "error", title: "This cannot be shown" }, error.message)
+    : h("p.bf-muted", { role: "status" }, "Loading…");
+
+/** A page goes on showing what it has if the server does not answer for a while, and says so. */
+export const Stale = ({ error }) =>
+  error ? h(Notice, { kind: "warning", title: "Not up to date" }, `${error.message} Trying again.`) : null;

@@ -1,0 +1,120 @@
+"""The endpoints that steer a job: what :mod:`~airflow_backfill_provider.mutations` can, on behalf of Airflow's user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from airflow.api_fastapi.core_api.security import GetUserDep
+from airflow.api_fastapi.logging.decorators import action_logging
+from fastapi import APIRouter, Depends, status
+from pydantic import BaseModel, ConfigDict, Field
+
+from airflow_backfill_provider import mutations
+from airflow_backfill_provider.core.job import GREATEST_RATE_LIMIT
+from airflow_backfill_provider.plugin.access import MAY_ACT, Job, Observer
+from airflow_backfill_provider.plugin.observed_job import ObservedJob
+from airflow_backfill_provider.plugin.observer import Observation
+from airflow_backfill_provider.plugin.registry import RegisteredJob
+from airflow_backfill_provider.plugin.responses import JobRow, Problem
+
+
+class Nothing(BaseModel):
+    """A change that needs no value."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Throttle(BaseModel):
+    """Snapshot rows per epoch; ``null`` is unlimited, 0 reads none."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    rate_limit: Annotated[int, Field(ge=0, le=GREATEST_RATE_LIMIT)] | None
+
+
+class Rescale(BaseModel):
+    """Runs that share the vnodes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    parallelism: Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    code: {"model": Problem}
+    for code in (
+        status.HTTP_400_BAD_REQUEST,
+        status.HTTP_401_UNAUTHORIZED,
+        status.HTTP_403_FORBIDDEN,
+        status.HTTP_404_NOT_FOUND,
+        status.HTTP_409_CONFLICT,
+        status.HTTP_415_UNSUPPORTED_MEDIA_TYPE,
+        status.HTTP_503_SERVICE_UNAVAILABLE,
+    )
+}
+
+
+router = APIRouter(prefix="/api/dags/{dag_id}/jobs/{name}", responses=_REFUSALS, dependencies=MAY_ACT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steered:
+    """The job that a request steers, and on whose behalf."""
+
+    job: RegisteredJob
+    observed: ObservedJob
+    requested_by: str
+
+    @property
+    def change(self) -> dict[str, Any]:
+        """What every mutation takes."""
+        backfill = self.observed.backfill
+        backfill.settings()
+        return {"store": backfill.store, "requested_by": self.requested_by}
+
+    def row(self) -> JobRow:
+        """Describe the job as it is after the change; the pages see it from now on."""
+        return JobRow.of(self.job, Observation(self.observed.look_again()))
+
+
+def _steered(job: Job, user: GetUserDep, observer: Observer) -> _Steered:
+    return _Steered(job, observer.job(job), f"{user.get_name()} (Airflow)")
+
+
+Steered = Annotated[_Steered, Depends(_steered)]
+
+
+@router.post("/pause", dependencies=[Depends(action_logging("backfill.pause"))])
+def pause(steered: Steered, _body: Nothing) -> JobRow:
+    """Read no snapshot from the next barrier on; changes are still applied."""
+    mutations.pause_job(**steered.change)
+    return steered.row()
+
+
+@router.post("/resume", dependencies=[Depends(action_logging("backfill.resume"))])
+def resume(steered: Steered, _body: Nothing) -> JobRow:
+    """Read the snapshot again from the next barrier on."""
+    mutations.resume_job(**steered.change)
+    return steered.row()
+
+
+@router.post("/throttle", dependencies=[Depends(action_logging("backfill.throttle"))])
+def throttle(steered: Steered, body: Throttle) -> JobRow:
+    """Change the rate limit from the next barrier on."""
+    mutations.throttle_job(body.rate_limit, **steered.change)
+    return steered.row()
+
+
+@router.post("/rescale", dependencies=[Depends(action_logging("backfill.rescale"))])
+def rescale(steered: Steered, body: Rescale) -> JobRow:
+    """Share the vnodes among another number of runs from the next barrier on."""
+    mutations.rescale_job(body.parallelism, **steered.change)
+    return steered.row()
+
+
+@router.post("/cancel", dependencies=[Depends(action_logging("backfill.cancel"))])
+def cancel(steered: Steered, _body: Nothing) -> JobRow:
+    """Stop the job for good; its view stays as the last epoch left it."""
+    mutations.cancel_job(**steered.change)
+    return steered.row()

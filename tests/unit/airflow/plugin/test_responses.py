@@ -1,0 +1,65 @@
+"""What the pages are told of a job's log."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation, Requester
+from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.plugin.observed_job import JobSight
+from airflow_backfill_provider.plugin.observer import Observation
+from airflow_backfill_provider.plugin.registry import RegisteredJob
+from airflow_backfill_provider.plugin.responses import Change, JobRow, JobState, epoch_points, logged_epochs
+from tests.builders import NOW, barrier_of, commit_of, settings_of
+
+JOB = RegisteredJob(name="paid_orders", definition={}, backfill_conn_id="c", dag_ids=("d",))
+
+
+def test_the_log_is_newest_first_and_knows_what_is_not_committed():
+    barriers = [barrier_of(1), barrier_of(2, injected_by=Requester(dag_id="d", run_id="r", task_id="t"))]
+
+    newest, oldest = logged_epochs(barriers, [commit_of(barriers[0])])
+
+    assert (newest.epoch, newest.committed_at, newest.rows, newest.dag_id, newest.run_id) == (2, None, None, "d", "r")
+    assert (oldest.epoch, oldest.rows, oldest.changes, oldest.requested_by) == (1, 100, 3, "tester")
+
+
+def test_an_epoch_tells_of_its_mutations_and_who_asked():
+    pinned = PinnedMutation(mutation=Mutation.THROTTLE, value=7, requested_by="vera", requested_at=NOW)
+
+    (epoch,) = logged_epochs([barrier_of(1, mutations=(pinned,), warnings=("slow",))], [])
+
+    assert epoch.mutations == (pinned,)
+    assert epoch.warnings == ("slow",)
+
+
+def test_the_chart_shows_committed_epochs_from_pin_to_commit():
+    barriers = [barrier_of(1), barrier_of(2)]
+
+    (point,) = epoch_points(barriers, [commit_of(barriers[0])])
+
+    assert (point.epoch, point.rows, point.changes, point.seconds, point.work_seconds) == (1, 100, 3, 10.0, 2.0)
+
+
+def test_a_change_of_the_settings_tells_who_and_when():
+    throttled = settings_of().changed(
+        SettingsChange.THROTTLE, requested_by="vera", requested_at=NOW, rate_limit=7, value=7
+    )
+
+    change = Change.of(throttled)
+
+    assert (change.change, change.value, change.requested_by) == (SettingsChange.THROTTLE, 7, "vera")
+
+
+@pytest.mark.parametrize(
+    ("observation", "state"),
+    [
+        (Observation(), JobState.UNREAD),
+        (Observation(problem="broken"), JobState.UNREADABLE),
+        (Observation(JobSight(token="1", created=False)), JobState.NOT_CREATED),
+    ],
+)
+def test_a_job_without_a_summary_has_a_state(observation, state):
+    row = JobRow.of(JOB, observation)
+
+    assert (row.state, row.summary, row.warns) == (state, None, False)
