@@ -63,6 +63,12 @@ class JobObserver:
                 self._observed[job.key] = observed
             return observed
 
+    def observe_one(self, job: RegisteredJob) -> Observation:
+        """Look at one job, and wait for what there is to see."""
+        future, _ = self._begin(job, self.job(job))
+        wait([future], FIRST_LOOK_SECONDS)
+        return self.observe([job])[0]
+
     def observe(self, jobs: Sequence[RegisteredJob]) -> list[Observation]:
         """
         Look at some jobs, and answer soon: with what was seen last of those that take longer.

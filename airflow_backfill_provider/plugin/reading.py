@@ -95,7 +95,7 @@ def list_jobs_of_dag(
 @router.get("/dags/{dag_id}/jobs/{name}", response_model=JobDetail, dependencies=MAY_READ)
 def get_job(request: Request, job: Job, observer: Observer, may_act: MayAct) -> Response:
     """Describe one job."""
-    (observation,) = observer.observe([job])
+    observation = observer.observe_one(job)
     token = observation.sight.token if observation.sight else ""
     version = [token, observation.problem, may_act, job.key, job.dag_ids]
     return unless_known(request, version, lambda: _detail(observer, job, observation, may_act=may_act))

@@ -1,0 +1,368 @@
+"""The API behind the pages, in Airflow's own app with its database, its users and their rights."""
+
+from __future__ import annotations
+
+from tests import airflow_home  # noqa: F401  # isort: skip - before anything of Airflow
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+import yaml
+from fastapi.testclient import TestClient
+from hypothesis import given, settings
+from schemathesis import GenerationMode
+
+from airflow_backfill_provider.plugin import observed_job, observer
+from airflow_backfill_provider.plugin.app import create_app
+from tests.unit.airflow.stand_in import Lake
+
+pytestmark = pytest.mark.airflow
+
+DAGS = Path(__file__).parents[2] / "system" / "paged_dags"
+USERS = {"admin": "admin", "vera": "viewer"}
+ACTIONS = {"pause": {}, "resume": {}, "throttle": {"rate_limit": 7}, "rescale": {"parallelism": 1}, "cancel": {}}
+
+
+class Api:
+    """
+    Airflow's app, and the jobs that it knows.
+
+    :param client: speaks to it.
+    :param lakes: the jobs, by name.
+    """
+
+    def __init__(self, client: TestClient, lakes: dict[str, Lake]) -> None:
+        self.client = client
+        self.lakes = lakes
+        self._headers: dict[str | None, dict[str, str]] = {None: {}}
+
+    def headers(self, user: str | None) -> dict[str, str]:
+        if user not in self._headers:
+            answer = self.client.post("/auth/token", json={"username": user, "password": user})
+            self._headers[user] = {"Authorization": f"Bearer {answer.json()['access_token']}"}
+        return self._headers[user]
+
+    def get(self, path: str, user: str | None = "vera", **more: Any) -> Any:
+        headers = {**self.headers(user), **more.pop("headers", {})}
+        return self.client.get(f"/backfill/api/{path}", headers=headers, **more)
+
+    def post(self, path: str, body: Any, user: str | None = "admin") -> Any:
+        return self.client.post(f"/backfill/api/{path}", json=body, headers=self.headers(user))
+
+
+def job(name: str) -> str:
+    """The path of a job."""
+    return f"dags/refresh_{name}/jobs/{name}"
+
+
+@pytest.fixture(scope="module")
+def api(airflow_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    folder = tmp_path_factory.mktemp("pages")
+    lakes = {name: lake_of(folder, name) for name in ("steered", "watched", "hostile", "cancelled_one", "not_created")}
+    for name, lake in lakes.items():
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(lake.definition), encoding="utf-8")
+        if name != "not_created":
+            lake.create()
+            lake.epochs(2)
+    passwords = folder / "passwords.json"
+    passwords.write_text(json.dumps({user: user for user in USERS}), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PAGED_JOBS", str(folder))
+        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS", "False")
+        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", ",".join(f"{u}:{role}" for u, role in USERS.items()))
+        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE", str(passwords))
+        patch.setattr(observed_job, "FRESH_SECONDS", -1.0)
+        patch.setattr(observer, "FIRST_LOOK_SECONDS", 60.0)
+        patch.setattr(observer, "NEXT_LOOK_SECONDS", 60.0)
+        parse_dags()
+        emit_from_another_dag(lakes["watched"])
+        from airflow.api_fastapi.app import create_app as create_airflow
+
+        logging.getLogger("httpx").setLevel(logging.WARNING)
+        with TestClient(create_airflow(apps="core"), raise_server_exceptions=False) as client:
+            yield Api(client, lakes)
+
+
+def lake_of(folder: Path, name: str) -> Lake:
+    lake = Lake(folder / name, {"name": name, "materialized_view": str(folder / name / "view")})
+    lake.folder.mkdir()
+    lake.append(range(1000))
+    return lake
+
+
+def parse_dags() -> None:
+    """Do what the DAG processor does."""
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
+
+    DagBundlesManager().sync_bundles_to_db()
+    bag = DagBag(str(DAGS), bundle_path=DAGS)
+    assert bag.import_errors == {}
+    sync_bag_to_db(bag, "dags-folder", None)
+
+
+def emit_from_another_dag(lake: Lake) -> None:
+    """Leave behind what an epoch of a job does that another DAG chose at run time: an event through the alias."""
+    from airflow.models.asset import AssetAliasModel, AssetEvent, AssetModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        asset = AssetModel(name="chosen", uri="file:///chosen", group="asset", extra={"definition": lake.definition})
+        alias = session.scalar(select(AssetAliasModel).where(AssetAliasModel.name == "materialized_views"))
+        assert alias is not None
+        alias.assets.append(asset)
+        session.flush()
+        session.add(
+            AssetEvent(
+                asset_id=asset.id,
+                source_dag_id="without_backfill",
+                source_run_id="run+1",
+                source_task_id="nothing",
+                source_map_index=2,
+            )
+        )
+
+
+# --- what is answered -----------------------------------------------------------------------------
+
+
+def test_the_list_has_the_jobs_of_every_dag(api: Api):
+    answer = api.get("jobs").json()
+
+    rows = {row["name"]: row for row in answer["jobs"]}
+    assert rows.keys() >= {"steered", "watched", "chosen", "not_created"}
+    assert answer["total"] == len(rows)
+    assert (rows["watched"]["dag_ids"], rows["watched"]["state"]) == (["refresh_watched"], "waiting")
+    assert rows["watched"]["summary"]["rows_read"] == 800
+    assert (rows["not_created"]["state"], rows["not_created"]["summary"]) == ("not_created", None)
+    assert rows["chosen"]["dag_ids"] == ["without_backfill"]
+    assert "holds the control tables of job watched" not in (rows["watched"]["problem"] or "")
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ({"search": "WATCH"}, ["watched"]),
+        ({"search": "nothing like it"}, []),
+        ({"state": "not_created"}, ["not_created"]),
+        ({"state": "waiting", "search": "watched"}, ["watched"]),
+        ({"warnings": "true", "search": "watched"}, []),
+        ({"search": "t", "limit": "1", "offset": "1"}, ["not_created"]),
+    ],
+)
+def test_the_list_can_be_narrowed(api: Api, question, names):
+    assert [row["name"] for row in api.get("jobs", params=question).json()["jobs"]] == names
+
+
+def test_a_job_is_described_with_all_that_its_page_shows(api: Api):
+    detail = api.get(job("watched")).json()
+
+    assert (detail["state"], detail["summary"]["epoch"], detail["may_act"]) == ("waiting", 2, False)
+    assert [cell["in_progress"] for cell in detail["cells"]] == [1, 1, 1, 1]
+    assert [(point["epoch"], point["rows"]) for point in detail["epochs"]] == [(1, 400), (2, 400)]
+    assert [(change["change"], change["requested_by"]) for change in detail["changes"]] == [("create", "somebody")]
+    assert detail["definition"]["query"] == "SELECT order_id FROM upstream"
+    assert api.get(job("watched"), "admin").json()["may_act"] is True
+
+
+def test_the_log_comes_in_pages(api: Api):
+    newest = api.get(f"{job('watched')}/log", params={"limit": 1}).json()
+    oldest = api.get(f"{job('watched')}/log", params={"limit": 1, "before_epoch": newest["older"]}).json()
+
+    assert [epoch["epoch"] for epoch in newest["epochs"] + oldest["epochs"]] == [2, 1]
+    assert oldest["older"] is None
+
+
+@pytest.mark.parametrize(
+    "path", ["jobs?search=watched", "dags/refresh_watched/jobs", job("watched"), f"{job('watched')}/log"]
+)
+def test_an_unchanged_answer_is_not_sent_again(api: Api, path):
+    first = api.get(path)
+    again = api.get(path, headers={"If-None-Match": first.headers["ETag"]})
+
+    assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
+
+
+def test_a_change_is_sent(api: Api):
+    before = api.get(job("steered"))
+    api.lakes["steered"].append([9999])
+
+    after = api.get(job("steered"), headers={"If-None-Match": before.headers["ETag"]})
+
+    assert after.status_code == 200
+    assert after.json()["summary"]["lag_versions"] == before.json()["summary"]["lag_versions"] + 1
+
+
+@pytest.mark.parametrize(
+    ("question", "narrowed"),
+    [
+        ({}, False),
+        ({"run_id": "run+1"}, True),
+        ({"run_id": "run+1", "task_id": "nothing", "map_index": "2"}, True),
+        ({"run_id": "run+1", "task_id": "nothing", "map_index": "3"}, False),
+        ({"run_id": "another"}, False),
+    ],
+)
+def test_a_run_has_the_jobs_that_it_told_of_and_else_those_of_its_dag(api: Api, question, narrowed):
+    answer = api.get("dags/without_backfill/jobs", params=question).json()
+
+    assert ([row["name"] for row in answer["jobs"]], answer["narrowed"]) == (["chosen"], narrowed)
+
+
+# --- who may do what ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["jobs", "dags/refresh_watched/jobs", job("watched"), f"{job('watched')}/log"])
+def test_nobody_reads_without_being_known(api: Api, path):
+    assert api.get(path, None).status_code == 401
+
+
+@pytest.mark.parametrize(("action", "body"), ACTIONS.items())
+def test_only_who_may_run_the_dag_steers(api: Api, action, body):
+    """Invariant of the pages: acting needs the right to run."""
+    store = api.lakes["watched"].backfill.store
+
+    assert api.post(f"{job('watched')}/{action}", body, None).status_code == 401
+    assert api.post(f"{job('watched')}/{action}", body, "vera").status_code == 403
+    assert len(store.settings_history()) == 1
+
+
+@pytest.mark.parametrize("path", ["dags/refresh_watched/jobs/steered", "dags/nowhere/jobs/watched"])
+def test_a_job_of_another_dag_is_not_found(api: Api, path):
+    assert api.get(path).status_code == 404
+    assert api.get(f"{path}/log").status_code == 404
+    assert api.post(f"{path}/pause", {}).status_code == 404
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+def test_a_form_of_another_site_cannot_steer(api: Api, content_type):
+    """It would be sent with the user's cookie, and a browser sends these three without asking first."""
+    cookie = api.headers("admin")["Authorization"].split()[1]
+    headers = {"Content-Type": content_type, "Cookie": f"_token={cookie}"}
+
+    answer = api.client.post(f"/backfill/api/{job('watched')}/pause", content="{}", headers=headers)
+
+    assert answer.status_code == 415
+    assert not api.lakes["watched"].backfill.store.settings().paused
+
+
+# --- steering -------------------------------------------------------------------------------------
+
+
+def test_a_job_is_steered_and_who_did_it_is_known(api: Api):
+    path, store = job("steered"), api.lakes["steered"].backfill.store
+
+    assert api.post(f"{path}/pause", {}).json()["state"] == "paused"
+    assert api.post(f"{path}/throttle", {"rate_limit": 25}).json()["summary"]["rate_limit"] == 25
+    assert api.post(f"{path}/resume", {}).json()["state"] == "waiting"
+    assert api.post(f"{path}/throttle", {"rate_limit": None}).json()["summary"]["rate_limit"] is None
+
+    changes = api.get(path).json()["changes"]
+    assert [(change["change"], change["value"], change["requested_by"]) for change in changes[:4]] == [
+        ("throttle", None, "admin (Airflow)"),
+        ("resume", None, "admin (Airflow)"),
+        ("throttle", 25, "admin (Airflow)"),
+        ("pause", None, "admin (Airflow)"),
+    ]
+    assert store.settings().rate_limit is None
+
+
+def test_airflow_records_it_in_its_audit_log(api: Api):
+    from airflow.models.log import Log
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    api.post(f"{job('hostile')}/throttle", {"rate_limit": 31})
+
+    with create_session() as session:
+        entries = session.scalars(select(Log).where(Log.event == "backfill.throttle", Log.dag_id == "refresh_hostile"))
+        assert any(entry.owner == "admin" and "31" in entry.extra for entry in entries)
+
+
+def test_what_cannot_be_done_says_why(api: Api):
+    answer = api.post(f"{job('watched')}/rescale", {"parallelism": 2})
+    assert answer.status_code == 422
+    assert "under no_shuffle all vnodes share one position" in answer.json()["detail"]
+
+    answer = api.post(f"{job('not_created')}/pause", {})
+    assert answer.status_code == 409
+    assert "no job was created" in answer.json()["detail"]
+
+    assert api.post(f"{job('cancelled_one')}/cancel", {}).json()["state"] == "cancelled"
+    answer = api.post(f"{job('cancelled_one')}/pause", {})
+    assert answer.status_code == 409
+    assert "was cancelled" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("action", "body"),
+    [
+        ("throttle", {}),
+        ("throttle", {"rate_limit": -1}),
+        ("throttle", {"rate_limit": "7"}),
+        ("throttle", {"rate_limit": 2**70}),
+        ("throttle", {"rate_limit": True}),
+        ("rescale", {"parallelism": 0}),
+        ("rescale", {"parallelism": None}),
+        ("pause", {"unknown": 1}),
+        ("pause", [1]),
+    ],
+)
+def test_bad_input_is_refused(api: Api, action, body):
+    before = api.lakes["watched"].backfill.store.settings()
+
+    assert api.post(f"{job('watched')}/{action}", body).status_code == 422
+    assert api.lakes["watched"].backfill.store.settings() == before
+
+
+# --- hostile requests -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def operations(api: Api) -> list[Any]:
+    schema = schemathesis.openapi.from_asgi("/openapi.json", create_app())
+    return [result.ok() for result in schema.get_all_operations()]
+
+
+def attack(operation: Any, mode: GenerationMode, send: Callable[[Any], None], cases: int) -> None:
+    """Send some requests that the contract allows, or that it does not."""
+
+    @settings(max_examples=cases)
+    @given(operation.as_strategy(generation_mode=mode))
+    def all_of_them(case: Any) -> None:
+        send(case)
+
+    all_of_them()
+
+
+@pytest.mark.parametrize("mode", GenerationMode)
+def test_hostile_requests_get_an_answer_of_the_contract(api: Api, operations, mode):
+    """No server error, and no answer that the contract does not know, whatever is asked."""
+
+    def send(case: Any) -> None:
+        case.call_and_validate(headers=api.headers("admin"))
+        if "dag_id" in (case.path_parameters or {}):
+            case.path_parameters = {"dag_id": "refresh_hostile", "name": "hostile"}
+            answer = case.call(headers=api.headers("admin"))
+            assert answer.status_code < 500
+            assert str(answer.status_code) in case.operation.definition.raw["responses"]
+
+    assert len(operations) == 9
+    for operation in operations:
+        attack(operation, mode, send, cases=15)
+
+
+def test_hostile_strangers_get_nothing(api: Api, operations):
+    def send(case: Any) -> None:
+        assert case.call().status_code in {401, 403}  # 403: with a token that it made up
+
+    before = api.lakes["hostile"].backfill.store.settings()
+    for operation in operations:
+        attack(operation, GenerationMode.POSITIVE, send, cases=5)
+    assert api.lakes["hostile"].backfill.store.settings() == before
