@@ -10,9 +10,9 @@ import sys
 
 from rich.console import Console
 
-from bench import growth, random_keys
+from bench import growth, pages, random_keys
 
-BENCHMARKS = {"growth": growth.main, "random_keys": random_keys.main}
+BENCHMARKS = {"growth": growth.main, "pages": pages.main, "random_keys": random_keys.main}
 
 if __name__ == "__main__":
     console = Console(width=120)

@@ -12,7 +12,7 @@ from airflow.models.dag import DagModel
 from fastapi import Depends, HTTPException, Path, Request, status
 
 from airflow_backfill_provider.plugin.observer import JobObserver
-from airflow_backfill_provider.plugin.registry import RegisteredJob, jobs_of_dags
+from airflow_backfill_provider.plugin.registry import RegisteredJob, job_of_dag
 
 DagId = Annotated[str, Path(pattern=r"^[\w.-]+$", max_length=250)]
 JobName = Annotated[str, Path(pattern=r"^[a-z0-9_]+$", max_length=250)]
@@ -46,12 +46,12 @@ def may_act(dag_id: DagId, user: GetUserDep) -> bool:
     )
 
 
-def job_of_dag(dag_id: DagId, name: JobName, session: SessionDep) -> RegisteredJob:
+def job_of_path(dag_id: DagId, name: JobName, session: SessionDep) -> RegisteredJob:
     """Return the job that the path is about."""
-    found = jobs_of_dags(session, [dag_id], name)
-    if not found:
+    job = job_of_dag(session, dag_id, name)
+    if job is None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, f"DAG {dag_id} has no backfill {name}")
-    return found[0]
+    return job
 
 
 def observer_of_app(request: Request) -> JobObserver:
@@ -62,5 +62,5 @@ def observer_of_app(request: Request) -> JobObserver:
 
 ReadableDags = Annotated[frozenset[str], Depends(readable_dags)]
 MayAct = Annotated[bool, Depends(may_act)]
-Job = Annotated[RegisteredJob, Depends(job_of_dag)]
+Job = Annotated[RegisteredJob, Depends(job_of_path)]
 Observer = Annotated[JobObserver, Depends(observer_of_app)]

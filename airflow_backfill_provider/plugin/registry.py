@@ -20,11 +20,14 @@ from airflow.models.asset import (
     TaskOutletAssetReference,
     alias_association_table,
 )
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from airflow_backfill_provider.assets import CONNECTION, DEFINITION, MATERIALIZED_VIEWS, VIEW_GROUP
 from airflow_backfill_provider.hooks.backfill import BackfillHook
+
+_OUTLETS = TaskOutletAssetReference.asset_id, TaskOutletAssetReference.dag_id
+_EVENTS = AssetEvent.asset_id, AssetEvent.source_dag_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,23 +66,26 @@ class TaskRuns:
     map_index: int | None = None
 
 
-def jobs_of_dags(session: Session, dag_ids: Collection[str], name: str | None = None) -> list[RegisteredJob]:
-    """
-    Return the backfills of some DAGs, by name.
-
-    :param name: only those of that name.
-    """
+def jobs_of_dags(session: Session, dag_ids: Collection[str]) -> list[RegisteredJob]:
+    """Return the backfills of some DAGs, by name."""
+    views = _views(session)
     found: dict[int, set[str]] = defaultdict(set)
-    outlets = select(TaskOutletAssetReference.asset_id, TaskOutletAssetReference.dag_id).distinct()
-    events = select(AssetEvent.asset_id, AssetEvent.source_dag_id).distinct()
-    views = _views(session, name)
-    for query, asset, dag in (
-        (outlets, TaskOutletAssetReference.asset_id, TaskOutletAssetReference.dag_id),
-        (events, AssetEvent.asset_id, AssetEvent.source_dag_id),
-    ):
-        for asset_id, dag_id in session.execute(query.where(asset.in_(views), dag.in_(dag_ids))):
-            found[asset_id].add(str(dag_id))
+    for asset, dag in (_OUTLETS, _EVENTS):
+        # The DAGs are compared here: databases are slow with two long lists.
+        for asset_id, dag_id in session.execute(select(asset, dag).distinct().where(asset.in_(views))):
+            if dag_id in dag_ids:
+                found[asset_id].add(str(dag_id))
     return _registered(views, found)
+
+
+def job_of_dag(session: Session, dag_id: str, name: str) -> RegisteredJob | None:
+    """Return the backfill of a DAG that has a name."""
+    views = _views(session, name)
+    for asset, dag in (_OUTLETS, _EVENTS):
+        newest = session.scalar(select(func.max(asset)).where(asset.in_(views), dag == dag_id))
+        if newest is not None:
+            return _registered(views, {newest: {dag_id}})[0]
+    return None
 
 
 def jobs_of_task_runs(session: Session, dag_id: str, runs: TaskRuns) -> list[RegisteredJob]:
