@@ -28,7 +28,7 @@ from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochRe
 from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, KeyColumn, Restriction, Upstream
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.settings import SettingsChange
-from airflow_backfill_provider.core.status import JobStatus, VnodeRun
+from airflow_backfill_provider.core.status import JobStatus, JobSummary, VnodeRun
 from airflow_backfill_provider.get_provider_info import get_provider_info
 from airflow_backfill_provider.state import records
 from docs.generated import main, table
@@ -167,7 +167,7 @@ def make() -> dict[str, str]:
             "restriction": _given(Restriction, RESTRICTION_FIELDS, RESTRICTION_DEFAULTS),
             "key bounds": _given(KeyBounds, BOUNDS_FIELDS, BOUNDS_DEFAULTS),
             "commands": _commands(),
-            "status": _documented(JobStatus, STATUS_FIELDS),
+            "status": _documented(JobStatus, {**STATUS_FIELDS, **_params(JobSummary)}),
             "vnode run": _documented(VnodeRun, {}),
             "settings table": _columns(records.SETTINGS_SCHEMA, SETTINGS_COLUMNS),
             "barrier log table": _columns(records.BARRIER_LOG_SCHEMA, LOG_COLUMNS),
