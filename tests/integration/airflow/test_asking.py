@@ -56,9 +56,20 @@ class Story:
         return self.airflow.call("GET", f"{run}/taskInstances/approve/-1/hitlDetails")
 
     def answer(self, run: str, option: str) -> None:
-        self.wait(lambda: self.question(run))
+        """
+        Answer, and again if the question comes back.
+
+        An answer that comes before the scheduler has seen the asking process end makes Airflow retry the task.
+        """
         body = {"chosen_options": [option], "params_input": {}}
-        self.wait(lambda: self.airflow.call("PATCH", f"{run}/taskInstances/approve/-1/hitlDetails", body))
+
+        def answered() -> bool:
+            state = self.airflow.call("GET", f"{run}/taskInstances/approve").get("state")
+            if state == "awaiting_input":
+                self.airflow.call("PATCH", f"{run}/taskInstances/approve/-1/hitlDetails", body)
+            return state in {"success", "failed"}
+
+        self.wait(answered)
 
     def states(self, run: str) -> dict[str, str]:
         """Wait for the end of a run, and return the states of its tasks."""
