@@ -10,9 +10,9 @@ import sys
 
 from rich.console import Console
 
-from bench import growth, pages, random_keys
+from bench import growth, pages, random_keys, waiting
 
-BENCHMARKS = {"growth": growth.main, "pages": pages.main, "random_keys": random_keys.main}
+BENCHMARKS = {"growth": growth.main, "pages": pages.main, "random_keys": random_keys.main, "waiting": waiting.main}
 
 if __name__ == "__main__":
     console = Console(width=120)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from functools import cached_property
@@ -21,13 +20,10 @@ from airflow_backfill_provider.triggers.conditions import (
     VnodesCompleted,
     observe,
 )
-from airflow_backfill_provider.triggers.watched_job import Versions, WatchedJob, watched_job
+from airflow_backfill_provider.triggers.watched_job import WatchedJob, watched_job
 
 REACHED = "reached"
 FAILED = "failed"
-
-LOOK_ANYWAY_SECONDS = 120.0
-"""A table that lost its files still has its version."""
 
 
 class BackfillTrigger(BaseTrigger):
@@ -73,29 +69,21 @@ class BackfillTrigger(BaseTrigger):
         return observe(self._job.reader(), self.condition)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Wait; files are read in a thread, and only if one of the control tables has a new version."""
-        seen: Versions | None = None
-        looked = 0.0
+        """Wait, sharing each look with all triggers that wait for the same."""
+        told = ""
         while True:
-            event = None
             try:
-                versions = await self._job.versions()
-                if versions != seen or time.monotonic() - looked > LOOK_ANYWAY_SECONDS:
-                    event = await asyncio.to_thread(self._outcome)
-                    seen, looked = versions, time.monotonic()
+                observation = await self._job.observe(self.condition)
             except BackfillError as error:
-                event = _event(FAILED, message=str(error), retryable=error.retryable)
-            if event is not None:
-                yield event
+                yield _event(FAILED, message=str(error), retryable=error.retryable)
                 return
+            if observation.value is not None:
+                yield _event(REACHED, value=observation.value)
+                return
+            if observation.note != told:
+                self.log.info("waiting: %s", observation.note)
+                told = observation.note
             await asyncio.sleep(self.poll_interval)
-
-    def _outcome(self) -> TriggerEvent | None:
-        observation = self.look()
-        if observation.value is None:
-            self.log.info("waiting: %s", observation.note)
-            return None
-        return _event(REACHED, value=observation.value)
 
     @cached_property
     def _job(self) -> WatchedJob:

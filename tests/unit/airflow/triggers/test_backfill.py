@@ -12,7 +12,7 @@ import pytest
 from airflow.sdk._shared.module_loading import import_string
 from airflow.triggers.base import TriggerEvent
 
-from airflow_backfill_provider.triggers import backfill
+from airflow_backfill_provider.triggers import watched_job
 from airflow_backfill_provider.triggers.backfill import (
     BackfillProgressTrigger,
     BackfillTrigger,
@@ -108,7 +108,7 @@ def test_a_cancelled_job_ends_the_wait_for_good(created: Lake, kind):
 
 @each
 def test_damaged_control_tables_end_the_wait_for_good(created: Lake, kind, monkeypatch):
-    monkeypatch.setattr(backfill, "LOOK_ANYWAY_SECONDS", 0.0)
+    monkeypatch.setattr(watched_job, "LOOK_ANYWAY_SECONDS", 0.0)
     event = event_after(created, kind, lambda: damage(created))
 
     assert (event["outcome"], event["retryable"]) == ("failed", False)
