@@ -7,16 +7,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.backfill import Backfill, ReadBackfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, digest
 from airflow_backfill_provider.core.errors import JobNotCreatedError
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.status import JobSummary
 from airflow_backfill_provider.core.vnode_cells import VnodeCell, vnode_cells
-from airflow_backfill_provider.lake.watched_table import WatchedTable
+from airflow_backfill_provider.lake.version_watch import VersionWatch
+from airflow_backfill_provider.protocol import Clock, utc_now
 
 FRESH_SECONDS = 1.0
 """A look within that time of the last one is answered from it."""
+
+ASSESS_SECONDS = 30.0
+"""A job that does not change may stall, or run out of time: what it is said of is looked at again so often."""
 
 CHART_EPOCHS = 120
 
@@ -26,7 +30,7 @@ class JobSight:
     """
     A job at the versions that its tables had.
 
-    :param token: changes whenever a table has a new version.
+    :param token: changes whenever there is something else to show.
     :param created: whether it has control tables.
     :param summary: how far it is; ``None`` if it was not created.
     :param cells: the map of its vnodes.
@@ -60,12 +64,15 @@ class ObservedJob:
     :param open_job: opens the job; called with the first look.
     """
 
-    def __init__(self, open_job: Callable[[], Backfill]) -> None:
+    def __init__(self, open_job: Callable[[], Backfill], clock: Clock = utc_now) -> None:
         self._open_job = open_job
+        self._clock = clock
         self._lock = threading.Lock()
         self._backfill: Backfill | None = None
-        self._tables: tuple[WatchedTable, ...] = ()
-        self._looked = float("-inf")
+        self._tables: tuple[VersionWatch, ...] = ()
+        self._looked = self._assessed = float("-inf")
+        self._read_at: str | None = None
+        self._read: ReadBackfill | None = None
         self._history: tuple[str, JobHistory] | None = None
         self.last: JobSight | None = None
 
@@ -87,12 +94,18 @@ class ObservedJob:
         :raises BackfillError: if its tables cannot be read.
         """
         with self._lock:
-            if self.last is None or not self.fresh:
-                # Versions first: what is written while the tables are read, the next look finds.
-                token = self._token()
-                if self.last is None or self.last.token != token:
-                    self.last = _read(self._opened(), token)
-                self._looked = time.monotonic()
+            if self.last is not None and self.fresh:
+                return self.last
+            # Versions first: what is written while the tables are read, the next look finds.
+            versions = self._versions()
+            changed = versions != self._read_at
+            if changed:
+                self._read = _read(self._opened())
+                self._read_at = versions
+            if self.last is None or changed or time.monotonic() - self._assessed > ASSESS_SECONDS:
+                self.last = _sight(versions, self._read, self._clock)
+                self._assessed = time.monotonic()
+            self._looked = time.monotonic()
             return self.last
 
     def look_again(self) -> JobSight:
@@ -116,22 +129,33 @@ class ObservedJob:
         if self._backfill is None:
             backfill = self._open_job()
             locations = (*backfill.store.changing_tables, backfill.upstream.path)
-            self._tables = tuple(WatchedTable(location, backfill.storage_options) for location in locations)
+            self._tables = tuple(VersionWatch(location, backfill.storage_options) for location in locations)
             self._backfill = backfill
         return self._backfill
 
-    def _token(self) -> str:
+    def _versions(self) -> str:
         self._opened()
-        return digest([(table.location, table.version()) for table in self._tables])
+        return digest([table.latest() for table in self._tables])
 
 
-def _read(backfill: Backfill, token: str) -> JobSight:
+def _read(backfill: Backfill) -> ReadBackfill | None:
     try:
         backfill.settings()
     except JobNotCreatedError:
-        return JobSight(token=token, created=False)
-    read = backfill.read()
-    return JobSight(token=token, created=True, summary=read.summary(), cells=vnode_cells(read.settings, read.state))
+        return None
+    return backfill.read()
+
+
+def _sight(versions: str, read: ReadBackfill | None, clock: Clock) -> JobSight:
+    if read is None:
+        return JobSight(token=versions, created=False)
+    summary = read.summary(clock)
+    return JobSight(
+        token=digest([versions, summary.warnings]),
+        created=True,
+        summary=summary,
+        cells=vnode_cells(read.settings, read.state),
+    )
 
 
 def _read_history(backfill: Backfill, sight: JobSight) -> JobHistory:

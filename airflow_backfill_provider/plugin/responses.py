@@ -75,7 +75,7 @@ class JobRow(_Response):
 
     @property
     def warns(self) -> bool:
-        """Whether the planner had to say something of the newest epoch."""
+        """Whether planner or watchdog have something to say."""
         return bool(self.summary and self.summary.warnings)
 
 

@@ -235,6 +235,22 @@ def test_the_tab_of_a_dag_has_its_backfill_and_says_so_if_there_is_none(visit):
     expect(page.get_by_role("heading", name="This DAG has no backfill")).to_be_visible()
 
 
+def test_the_tabs_of_a_run_and_of_a_task_have_it_too(site: Site, visit):
+    answer = requests.post(
+        f"{site.url}/api/v2/dags/refresh_watched/dagRuns",
+        json={"logical_date": None, "dag_run_id": "by hand+1"},
+        headers={"Authorization": f"Bearer {site.token('admin')}"},
+        timeout=SECONDS,
+    )
+    assert answer.ok, answer.text
+    run = "/dags/refresh_watched/runs/by%20hand%2B1"
+
+    for tab in ("plugin/backfill-run", "tasks/backfill.create_job/plugin/backfill-task"):
+        page = visit(f"{run}/{tab}")
+        expect(page.get_by_text("has committed no epoch (yet). Shown is what its DAG backfills.")).to_be_visible()
+        expect(page.get_by_role("progressbar", name="Progress of watched")).to_be_visible()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_can_be_read_in_light_and_dark(visit, scheme):
     page = visit(job("watched"), color_scheme=scheme)

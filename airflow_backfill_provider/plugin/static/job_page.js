@@ -36,6 +36,11 @@ const Stats = ({ summary }) =>
       { label: "Epoch" },
       summary.pinned_epoch === null ? `${count(summary.epoch)} committed` : `${count(summary.pinned_epoch)} pinned, ${count(summary.epoch)} committed`,
     ),
+    h(
+      Stat,
+      { hint: "Until the upstream may delete changes that an epoch needs", label: "Headroom" },
+      summary.headroom_hours === null ? "Needs no changes" : duration(summary.headroom_hours * 3600),
+    ),
     h(Stat, { label: "Strategy" }, h("code", summary.strategy)),
     h(
       Stat,

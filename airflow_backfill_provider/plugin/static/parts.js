@@ -37,7 +37,7 @@ export const Warnings = ({ warnings }) =>
   warnings.length
     ? h(
         Notice,
-        { kind: "warning", title: "Warnings of the newest epoch" },
+        { kind: "warning", title: "Warnings" },
         h("ul", ...warnings.map((warning) => h("li", { key: warning }, warning))),
       )
     : null;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
 from airflow_backfill_provider import mutations
@@ -10,6 +12,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.status import JobCondition
 from airflow_backfill_provider.plugin import observed_job
 from airflow_backfill_provider.plugin.observed_job import ObservedJob
+from airflow_backfill_provider.protocol import utc_now
 from tests.unit.airflow.stand_in import Lake
 
 
@@ -93,6 +96,25 @@ def test_a_look_just_after_another_one_is_answered_from_it(created: Lake, monkey
 
     assert job.look() is before
     assert job.look_again().summary.condition is JobCondition.CANCELLED
+
+
+def test_a_job_that_stalls_is_seen_although_nothing_changes(created: Lake, reads, monkeypatch):
+    """The watchdog's alarm comes with time alone, and must reach a page that has seen the rest."""
+    created.epochs(2)
+    now = [utc_now()]
+    job = ObservedJob(lambda: created.backfill, clock=lambda: now[0])
+    before = job.look()
+    monkeypatch.setattr(observed_job, "ASSESS_SECONDS", -1.0)
+    assert job.look().token == before.token
+
+    now[0] += dt.timedelta(days=2)
+
+    sight = job.look()
+    assert before.summary is not None
+    assert sight.summary is not None
+    assert (before.summary.warnings, len(sight.summary.warnings)) == ((), 1)
+    assert sight.token != before.token
+    assert len(reads) == 1
 
 
 def test_the_tables_of_another_job_are_refused(created: Lake):
