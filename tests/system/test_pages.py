@@ -238,12 +238,12 @@ def test_the_tab_of_a_dag_has_its_backfill_and_says_so_if_there_is_none(visit):
 def test_the_tabs_of_a_run_and_of_a_task_have_it_too(site: Site, visit):
     answer = requests.post(
         f"{site.url}/api/v2/dags/refresh_watched/dagRuns",
-        json={"logical_date": None, "dag_run_id": "by hand+1"},
+        json={"logical_date": None, "dag_run_id": "by_hand+1"},
         headers={"Authorization": f"Bearer {site.token('admin')}"},
         timeout=SECONDS,
     )
     assert answer.ok, answer.text
-    run = "/dags/refresh_watched/runs/by%20hand%2B1"
+    run = "/dags/refresh_watched/runs/by_hand%2B1"
 
     for tab in ("plugin/backfill-run", "tasks/backfill.create_job/plugin/backfill-task"):
         page = visit(f"{run}/{tab}")
