@@ -35,6 +35,9 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     status.HTTP_401_UNAUTHORIZED: {"model": Problem},
     status.HTTP_403_FORBIDDEN: {"model": Problem},
     status.HTTP_404_NOT_FOUND: {"model": Problem},
+    status.HTTP_409_CONFLICT: {"model": Problem},
+    status.HTTP_422_UNPROCESSABLE_CONTENT: {"model": Problem},
+    status.HTTP_503_SERVICE_UNAVAILABLE: {"model": Problem},
 }
 
 

@@ -211,9 +211,9 @@ class BarrierLog(_Response):
 
 
 class Problem(_Response):
-    """Why a request was refused."""
+    """Why a request was refused: in a sentence, or field by field."""
 
-    detail: str
+    detail: str | tuple[dict[str, Any], ...]
 
 
 def epoch_points(barriers: Iterable[Barrier], commits: Iterable[EpochCommit]) -> tuple[EpochPoint, ...]:
