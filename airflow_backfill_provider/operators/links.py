@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @attrs.define()
 class BackfillLink(BaseOperatorLink):
-    """To the tab of the DAG that shows how far its backfill is."""
+    """To the page that shows how far the backfill is."""
 
     name = "Backfill"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
-        """Return the tab's address."""
-        del operator
-        return f"{_airflow()}/dags/{_quoted(ti_key.dag_id)}/plugin/backfill"
+        """Return the page's address, in the tab of the DAG."""
+        job = load_job(cast("BackfillOperator", operator).job)
+        return f"{_airflow()}/dags/{_quoted(ti_key.dag_id)}/plugin/backfill?job={_quoted(job.name)}"
 
 
 @attrs.define()

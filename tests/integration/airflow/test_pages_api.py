@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests import airflow_home  # noqa: F401  # isort: skip - before anything of Airflow
 
+import datetime as dt
 import json
 import logging
 from collections.abc import Callable, Iterator
@@ -19,8 +20,10 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
+from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.plugin import observed_job, observer
 from airflow_backfill_provider.plugin.app import create_app
+from airflow_backfill_provider.state.applications import ApplicationRecords
 from tests.unit.airflow.stand_in import Lake
 
 pytestmark = pytest.mark.airflow
@@ -394,3 +397,49 @@ def test_hostile_strangers_get_nothing(api: Api, operations):
     for operation in operations:
         attack(operation, GenerationMode.POSITIVE, send, cases=5)
     assert api.lakes["hostile"].backfill.store.settings() == before
+
+
+def application_of(api: Api, lake: Lake, **changes: Any) -> Any:
+    record = ApplicationRecord(
+        name="epoch-1",
+        attempt="a",
+        host="worker-7",
+        pid=1,
+        started_at=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+        log="/logs/<b>epoch-1</b>.log",
+    )
+    ApplicationRecords(lake.backfill.job.state).write(record.model_copy(update=changes))
+    return api.client.get(
+        f"/backfill/dags/refresh_watched/jobs/watched/applications/{record.name}",
+        headers=api.headers("vera"),
+        follow_redirects=False,
+    )
+
+
+def test_a_running_application_leads_to_sparks_own_pages(api: Api):
+    answer = application_of(api, api.lakes["watched"], web_url="http://driver:4040")
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "http://driver:4040")
+
+
+def test_an_application_without_pages_shows_what_is_known_of_it(api: Api):
+    answer = application_of(api, api.lakes["watched"], web_url="javascript:alert(1)", said=("30 rows read",))
+
+    assert answer.status_code == 200
+    assert "running" in answer.text
+    assert "30 rows read" in answer.text
+    assert "/logs/&lt;b&gt;epoch-1&lt;/b&gt;.log" in answer.text
+    assert "javascript" not in answer.text
+
+
+def test_an_application_that_failed_says_why(api: Api):
+    answer = application_of(api, api.lakes["watched"], exit_code=1, error="no such key", web_url="http://driver:4040")
+
+    assert "failed with exit code 1" in answer.text
+    assert "no such key" in answer.text
+
+
+def test_applications_are_for_those_who_may_read_the_dag(api: Api):
+    path = "/backfill/dags/refresh_watched/jobs/watched/applications/epoch-1"
+    assert api.client.get(path).status_code == 401
+    assert api.client.get(f"{path}00", headers=api.headers("vera")).status_code == 404

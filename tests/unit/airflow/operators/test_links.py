@@ -23,7 +23,7 @@ def operator(monkeypatch: pytest.MonkeyPatch) -> RunEpochOperator:
 
 def test_links_lead_into_airflow_wherever_it_is_served(operator):
     assert BackfillLink().get_link(operator, ti_key=KEY) == (
-        "https://airflow.example/team/dags/my%20dag%2F1/plugin/backfill"
+        "https://airflow.example/team/dags/my%20dag%2F1/plugin/backfill?job=paid_orders"
     )
     assert MaterializedViewLink().get_link(operator, ti_key=KEY) == (
         "https://airflow.example/team/assets?name_pattern=paid_orders"

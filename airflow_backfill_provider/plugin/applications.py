@@ -1,0 +1,81 @@
+"""
+Where a task's link to its Spark application leads: to Spark's own pages, or to what is known of the application.
+
+Spark serves its pages only as long as the application runs, and only where they are switched on.
+"""
+
+from __future__ import annotations
+
+import html
+import urllib.parse
+from collections.abc import Iterator
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Path, Response, status
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from airflow_backfill_provider.core.application import ApplicationRecord
+from airflow_backfill_provider.plugin.access import MAY_READ, Job, Observer
+from airflow_backfill_provider.state.applications import ApplicationRecords
+
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
+body {{ max-width: 60rem; margin: 2rem auto; padding: 0 1rem }}
+dt {{ font-weight: 600 }}
+dd {{ margin: 0 0 .75rem; overflow-wrap: anywhere; white-space: pre-wrap }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<dl>
+{facts}
+</dl>
+</body>
+</html>
+"""
+
+# A page of its own, and no part of what the other pages read.
+router = APIRouter(prefix="/dags/{dag_id}/jobs/{name}/applications", dependencies=MAY_READ, include_in_schema=False)
+
+
+@router.get("/{application}", response_class=HTMLResponse)
+def show_application(
+    job: Job, observer: Observer, application: Annotated[str, Path(pattern=r"^[a-z0-9-]+$", max_length=100)]
+) -> Response:
+    """Lead to Spark's pages of an application that runs, or show what is known of it."""
+    backfill = observer.job(job).backfill
+    record = ApplicationRecords(backfill.job.state, backfill.storage_options).read(application)
+    if record is None:
+        raise HTTPException(
+            status.HTTP_404_NOT_FOUND, f"nothing is known of an application {application} of {job.name}"
+        )
+    if not record.ended and record.web_url and urllib.parse.urlsplit(record.web_url).scheme in {"http", "https"}:
+        return RedirectResponse(record.web_url, status.HTTP_303_SEE_OTHER)
+    facts = "\n".join(
+        f"<dt>{html.escape(term)}</dt><dd>{html.escape(fact)}</dd>" for term, fact in _facts(record) if fact
+    )
+    return HTMLResponse(_PAGE.format(title=html.escape(f"{job.name}: {application}"), facts=facts))
+
+
+def _facts(record: ApplicationRecord) -> Iterator[tuple[str, str]]:
+    yield "State", _state(record)
+    yield "Spark application", record.application_id or ""
+    yield "Runs on", record.host
+    yield "Started", f"{record.started_at:%Y-%m-%d %H:%M:%S %Z}"
+    yield "Ended", f"{record.ended_at:%Y-%m-%d %H:%M:%S %Z}" if record.ended_at else ""
+    yield "Spark's own output, on that machine", record.log
+    yield "It says", "\n".join(record.said)
+    yield "Error", record.error
+
+
+def _state(record: ApplicationRecord) -> str:
+    if not record.ended:
+        return "running"
+    return "succeeded" if record.succeeded else f"failed with exit code {record.exit_code}"
