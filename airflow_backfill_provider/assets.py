@@ -24,6 +24,9 @@ UPSTREAM_GROUP = "backfill_upstream"
 DEFINITION = "definition"
 CONNECTION = "backfill_conn_id"
 
+JOB_XCOM = "backfill_job"
+"""Under which the task that creates a job says which one it is: its definition and connection, as its asset does."""
+
 MATERIALIZED_VIEWS = AssetAlias("materialized_views", group=VIEW_GROUP)
 """
 The outlet of tasks that commit epochs, or that learn only at run time which job they are about.
@@ -43,11 +46,20 @@ def materialized_view_asset(job: JobDefinition, backfill_conn_id: str = Backfill
     :param backfill_conn_id: the connection that says where control tables lie.
     """
     loaded = load_job(job)
-    extra: dict[str, Any] = {
-        DEFINITION: loaded.model_dump(mode="json", exclude_unset=True),
+    return Asset(
+        name=loaded.name,
+        uri=_uri(loaded.materialized_view),
+        group=VIEW_GROUP,
+        extra=job_extra(loaded, backfill_conn_id),
+    )
+
+
+def job_extra(job: JobDefinition, backfill_conn_id: str) -> dict[str, Any]:
+    """Return what a job's asset says of it: all that is needed to open the job."""
+    return {
+        DEFINITION: load_job(job).model_dump(mode="json", exclude_unset=True),
         CONNECTION: backfill_conn_id,
     }
-    return Asset(name=loaded.name, uri=_uri(loaded.materialized_view), group=VIEW_GROUP, extra=extra)
 
 
 def finished_view_asset(job: JobDefinition) -> Asset:

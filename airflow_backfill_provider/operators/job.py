@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 
+from airflow_backfill_provider.assets import JOB_XCOM, job_extra
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from airflow_backfill_provider.operators.summaries import settings_summary
 from airflow_backfill_provider.operators.task_run import requester_of
@@ -21,7 +22,7 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
 
     Only Spark can say whether the job's query is right, so the first creation submits an application.
 
-    Returns the job's settings in force.
+    Returns the job's settings in force. The XCom ``backfill_job`` has the definition, for the pages.
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -29,6 +30,7 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
         from airflow_backfill_provider import creation
 
         with self.opened() as backfill:
+            context["ti"].xcom_push(JOB_XCOM, job_extra(self.job, self.backfill_conn_id))
             if creation.is_created(backfill.job, backfill.store):
                 first = backfill.store.settings_history()[0]
                 self.log.info("job %s was created by %s", backfill.job.name, first.requested_by)

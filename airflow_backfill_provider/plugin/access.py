@@ -11,6 +11,7 @@ from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_da
 from airflow.models.dag import DagModel
 from fastapi import Depends, HTTPException, Path, Request, status
 
+from airflow_backfill_provider.plugin.begun_runs import jobs_with_begun
 from airflow_backfill_provider.plugin.observer import JobObserver
 from airflow_backfill_provider.plugin.registry import RegisteredJob, job_of_dag
 
@@ -49,6 +50,8 @@ def may_act(dag_id: DagId, user: GetUserDep) -> bool:
 def job_of_path(dag_id: DagId, name: JobName, session: SessionDep) -> RegisteredJob:
     """Return the job that the path is about."""
     job = job_of_dag(session, dag_id, name)
+    if job is None:
+        job = next((begun for begun in jobs_with_begun(session, [dag_id]) if begun.name == name), None)
     if job is None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, f"DAG {dag_id} has no backfill {name}")
     return job

@@ -9,10 +9,11 @@ from fastapi import APIRouter, Query, Request, Response, status
 
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.plugin.access import MAY_READ, DagId, Job, MayAct, Observer, ReadableDags
+from airflow_backfill_provider.plugin.begun_runs import jobs_of_task_runs_with_begun, jobs_with_begun
 from airflow_backfill_provider.plugin.caching import unless_known
 from airflow_backfill_provider.plugin.observed_job import JobHistory
 from airflow_backfill_provider.plugin.observer import JobObserver, Observation
-from airflow_backfill_provider.plugin.registry import RegisteredJob, TaskRuns, jobs_of_dags, jobs_of_task_runs
+from airflow_backfill_provider.plugin.registry import RegisteredJob, TaskRuns
 from airflow_backfill_provider.plugin.responses import (
     BarrierLog,
     Change,
@@ -57,7 +58,7 @@ def list_jobs(
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Response:
     """List the jobs of the DAGs that the user may read, by name."""
-    jobs = [job for job in jobs_of_dags(session, dags) if (search or "").lower() in job.name]
+    jobs = [job for job in jobs_with_begun(session, dags) if (search or "").lower() in job.name]
     page = slice(offset, offset + limit)
     if state is None and not warnings:
         total, unread = len(jobs), 0
@@ -84,13 +85,13 @@ def list_jobs_of_dag(
     task_id: _Text = None,
     map_index: Annotated[int | None, Query(ge=-1, le=1_000_000)] = None,
 ) -> Response:
-    """List the jobs of a DAG; or of one of its runs or task runs, as far as they committed an epoch."""
+    """List the jobs of a DAG; or of one of its runs or task runs, as far as they said which it is."""
     narrowed: list[RegisteredJob] = []
     if run_id:
-        narrowed = jobs_of_task_runs(
+        narrowed = jobs_of_task_runs_with_begun(
             session, dag_id, TaskRuns(run_id=run_id, task_id=task_id or None, map_index=map_index)
         )
-    rows = _rows(observer, narrowed or jobs_of_dags(session, [dag_id]))
+    rows = _rows(observer, narrowed or jobs_with_begun(session, [dag_id]))
     version = [bool(narrowed), [[row.name, row.problem, token] for row, token in rows]]
     return unless_known(request, version, lambda: DagJobs(jobs=tuple(row for row, _ in rows), narrowed=bool(narrowed)))
 

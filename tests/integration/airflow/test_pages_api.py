@@ -20,6 +20,7 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
+from airflow_backfill_provider.assets import JOB_XCOM
 from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.plugin import observed_job, observer
 from airflow_backfill_provider.plugin.app import create_app
@@ -443,3 +444,29 @@ def test_applications_are_for_those_who_may_read_the_dag(api: Api):
     path = "/backfill/dags/refresh_watched/jobs/watched/applications/epoch-1"
     assert api.client.get(path).status_code == 401
     assert api.client.get(f"{path}00", headers=api.headers("vera")).status_code == 404
+
+
+def test_a_run_without_an_epoch_shows_the_job_that_it_creates(api: Api):
+    runs = "/api/v2/dags/refresh_watched/dagRuns"
+    admin = {"headers": api.headers("admin")}
+    definition = {**api.lakes["not_created"].definition, "name": "chosen_by_hand"}
+    said = {"definition": definition, "backfill_conn_id": "airflow_backfill_default"}
+    begun = api.client.post(runs, json={"dag_run_id": "begun", "logical_date": None}, **admin)
+    assert begun.status_code == 200, begun.text
+    told = api.client.post(
+        f"{runs}/begun/taskInstances/backfill.create_job/xcomEntries",
+        json={"key": JOB_XCOM, "value": said},
+        **admin,
+    )
+    assert told.status_code == 201, told.text
+
+    of_run = api.get("dags/refresh_watched/jobs?run_id=begun").json()
+    detail = api.get("dags/refresh_watched/jobs/chosen_by_hand")
+    assert ([row["name"] for row in of_run["jobs"]], of_run["narrowed"]) == (["chosen_by_hand"], True)
+    assert (detail.status_code, detail.json()["definition"]["name"]) == (200, "chosen_by_hand")
+    assert "chosen_by_hand" in {row["name"] for row in api.get("jobs?limit=100").json()["jobs"]}
+    assert api.get("dags/refresh_steered/jobs/chosen_by_hand").status_code == 404
+
+    api.client.patch(f"{runs}/begun", json={"state": "success"}, **admin)
+
+    assert api.get("dags/refresh_watched/jobs/chosen_by_hand").status_code == 404

@@ -163,6 +163,20 @@ def run_epoch(backfill: Backfill, epoch: int) -> EpochCommit:
     return protocol.run_barrier(barrier, store=backfill.store, engine=CountingEngine())
 
 
+@dataclass
+class TaskRun:
+    """A task run; keeps the XComs that it pushed."""
+
+    run_id: str
+    task_id: str
+    map_index: int = -1
+    dag_id: str = "dag"
+    xcoms: dict[str, Any] = field(default_factory=dict)
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.xcoms[key] = value
+
+
 def context(
     task_id: str = "task",
     *,
@@ -174,7 +188,7 @@ def context(
 ) -> Any:
     """What Airflow hands to a task run, as far as the operators look at it."""
     return {
-        "ti": SimpleNamespace(dag_id="dag", run_id=run_id, task_id=task_id, map_index=map_index),
+        "ti": TaskRun(run_id, task_id, map_index),
         "dag_run": SimpleNamespace(run_type=run_type),
         "data_interval_start": data_interval_start,
         "data_interval_end": data_interval_end,

@@ -94,3 +94,15 @@ def test_a_rebuild_starts_the_job_over_with_the_new_definition(created: Lake, sp
     assert spark.submitted[0][:2] == ["backfill_job.py", "rebuild"]
     assert summary["incarnation"] != before.incarnation
     assert summary["finished_epoch"] is None
+
+
+def test_the_task_that_creates_a_job_says_which_one_it_is_before_anything_else(orders: Lake, spark: StandInSpark):
+    spark.before.append(("no Spark today", True))
+    ctx = context("create")
+
+    with pytest.raises(AirflowException, match="no Spark today"):
+        CreateBackfillJobOperator(task_id="create", job=orders.definition).execute(ctx)
+
+    assert ctx["ti"].xcoms == {
+        "backfill_job": {"definition": orders.definition, "backfill_conn_id": "airflow_backfill_default"}
+    }
