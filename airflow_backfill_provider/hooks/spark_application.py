@@ -123,7 +123,7 @@ class SparkApplicationHook(SparkSubmitHook):
         require_java()
         if self._is_cluster:
             # What becomes of a driver on the cluster, only the hook itself finds out.
-            return [sys.executable, "-m", spark_submission.__name__, application, *arguments]
+            return [sys.executable, "-u", "-m", spark_submission.__name__, application, *arguments]
         self._application_args = list(arguments)
         command: list[str] = self._build_spark_submit_command(str(application_path(application)))
         return command

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.assets import JOB_XCOM, job_extra
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
@@ -60,6 +61,12 @@ class RebuildBackfillOperator(SparkBackfillOperator):
 def _submit(operator: SparkBackfillOperator, backfill: Backfill, action: str, context: Context) -> None:
     definition = json.dumps(backfill.job.model_dump(mode="json"))
     requested_by = str(requester_of(context))
-    operator.run_application(
-        backfill, action, "backfill_job.py", [action, "--job", definition, "--requested-by", requested_by]
-    )
+    try:
+        operator.run_application(
+            backfill, action, "backfill_job.py", [action, "--job", definition, "--requested-by", requested_by]
+        )
+    except AirflowException:
+        if not backfill.store.created():
+            # A definition that was refused leaves nothing behind.
+            backfill.store.applications.forget(action)
+        raise

@@ -16,7 +16,6 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.plugin.access import MAY_READ, Job, Observer
-from airflow_backfill_provider.state.applications import ApplicationRecords
 
 _PAGE = """\
 <!doctype html>
@@ -51,7 +50,7 @@ def show_application(
 ) -> Response:
     """Lead to Spark's pages of an application that runs, or show what is known of it."""
     backfill = observer.job(job).backfill
-    record = ApplicationRecords(backfill.job.state, backfill.storage_options).read(application)
+    record = backfill.store.applications.read(application)
     if record is None:
         raise HTTPException(
             status.HTTP_404_NOT_FOUND, f"nothing is known of an application {application} of {job.name}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -66,7 +67,7 @@ class ApplicationRecords:
         return self._get(f"{record.name}.stop") == record.attempt
 
     def forget(self, name: str) -> None:
-        """Remove what is known, if anything is."""
+        """Remove what is known, if anything is, and the folders that were made for it."""
         with storage_errors(self.location):
             for file in (f"{name}.json", f"{name}.stop"):
                 self._files.delete(file)
@@ -110,6 +111,9 @@ class _LocalFiles:
 
     def delete(self, file: str) -> None:
         (self._folder / file).unlink(missing_ok=True)
+        with suppress(OSError):  # there is something else in it
+            self._folder.rmdir()
+            self._folder.parent.rmdir()
 
 
 class _ObjectStoreFiles:

@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.state import records
+from airflow_backfill_provider.state.applications import ApplicationRecords
 from airflow_backfill_provider.state.control_table import ControlTable, Write, text_literal
 
 
@@ -39,6 +40,11 @@ class BackfillReader:
     def watched_tables(self) -> tuple[str, str]:
         """Locations of the tables that say what is wanted and what is done; nothing is new until one has a commit."""
         return self._settings.location, self._barrier_log.location
+
+    @property
+    def applications(self) -> ApplicationRecords:
+        """The records of the job's applications."""
+        return ApplicationRecords(self.location, self.storage_options)
 
     def created(self) -> bool:
         """Tell whether the job has settings."""

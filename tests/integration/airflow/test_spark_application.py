@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
+from airflow.triggers.base import BaseTrigger
 
 from airflow_backfill_provider.hooks import spark_application
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
@@ -65,11 +68,21 @@ def test_killing_the_task_ends_jvm_and_python(tmp_path: Path, monkeypatch):
 def test_a_query_that_spark_refuses_fails_the_task_for_good_and_says_why(orders: Orders):
     definition = orders.define(name="wrong", query="SELECT order_id, no_such_column FROM upstream")
 
+    create = CreateBackfillJobOperator(task_id="create", job=definition)
+    with pytest.raises(TaskDeferred) as waiting:
+        create.execute(context("create"))
+    event = asyncio.run(first_event(waiting.value.trigger))
     with pytest.raises(AirflowFailException, match="no_such_column") as error:
-        CreateBackfillJobOperator(task_id="create", job=definition).execute(context("create"))
+        create.resume(context("create"), event)
 
     assert "\n" not in str(error.value)
     assert not Path(orders.backfill.job.state).exists()
+
+
+async def first_event(trigger: BaseTrigger) -> Any:
+    """Wait as the triggerer does."""
+    event = await anext(trigger.run())
+    return event.payload
 
 
 def processes_of_group(group: int) -> list[int]:
