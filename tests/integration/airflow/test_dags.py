@@ -105,7 +105,7 @@ def test_a_view_on_a_view_begins_when_the_first_one_is_finished(orders: Orders, 
         table_properties={"delta.enableChangeDataFeed": "true"},
     )
     second = {
-        "name": "large_orders",
+        "name": "big_orders",
         "upstream": {"path": first["materialized_view"], "key": ["order_id"]},
         "materialized_view": str(tmp_path / "large orders"),
         "query": "SELECT order_id, cents FROM upstream WHERE cents >= 300",
