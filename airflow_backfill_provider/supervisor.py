@@ -27,6 +27,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fi
 
 from airflow_backfill_provider.core.application import DONE, FAILED, SAYS, SAYS_ERROR, SAYS_SPARK, ApplicationRecord
 from airflow_backfill_provider.core.errors import StorageUnavailableError
+from airflow_backfill_provider.process_group import end_group
 from airflow_backfill_provider.state.applications import ApplicationRecords
 
 READY = "ready"
@@ -123,7 +124,8 @@ class Supervisor:
             reading = threading.Thread(target=self._read, args=(process.stdout, log), daemon=True)
             reading.start()
             superseded = self._watch(process)
-            _end(process)
+            end_group(process, STOP_GRACE_SECONDS)
+            process.wait()
             reading.join(STOP_GRACE_SECONDS)
         return None if superseded else process.returncode
 
@@ -211,21 +213,6 @@ def _stop_on_signals(stopping: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End what is left of the application: politely, then not."""
-    if process.poll() is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_GRACE_SECONDS)
-    elif process.returncode >= 0:
-        # A JVM that ended by itself has waited for its Python; the group's number may be another's by now.
-        return
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def _now() -> dt.datetime:

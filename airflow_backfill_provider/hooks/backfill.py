@@ -20,7 +20,6 @@ from airflow_backfill_provider.object_store import hadoop_settings, is_secret, w
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.backfill import Backfill
-    from airflow_backfill_provider.state.applications import ApplicationRecords
     from airflow_backfill_provider.state.store import BackfillReader
 
 JobDefinition = BackfillJob | Mapping[str, Any] | str
@@ -130,12 +129,6 @@ class BackfillHook(BaseHook):
         from airflow_backfill_provider.state.store import BackfillReader
 
         return BackfillReader(state, self.connection.storage_options)
-
-    def applications(self, state: str) -> ApplicationRecords:
-        """Return the records of a job's applications, beside its control tables."""
-        from airflow_backfill_provider.state.applications import ApplicationRecords
-
-        return ApplicationRecords(state, self.connection.storage_options)
 
     def test_connection(self) -> tuple[bool, str]:
         """Try the state root: list it, write a table in it and remove that; for Airflow's connection form."""

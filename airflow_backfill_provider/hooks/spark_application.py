@@ -10,12 +10,8 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +25,7 @@ from airflow_backfill_provider.core.application import FAILED_FOR_GOOD, SAYS_ERR
 from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.errors import airflow_error
+from airflow_backfill_provider.process_group import end_group
 from airflow_backfill_provider.spark_settings import (
     STORAGE_OPTIONS_VARIABLE,
     require_java,
@@ -195,17 +192,8 @@ class SparkApplicationHook(SparkSubmitHook):
         return airflow_error(message, retryable=code != FAILED_FOR_GOOD)
 
     def _end_processes(self) -> None:
-        process = self._submit_sp
-        if process is None:
-            return
-        with suppress(ProcessLookupError):
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGTERM)
-                _wait(process, KILL_GRACE_SECONDS)
-            elif process.returncode >= 0:
-                # A JVM that ended by itself has waited for its Python; the group's number may be another's by now.
-                return
-            os.killpg(process.pid, signal.SIGKILL)
+        if self._submit_sp is not None:
+            end_group(self._submit_sp, KILL_GRACE_SECONDS)
 
 
 def application_path(application: str) -> Path:
@@ -221,13 +209,6 @@ def application_path(application: str) -> Path:
     raise SparkUnavailableError(
         f"{application} is missing from the installation at {package}; install airflow-backfill-provider again"
     )
-
-
-def _wait(process: subprocess.Popen[str], seconds: float) -> None:
-    """Wait for a process in steps: a signal handler may have interrupted the very call that waits for it."""
-    until = time.monotonic() + seconds
-    while process.poll() is None and time.monotonic() < until:
-        time.sleep(0.05)
 
 
 def _masked(argument: str) -> str:

@@ -128,7 +128,7 @@ class ObservedJob:
     def _opened(self) -> Backfill:
         if self._backfill is None:
             backfill = self._open_job()
-            locations = (*backfill.store.changing_tables, backfill.upstream.path)
+            locations = (*backfill.store.watched_tables, backfill.upstream.path)
             self._tables = tuple(VersionWatch(location, backfill.storage_options) for location in locations)
             self._backfill = backfill
         return self._backfill

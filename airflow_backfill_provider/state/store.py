@@ -119,12 +119,6 @@ class BackfillReader:
         rows = self._log_rows(since_epoch, before_epoch)
         return self._barriers(rows), self._commits(rows)
 
-    @property
-    def changing_tables(self) -> tuple[str, ...]:
-        """Locations of the tables that get a new version whenever anything about the job changes."""
-        # The per-vnode state is written just before the barrier log says that the epoch is committed.
-        return self._settings.location, self._barrier_log.location
-
     def last_epoch(self) -> int:
         """Return the newest epoch that was ever pinned, 0 before the first."""
         return self._barrier_log.greatest("epoch")

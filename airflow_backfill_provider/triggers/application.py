@@ -111,7 +111,7 @@ class SparkApplicationTrigger(BaseTrigger):
 
     @cached_property
     def _records(self) -> ApplicationRecords:
-        return BackfillHook(self.backfill_conn_id).applications(self.state)
+        return self._reader.applications
 
 
 class _Watch:
