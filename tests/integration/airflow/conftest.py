@@ -85,7 +85,7 @@ class Orders:
         return {row["order_id"]: row["cents"] for row in rows}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def orders(tmp_path_factory: pytest.TempPathFactory) -> Orders:
     """100 orders, every fifth without an amount: two epochs finish the view."""
     orders = Orders(tmp_path_factory.mktemp("läke o'brien"))
