@@ -63,7 +63,7 @@ $(VENV)/.classes: scripts/archive_classes.py $(VENV)/.jars $(VENV)/.project
 	@touch $@
 
 test-slow: install $(VENV)/.classes ## run only the tests marked slow
-	$(BIN)/python -m pytest -m slow $(ARGS)
+	$(BIN)/python -m pytest -m slow --numprocesses=2 --dist=loadfile $(ARGS)
 
 coverage: install ## measure the core's branch coverage with the fast tests
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term-missing:skip-covered $(ARGS)

@@ -121,10 +121,10 @@ def approve_once(approved: Story) -> None:
     assert "| to read | 1,001 rows in about 3 epochs |" in question["body"]
     assert not approved.store.created()
     approved.answer(first, "Approve")
-    assert approved.states(first)["backfill.run_epoch"] == "success"
+    assert set(approved.states(first).values()) <= {"success", "skipped"}
 
     second = approved.trigger()
-    assert approved.states(second)["backfill.run_epoch"] == "success"
+    assert set(approved.states(second).values()) <= {"success", "skipped"}
     assert not approved.question(second)
     assert approved.store.last_epoch() == 2
 
