@@ -5,13 +5,14 @@ from __future__ import annotations
 import tests.airflow_home  # noqa: F401  # isort: skip - before anything of Airflow
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
+from tests.unit.airflow import lifeline
 from tests.unit.airflow.stand_in import ROWS, Lake, StandInSpark
 
 
@@ -52,3 +53,11 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
         return conn_id
 
     return make
+
+
+@pytest.fixture(name="lifeline")
+def _lifeline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What the programs of :mod:`tests.unit.airflow.lifeline` hang on."""
+    with lifeline.lifeline() as port:
+        monkeypatch.setenv(lifeline.VARIABLE, port)
+        yield

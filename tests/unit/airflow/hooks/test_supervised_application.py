@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -17,11 +17,12 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.hooks.supervised_application import SupervisedApplication
 from airflow_backfill_provider.state.applications import ApplicationRecords
+from tests.unit.airflow.lifeline import HANG_IN_BASH
 
 pytestmark = pytest.mark.slow  # processes of their own
 
 SECRET = "very-secret"
-FOREVER = "trap 'echo told to end; exit 7' TERM; while :; do sleep 0.1; done"
+FOREVER = f"trap 'echo told to end; exit 7' TERM; {HANG_IN_BASH}"
 
 
 class Script:
@@ -43,21 +44,13 @@ def records(lake: Path) -> ApplicationRecords:
 
 
 @pytest.fixture
-def start(lake: Path) -> Iterator[Callable[[str], ApplicationRecord]]:
-    """Starts a script as an application, and leaves none behind."""
-    started: list[ApplicationRecord] = []
+def start(lake: Path, lifeline: None) -> Callable[..., ApplicationRecord]:
+    """Starts a script as an application."""
 
     def make(text: str, *arguments: str) -> ApplicationRecord:
-        started.append(supervised(lake).start(Script(text), "app.py", list(arguments)))
-        return started[-1]
+        return supervised(lake).start(Script(text), "app.py", list(arguments))
 
-    yield make
-    for record in started:
-        try:
-            for process in [*psutil.Process(record.pid).children(recursive=True), psutil.Process(record.pid)]:
-                process.kill()
-        except psutil.NoSuchProcess:
-            continue
+    return make
 
 
 def supervised(lake: Path) -> SupervisedApplication:
@@ -131,7 +124,7 @@ def test_a_command_that_does_not_exist_is_a_failure(lake, records, start):
 
 
 def test_stopping_ends_the_application_and_everything_that_it_started(lake, start, records):
-    record = start(f"sleep 1000 & {FOREVER}")
+    record = start(f"({HANG_IN_BASH}) & {FOREVER}")
     wait_until(lambda: len(psutil.Process(record.pid).children(recursive=True)) >= 2)
     family = psutil.Process(record.pid).children(recursive=True)
 

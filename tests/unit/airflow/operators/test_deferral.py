@@ -6,11 +6,9 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
@@ -22,6 +20,7 @@ from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, Run
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator, RebuildBackfillOperator
 from airflow_backfill_provider.operators.shared_epoch import ApplyChangesOperator, ReadSnapshotOperator
 from airflow_backfill_provider.state.applications import ApplicationRecords
+from tests.unit.airflow.lifeline import HANG_IN_PYTHON
 from tests.unit.airflow.stand_in import Lake, context, run_epoch
 
 pytestmark = pytest.mark.slow  # processes of their own
@@ -34,7 +33,6 @@ lake, application, *arguments = sys.argv[1:]
 fields = json.loads(lake)
 StandInSpark().run(Lake(Path(fields.pop("folder")), fields).backfill, application, arguments)
 """
-HANGS = "import time; time.sleep(1000)"
 FAILS = "import sys; print('airflow-backfill: error: no such key'); sys.exit({code})"
 FAILS_AFTER_THE_COMMIT = f"{WORKS}\nprint('airflow-backfill: error: too late'); sys.exit(1)"
 
@@ -55,19 +53,12 @@ class Submitting:
 
 
 @pytest.fixture
-def submitting(orders: Lake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Submitting]:
+def submitting(orders: Lake, lifeline: None, monkeypatch: pytest.MonkeyPatch) -> Submitting:
     submitting = Submitting()
     submitting.lake = orders
     monkeypatch.setattr(SparkApplicationHook, "command", lambda _, *call: submitting.command(*call))
     monkeypatch.setattr(SparkApplicationHook, "environment", lambda _: {**os.environ, "PYTHONPATH": str(Path.cwd())})
-    yield submitting
-    for process in psutil.process_iter():
-        try:
-            if "airflow_backfill_provider.supervisor" in process.cmdline() and process.ppid() in {1, os.getpid()}:
-                for member in [*process.children(recursive=True), process]:
-                    member.kill()
-        except psutil.NoSuchProcess:
-            continue
+    return submitting
 
 
 def run(lake: Lake, **arguments: Any) -> RunEpochOperator:
@@ -115,7 +106,7 @@ def test_a_task_runs_its_epoch_without_its_slot(created: Lake, submitting):
 
 
 def test_a_retry_after_the_workers_death_waits_for_the_application_that_runs(created: Lake, submitting):
-    submitting.program = HANGS
+    submitting.program = HANG_IN_PYTHON
     deferred(run(created))
     first = record(created)
 
@@ -153,7 +144,9 @@ def test_a_failure_that_no_retry_can_mend_fails_the_task_for_good(created: Lake,
         run(created).resume(context("run_epoch"), event)
 
 
-def test_an_application_that_fails_after_the_commit_has_done_its_work(created: Lake, submitting):
+def test_an_application_that_fails_after_the_commit_has_done_its_work(created: Lake, submitting, monkeypatch):
+    # On a slow machine a look at the commit would come before the failure.
+    monkeypatch.setattr("airflow_backfill_provider.triggers.application.COMMIT_LOOK_SECONDS", float("inf"))
     submitting.program = FAILS_AFTER_THE_COMMIT
     event = event_of(deferred(run(created)))
     assert event["outcome"] == "failed"
@@ -183,7 +176,7 @@ def test_a_task_whose_turn_comes_after_somebody_elses_barrier_waits_for_both(cre
 
 
 def test_a_cleared_task_stops_its_application_and_starts_another_one(created: Lake, submitting):
-    submitting.program = HANGS
+    submitting.program = HANG_IN_PYTHON
     waiting = deferred(run(created))
     asyncio.run(waiting.trigger.on_kill())
 
@@ -195,7 +188,7 @@ def test_a_cleared_task_stops_its_application_and_starts_another_one(created: La
 
 
 def test_a_task_that_is_killed_while_it_starts_its_application_stops_it(created: Lake, submitting):
-    submitting.program = HANGS
+    submitting.program = HANG_IN_PYTHON
     operator = run(created)
     deferred(operator)
 
@@ -206,7 +199,7 @@ def test_a_task_that_is_killed_while_it_starts_its_application_stops_it(created:
 
 def test_an_epoch_that_somebody_else_commits_meanwhile_ends_the_wait(created: Lake, submitting, monkeypatch):
     monkeypatch.setattr("airflow_backfill_provider.triggers.application.COMMIT_LOOK_SECONDS", 0.0)
-    submitting.program = HANGS
+    submitting.program = HANG_IN_PYTHON
     waiting = deferred(run(created))
     run_epoch(created.backfill, 1)
 
