@@ -22,6 +22,7 @@ from rich.table import Table
 
 from airflow_backfill_provider import mutations
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.lake.version_watch import Versions
 from airflow_backfill_provider.state.store import BackfillStore
 from bench.measuring import RESULTS
 from bench.pages import make_job
@@ -83,7 +84,7 @@ async def wait(jobs: list[BackfillJob]) -> Cost:
     looks = 0
     read_versions = watched_job.WatchedJob._read_versions  # noqa: SLF001 - what is counted
 
-    def counted(self: watched_job.WatchedJob) -> watched_job.Versions:
+    def counted(self: watched_job.WatchedJob) -> Versions:
         nonlocal looks
         looks += 1
         return read_versions(self)

@@ -1,12 +1,14 @@
-"""Looking at a table's newest version again and again, for the price of looking for two files."""
+"""Looking at tables' newest versions again and again, for the price of looking for two files each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from deltalake.exceptions import TableNotFoundError
 
 from airflow_backfill_provider.lake.delta_log import DeltaLog
+
+Versions = tuple[int | None, ...]
 
 
 class VersionWatch:
@@ -39,3 +41,23 @@ class VersionWatch:
             # What deltalake says of a local folder that does not exist.
             self._latest = None
         return self._latest
+
+
+class VersionsWatch:
+    """
+    Knows the newest versions of some tables.
+
+    :param locations: the tables' canonical locations.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    def __init__(self, locations: Iterable[str], storage_options: Mapping[str, str]) -> None:
+        self._tables = tuple(VersionWatch(location, storage_options) for location in locations)
+
+    def latest(self) -> Versions:
+        """
+        Return the newest versions, ``None`` where there is no table.
+
+        :raises StorageUnavailableError: if the storage does not answer.
+        """
+        return tuple(table.latest() for table in self._tables)

@@ -6,14 +6,16 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from airflow_backfill_provider.backfill import Backfill, ReadBackfill
+from airflow_backfill_provider.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, digest
 from airflow_backfill_provider.core.errors import JobNotCreatedError
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.status import JobSummary
 from airflow_backfill_provider.core.vnode_cells import VnodeCell, vnode_cells
-from airflow_backfill_provider.lake.version_watch import VersionWatch
+from airflow_backfill_provider.lake.version_watch import VersionsWatch
 from airflow_backfill_provider.protocol import Clock, utc_now
 
 FRESH_SECONDS = 1.0
@@ -68,12 +70,10 @@ class ObservedJob:
         self._open_job = open_job
         self._clock = clock
         self._lock = threading.Lock()
-        self._backfill: Backfill | None = None
-        self._tables: tuple[VersionWatch, ...] = ()
-        self._looked = self._assessed = float("-inf")
-        self._read_at: str | None = None
-        self._read: ReadBackfill | None = None
-        self._history: tuple[str, JobHistory] | None = None
+        self._looked = float("-inf")
+        self._read: CachedAnswer[ReadBackfill | None] = CachedAnswer()
+        self._sight: CachedAnswer[JobSight] = CachedAnswer(ASSESS_SECONDS)
+        self._history: CachedAnswer[JobHistory] = CachedAnswer()
         self.last: JobSight | None = None
 
     @property
@@ -85,7 +85,7 @@ class ObservedJob:
     def backfill(self) -> Backfill:
         """The job's tables."""
         with self._lock:
-            return self._opened()
+            return self._backfill
 
     def look(self) -> JobSight:
         """
@@ -96,15 +96,9 @@ class ObservedJob:
         with self._lock:
             if self.last is not None and self.fresh:
                 return self.last
-            # Versions first: what is written while the tables are read, the next look finds.
-            versions = self._versions()
-            changed = versions != self._read_at
-            if changed:
-                self._read = _read(self._opened())
-                self._read_at = versions
-            if self.last is None or changed or time.monotonic() - self._assessed > ASSESS_SECONDS:
-                self.last = _sight(versions, self._read, self._clock)
-                self._assessed = time.monotonic()
+            versions = digest(self._tables.latest())
+            read = self._read.get(versions, lambda: _read(self._backfill))
+            self.last = self._sight.get(versions, lambda: _sight(versions, read, self._clock))
             self._looked = time.monotonic()
             return self.last
 
@@ -121,21 +115,16 @@ class ObservedJob:
         """
         sight = self.look()
         with self._lock:
-            if self._history is None or self._history[0] != sight.token:
-                self._history = sight.token, _read_history(self._opened(), sight)
-            return self._history[1]
+            return self._history.get(sight.token, lambda: _read_history(self._backfill, sight))
 
-    def _opened(self) -> Backfill:
-        if self._backfill is None:
-            backfill = self._open_job()
-            locations = (*backfill.store.watched_tables, backfill.upstream.path)
-            self._tables = tuple(VersionWatch(location, backfill.storage_options) for location in locations)
-            self._backfill = backfill
-        return self._backfill
+    @cached_property
+    def _backfill(self) -> Backfill:
+        return self._open_job()
 
-    def _versions(self) -> str:
-        self._opened()
-        return digest([table.latest() for table in self._tables])
+    @cached_property
+    def _tables(self) -> VersionsWatch:
+        locations = (*self._backfill.store.watched_tables, self._backfill.upstream.path)
+        return VersionsWatch(locations, self._backfill.store.storage_options)
 
 
 def _read(backfill: Backfill) -> ReadBackfill | None:

@@ -66,7 +66,7 @@ class BackfillTrigger(BaseTrigger):
 
         :raises BackfillError: if what is waited for will not come.
         """
-        return observe(self._job.reader(), self.condition)
+        return observe(self._job.reader, self.condition)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, sharing each look with all triggers that wait for the same."""

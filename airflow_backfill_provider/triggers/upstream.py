@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
+from airflow_backfill_provider.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.demand import Demand, demand_of
 from airflow_backfill_provider.core.errors import JobNotCreatedError, UpstreamNotFoundError
 from airflow_backfill_provider.hooks.backfill import BackfillHook, load_job
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.backfill import Backfill
     from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
     from airflow_backfill_provider.core.settings import JobSettings
-    from airflow_backfill_provider.lake.version_watch import VersionWatch
+    from airflow_backfill_provider.lake.version_watch import VersionsWatch, VersionWatch
+
+    Progress = tuple[JobSettings | None, Barrier | None, EpochCommit | None]
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +130,7 @@ class _UpstreamWatch:
     def __init__(self, path: str, backfill_conn_id: str) -> None:
         self._path = path
         self._backfill_conn_id = backfill_conn_id
-        self._commit: UpstreamCommit | None = None
+        self._commit: CachedAnswer[UpstreamCommit] = CachedAnswer()
 
     @cached_property
     def _watch(self) -> VersionWatch:
@@ -142,12 +145,13 @@ class _UpstreamWatch:
         :raises UpstreamNotFoundError: if there is no table.
         """
         version = self._watch.latest()
-        if self._commit is None or self._commit.version != version:
-            found = None if version is None else self._watch.log.commit(version)
-            if found is None:
-                raise UpstreamNotFoundError(f"there is no Delta table at {self._path} yet, or any more")
-            self._commit = UpstreamCommit(found.version, found.timestamp.isoformat())
-        return self._commit
+        return self._commit.get(version, lambda: self._read(version))
+
+    def _read(self, version: int | None) -> UpstreamCommit:
+        found = None if version is None else self._watch.log.commit(version)
+        if found is None:
+            raise UpstreamNotFoundError(f"there is no Delta table at {self._path} yet, or any more")
+        return UpstreamCommit(found.version, found.timestamp.isoformat())
 
 
 class _JobWatch:
@@ -161,29 +165,23 @@ class _JobWatch:
     def __init__(self, job: Mapping[str, Any], backfill_conn_id: str) -> None:
         self._job = job
         self._backfill_conn_id = backfill_conn_id
-        self._versions: list[int | None] | None = None
-        self._progress: tuple[JobSettings | None, Barrier | None, EpochCommit | None] = (None, None, None)
+        self._progress: CachedAnswer[Progress] = CachedAnswer()
 
     @cached_property
     def _backfill(self) -> Backfill:
         return BackfillHook(self._backfill_conn_id).open(self._job)
 
     @cached_property
-    def _watches(self) -> list[VersionWatch]:
-        from airflow_backfill_provider.lake.version_watch import VersionWatch
+    def _tables(self) -> VersionsWatch:
+        from airflow_backfill_provider.lake.version_watch import VersionsWatch
 
-        return [VersionWatch(table, self._backfill.storage_options) for table in self._backfill.store.watched_tables]
+        return VersionsWatch(self._backfill.store.watched_tables, self._backfill.store.storage_options)
 
     def demand(self, latest_version: int) -> Demand | None:
         """Return what the job needs an epoch for."""
-        # In this order: what is committed in between is a newer version next time.
-        versions = [watch.latest() for watch in self._watches]
-        if versions != self._versions:
-            self._progress = self._read()
-            self._versions = versions
-        return demand_of(*self._progress, latest_version)
+        return demand_of(*self._progress.get(self._tables.latest(), self._read), latest_version)
 
-    def _read(self) -> tuple[JobSettings | None, Barrier | None, EpochCommit | None]:
+    def _read(self) -> Progress:
         try:
             settings = self._backfill.settings()
         except JobNotCreatedError:

@@ -8,20 +8,22 @@ the versions of two small tables, which are asked for once for all who wait for 
 from __future__ import annotations
 
 import asyncio
-import time
 import weakref
-from collections import OrderedDict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
 
+from cachetools import LRUCache
+
+from airflow_backfill_provider.cached_answer import CachedAnswer
 from airflow_backfill_provider.hooks.backfill import BackfillHook
 from airflow_backfill_provider.triggers.conditions import Condition, Observation, observe
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.lake.version_watch import VersionWatch
+    from airflow_backfill_provider.lake.version_watch import Versions, VersionsWatch
     from airflow_backfill_provider.state.store import BackfillReader
 
-Versions = tuple[int | None, ...]
+Answer = TypeVar("Answer")
 
 FRESH_SECONDS = 1.0
 """For how long what one trigger asked is good enough for the others."""
@@ -30,19 +32,6 @@ LOOK_ANYWAY_SECONDS = 120.0
 """A table that lost its files still has its version."""
 
 MOST_ANSWERS = 256
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What was seen, when, and at which versions of the tables."""
-
-    observation: Observation
-    versions: Versions
-    looked: float
-
-    def holds(self, versions: Versions) -> bool:
-        """Tell whether another look would see the same."""
-        return self.versions == versions and time.monotonic() - self.looked < LOOK_ANYWAY_SECONDS
 
 
 class WatchedJob:
@@ -56,12 +45,9 @@ class WatchedJob:
     def __init__(self, state: str, backfill_conn_id: str) -> None:
         self._state = state
         self._backfill_conn_id = backfill_conn_id
-        self._reader: BackfillReader | None = None
-        self._tables: tuple[VersionWatch, ...] = ()
-        self._versions: Versions = ()
-        self._asked = float("-inf")
-        self._answers: OrderedDict[Condition, _Answer] = OrderedDict()
-        self._asking: asyncio.Lock | None = None
+        self._versions: CachedAnswer[Versions] = CachedAnswer(FRESH_SECONDS)
+        self._answers: LRUCache[Condition, CachedAnswer[Observation]] = LRUCache(MOST_ANSWERS)
+        self._asking = asyncio.Lock()
 
     async def observe(self, condition: Condition) -> Observation:
         """
@@ -69,38 +55,34 @@ class WatchedJob:
 
         :raises BackfillError: if what is waited for will not come, or the tables cannot be read.
         """
-        if self._asking is None:
-            self._asking = asyncio.Lock()
         async with self._asking:
-            if time.monotonic() - self._asked > FRESH_SECONDS:
-                self._versions = await asyncio.to_thread(self._read_versions)
-                self._asked = time.monotonic()
-            answer = self._answers.get(condition)
-            if answer is None or not answer.holds(self._versions):
-                observation = await asyncio.to_thread(observe, self.reader(), condition)
-                answer = self._answers[condition] = _Answer(observation, self._versions, time.monotonic())
-            self._answers.move_to_end(condition)
-            if len(self._answers) > MOST_ANSWERS:
-                self._answers.popitem(last=False)
-            return answer.observation
+            versions = await _get(self._versions, None, self._read_versions)
+            answer = self._answers.setdefault(condition, CachedAnswer(LOOK_ANYWAY_SECONDS))
+            return await _get(answer, versions, lambda: observe(self.reader, condition))
 
+    @cached_property
     def reader(self) -> BackfillReader:
         """
-        Return what reads the tables.
+        What reads the tables.
 
         :raises InvalidConnectionError: if the connection cannot be used.
         """
-        if self._reader is None:
-            self._reader = BackfillHook(self._backfill_conn_id).reader(self._state)
-        return self._reader
+        return BackfillHook(self._backfill_conn_id).reader(self._state)
+
+    @cached_property
+    def _tables(self) -> VersionsWatch:
+        from airflow_backfill_provider.lake.version_watch import VersionsWatch
+
+        return VersionsWatch(self.reader.watched_tables, self.reader.storage_options)
 
     def _read_versions(self) -> Versions:
-        from airflow_backfill_provider.lake.version_watch import VersionWatch
+        return self._tables.latest()
 
-        if not self._tables:
-            reader = self.reader()
-            self._tables = tuple(VersionWatch(table, reader.storage_options) for table in reader.watched_tables)
-        return tuple(table.latest() for table in self._tables)
+
+async def _get(cached: CachedAnswer[Answer], versions: Hashable, read: Callable[[], Answer]) -> Answer:
+    """Get an answer, in a thread if it has to be read."""
+    known = cached.known(versions)
+    return known.answer if known else await asyncio.to_thread(cached.get, versions, read)
 
 
 _watched: weakref.WeakValueDictionary[tuple[str, str], WatchedJob] = weakref.WeakValueDictionary()

@@ -102,9 +102,9 @@ def test_a_job_that_stalls_is_seen_although_nothing_changes(created: Lake, reads
     """The watchdog's alarm comes with time alone, and must reach a page that has seen the rest."""
     created.epochs(2)
     now = [utc_now()]
+    monkeypatch.setattr(observed_job, "ASSESS_SECONDS", -1.0)
     job = ObservedJob(lambda: created.backfill, clock=lambda: now[0])
     before = job.look()
-    monkeypatch.setattr(observed_job, "ASSESS_SECONDS", -1.0)
     assert job.look().token == before.token
 
     now[0] += dt.timedelta(days=2)
