@@ -78,12 +78,14 @@ class PlainSource:
         self.order = settings.scan.order
         self.key = settings.key_order
         self.keys = settings.keys
+        self.names = self.key.names
+        self.vnodes = self.job.vnodes
 
     # --- where rows lie ---------------------------------------------------------------------------
 
     def key_of(self, row: Row) -> Key:
         """Return a row's key."""
-        return tuple(row[name] for name in self.key.names)
+        return tuple([row[name] for name in self.names])
 
     def vnode_of(self, row: Row) -> int:
         """Return a row's vnode."""
@@ -99,7 +101,7 @@ class PlainSource:
         rows = [
             row
             for row in self._read(version)
-            if self.keys.contains(self.key_of(row), self.key) and self.vnode_of(row) in self.job.vnodes
+            if self.keys.contains(self.key_of(row), self.key) and self.vnode_of(row) in self.vnodes
         ]
         if len({self.key_of(row) for row in rows}) < len(rows):
             raise DuplicateKeyError("several rows have the same key")
@@ -258,7 +260,7 @@ class CountingEngine:
                 configuration={JOB_PROPERTY: wanted.job, INCARNATION_PROPERTY: wanted.incarnation},
                 raise_if_key_not_exists=False,
             )
-        _source_of(settings).ensure_arrangement()
+        source_of(settings).ensure_arrangement()
 
     def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
         """Count everything."""
@@ -270,11 +272,11 @@ class CountingEngine:
 
     def apply_changes(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> PartWrites:
         """Count the changes."""
-        return PartWrites({0: len(_source_of(settings).let_through(barrier))})
+        return PartWrites({0: len(source_of(settings).let_through(barrier))})
 
     def read_part(self, settings: JobSettings, barrier: Barrier, part: int, *, view_version: int | None) -> PartWrites:
         """Count one part of the chunk."""
-        source = _source_of(settings)
+        source = source_of(settings)
         return PartWrites(source.counted(source.chunk(barrier, part)))
 
     def view_version(self, settings: JobSettings) -> int:
@@ -290,10 +292,5 @@ class CountingEngine:
 
 
 def source_of(settings: JobSettings) -> PlainSource:
-    """Return the job's upstream, which is read anew every time."""
-    return PlainSource(settings, lambda version: read_version(settings.job["upstream"]["path"], version))
-
-
-def _source_of(settings: JobSettings) -> PlainSource:
     """Return the job's upstream, which is read anew every time."""
     return PlainSource(settings, lambda version: read_version(settings.job["upstream"]["path"], version))

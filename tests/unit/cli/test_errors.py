@@ -162,15 +162,17 @@ def test_version_and_help():
 
 def test_commands_without_spark_import_neither_spark_nor_airflow(created):
     program = (
-        "import sys; sys.argv[0] = 'airflow-backfill'\n"
+        "import sys\n"
         "from airflow_backfill_provider.cli.main import main\n"
-        "try: main()\n"
-        "finally: print(*sorted({'pyspark', 'airflow'} & set(sys.modules)), 'imported', file=sys.stderr)\n"
+        "for command, *values in (['status'], ['plan'], ['throttle', '7']):\n"
+        "    sys.argv[:] = ['airflow-backfill', command, JOB, *values]\n"
+        "    try: main()\n"
+        "    except SystemExit as end: print(command, end.code, file=sys.stderr)\n"
+        "print(*sorted({'pyspark', 'airflow'} & set(sys.modules)), 'imported', file=sys.stderr)\n"
     )
-    for arguments in (["status"], ["plan"], ["throttle", "7"]):
-        command = [sys.executable, "-c", program, arguments[0], str(created.file), *arguments[1:]]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert done.stderr.strip() == "imported"
+    command = [sys.executable, "-c", f"JOB = {str(created.file)!r}\n{program}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines() == ["status 0", "plan 0", "throttle 0", "imported"]
 
 
 def test_a_storage_option_that_spark_could_not_use_is_refused_before_spark_starts(created, engine, monkeypatch):

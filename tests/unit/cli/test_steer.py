@@ -8,7 +8,7 @@ from airflow_backfill_provider.core.settings import SettingsChange
 
 
 @pytest.fixture(autouse=True)
-def _no_spark(created, engine):
+def _no_spark(engine):
     yield
     assert engine.starts == 0
 
@@ -90,16 +90,16 @@ def test_a_job_must_have_been_created(created, command):
 
 
 @pytest.fixture
-def arranged(created):
-    """The job started over under arrangement, with an epoch behind it."""
-    created.write(strategy="arrangement", vnode_count=8)
-    assert created("rebuild").exit_code == 0
-    assert created("run").exit_code == 0
-    return created
-
-
-def test_rescale_is_shown_until_the_next_barrier_carries_it(arranged, engine):
+def arranged(job, engine):
+    """The job created under arrangement, with an epoch behind it."""
+    job.write(strategy="arrangement", vnode_count=8)
+    assert job("create").exit_code == 0
+    assert job("run").exit_code == 0
     engine.starts = 0
+    return job
+
+
+def test_rescale_is_shown_until_the_next_barrier_carries_it(arranged):
     result = arranged("rescale", "4")
     assert result.stdout == "small_orders: 4 parallel runs share the vnodes from the next epoch on\n"
     assert arranged("rescale", "4").stdout.endswith("(as before)\n")
@@ -109,8 +109,7 @@ def test_rescale_is_shown_until_the_next_barrier_carries_it(arranged, engine):
     assert arranged("rescale", "0").exit_code == 2
 
 
-def test_repair_takes_vnodes_and_keys(arranged, engine):
-    engine.starts = 0
+def test_repair_takes_vnodes_and_keys(arranged):
     assert arranged("repair", "--vnodes", "0-1,3", "--key", "5", "--key", "[7]").exit_code == 0
     repair = arranged.backfill.store.settings().repair
     assert (repair.vnodes, repair.keys) == ((0, 1, 3), (("5",), ("7",)))
@@ -126,8 +125,7 @@ def test_repair_takes_vnodes_and_keys(arranged, engine):
         (["--key", "[1"], 2, "no JSON list"),
     ],
 )
-def test_repair_of_nothing_that_the_job_has_is_refused(arranged, engine, arguments, code, message):
-    engine.starts = 0
+def test_repair_of_nothing_that_the_job_has_is_refused(arranged, arguments, code, message):
     result = arranged("repair", *arguments)
     assert result.exit_code == code
     assert message in " ".join(result.stderr.replace("│", " ").split())

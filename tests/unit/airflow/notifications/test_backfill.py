@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -44,9 +46,14 @@ def callback(state="success", run_id="run_1", task_id="run_epoch", **more):
     return {"ti": ti, "run_id": run_id, **more}
 
 
-def finish(lake: Lake):
+@pytest.fixture(scope="module")
+def finished(four_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """The job, its view finished by a run. One for all: telling of a job leaves it as it is."""
+    lake = Lake(shutil.copytree(four_files, tmp_path_factory.mktemp("finished") / "lake"))
+    lake.create()
     lake.complete()
     protocol.finish_job(store=lake.backfill.store, requested_by=str(RUN))
+    return lake
 
 
 def stall(lake: Lake):
@@ -63,11 +70,10 @@ def test_an_epoch_that_went_well_is_no_event(created: Lake, told, state):
     assert told == []
 
 
-def test_the_task_that_finished_the_view_tells_so(created: Lake, told):
-    finish(created)
-    notifier = BackfillNotifier(job=created.definition, send=[Told(), Told("{{ backfill.text }}")])
+def test_the_task_that_finished_the_view_tells_so(finished: Lake, told):
+    notifier = BackfillNotifier(job=finished.definition, send=[Told(), Told("{{ backfill.text }}")])
     notifier(callback(task_id="finish"))
-    view = created.backfill.job.materialized_view
+    view = finished.backfill.job.materialized_view
     assert told == [
         "finished small_orders in run_1",
         f"small_orders finished: the view {view} is finished as of epoch 3, 1,000 rows were read",
@@ -78,27 +84,24 @@ def test_the_task_that_finished_the_view_tells_so(created: Lake, told):
     ("dag_id", "run_id", "task_id"),
     [("orders", "run_2", "finish"), ("other", "run_1", "finish"), ("orders", "run_1", "run_epoch")],
 )
-def test_no_other_task_and_no_later_run_tells_it_again(created: Lake, told, dag_id, run_id, task_id):
-    finish(created)
+def test_no_other_task_and_no_later_run_tells_it_again(finished: Lake, told, dag_id, run_id, task_id):
     context = callback(run_id=run_id, task_id=task_id)
     context["ti"].dag_id = dag_id
-    BackfillNotifier(job=created.definition, send=[Told()])(context)
+    BackfillNotifier(job=finished.definition, send=[Told()])(context)
     assert told == []
 
 
-def test_a_dags_callback_tells_that_the_view_is_finished(created: Lake, told):
+def test_a_dags_callback_tells_that_the_view_is_finished(finished: Lake, told):
     """Airflow's own has the run's last task beside the reason, or the DAG alone."""
-    finish(created)
-    notifier = BackfillNotifier(job=created.definition, send=[Told()])
+    notifier = BackfillNotifier(job=finished.definition, send=[Told()])
     notifier(callback(reason="success"))
     notifier({"dag": DAG("orders", schedule=None), "run_id": "run_1", "reason": "success"})
     assert told == ["finished small_orders in run_1"] * 2
 
 
 @pytest.mark.parametrize(("dag_id", "run_id"), [("orders", "run_2"), ("other", "run_1"), ("orders", "a_run_1")])
-def test_another_dags_run_does_not_tell_that_the_view_is_finished(created: Lake, told, dag_id, run_id):
-    finish(created)
-    BackfillNotifier(job=created.definition, send=[Told()])(
+def test_another_dags_run_does_not_tell_that_the_view_is_finished(finished: Lake, told, dag_id, run_id):
+    BackfillNotifier(job=finished.definition, send=[Told()])(
         {"dag": DAG(dag_id, schedule=None), "run_id": run_id, "reason": "success"}
     )
     assert told == []
