@@ -17,6 +17,8 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 export LC_ALL := C.UTF-8
 export AIRFLOW_HOME := $(CURDIR)/.airflow
 unexport PYTHONHOME PYTHONPATH $(filter AIRFLOW__% AIRFLOW_CONN_% AIRFLOW_VAR_%,$(.VARIABLES))
+# Compiling the tests takes pytest as long as collecting them otherwise does; what it compiled is kept.
+unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
 .PHONY: help install demo airflow test test-fast test-slow coverage check check-format check-lint check-types \
