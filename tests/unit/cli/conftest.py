@@ -17,6 +17,7 @@ from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.cli import spark
 from airflow_backfill_provider.cli.main import app
 from airflow_backfill_provider.core.job import BackfillJob
+from tests.builders import Template
 from tests.plain_engine import CountingEngine
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def upstream(tmp_path: Path, four_files: Path) -> Path:
     return shutil.copytree(four_files, tmp_path / "lake" / "orders")
 
 
-def append(path: Path, ids: list[int]) -> None:
+def append(path: Path | str, ids: list[int]) -> None:
     """Add orders as one version."""
     rows = pa.table({"order_id": pa.array(ids, pa.int64()), "amount": pa.array([1] * len(ids), pa.int32())})
     write_deltalake(str(path), rows, mode="append", configuration={"delta.enableChangeDataFeed": "true"})
@@ -109,30 +110,61 @@ class Job:
         return CliRunner().invoke(app, [command, str(self.file), *arguments])
 
 
-@pytest.fixture
-def job(tmp_path: Path, upstream: Path) -> Iterator[Job]:
-    """A job over the upstream, 300 rows per epoch."""
-    job = Job(
-        tmp_path / "job.yaml",
-        {
-            "name": "small_orders",
-            "upstream": {"path": str(upstream), "key": ["order_id"]},
-            "materialized_view": str(tmp_path / "lake" / "small_orders"),
-            "query": "SELECT order_id, amount FROM upstream",
-            "vnode_count": 4,
-            "rate_limit": 300,
-        },
-    )
-    job.write()
+def job_in(folder: Path, **changes: Any) -> Job:
+    """Write the file of a job over a folder's upstream, 300 rows per epoch."""
+    fields = {
+        "name": "small_orders",
+        "upstream": {"path": str(folder / "lake" / "orders"), "key": ["order_id"]},
+        "materialized_view": str(folder / "lake" / "small_orders"),
+        "query": "SELECT order_id, amount FROM upstream",
+        "vnode_count": 4,
+        "rate_limit": 300,
+    }
+    job = Job(folder / "job.yaml", fields)
+    job.write(**changes)
+    return job
+
+
+@pytest.fixture(autouse=True)
+def _environment() -> Iterator[None]:
+    """Take back what commands do to the environment."""
     environment = dict(os.environ)
-    yield job
+    yield
     os.environ.clear()
     os.environ.update(environment)
 
 
 @pytest.fixture
-def created(job: Job, engine: WatchedEngine) -> Job:
+def job(tmp_path: Path, upstream: Path) -> Job:
+    """A job over the upstream that is not created."""
+    return job_in(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def prepare(tmp_path_factory: pytest.TempPathFactory, four_files: Path) -> Callable[..., Callable[[], Job]]:
+    """Runs some commands on a job, once; what it returns gives the job back as they left it."""
+
+    def make(*commands: str, **changes: Any) -> Callable[[], Job]:
+        def fill(folder: Path) -> None:
+            shutil.copytree(four_files, folder / "lake" / "orders")
+            job = job_in(folder, **changes)
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(spark.LazySpark, "__call__", lambda _: WatchedEngine())
+                for command in commands:
+                    assert job(command).exit_code == 0
+
+        template = Template(tmp_path_factory.mktemp("prepared"), fill)
+        return lambda: job_in(template.restore(), **changes)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def as_created(prepare: Callable[..., Callable[[], Job]]) -> Callable[[], Job]:
+    return prepare("create")
+
+
+@pytest.fixture
+def created(as_created: Callable[[], Job]) -> Job:
     """The job, created."""
-    assert job("create").exit_code == 0
-    engine.starts = 0
-    return job
+    return as_created()

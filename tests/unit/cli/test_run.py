@@ -60,31 +60,31 @@ def test_nothing_to_do_starts_no_spark(created, engine):
     assert engine.starts == 0
 
 
-def test_until_finished_on_a_finished_job_says_so_and_starts_no_spark(created, engine, upstream):
+def test_until_finished_on_a_finished_job_says_so_and_starts_no_spark(created, engine):
     assert created("run", "--until-finished").exit_code == 0
     engine.starts = 0
-    append(upstream, [5000])
+    append(created.backfill.job.upstream.path, [5000])
     result = created("run", "--until-finished")
     assert result.exit_code == 0
     assert "already" in result.stdout
     assert engine.starts == 0
 
 
-def test_a_finished_job_is_kept_fresh(created, engine, upstream):
+def test_a_finished_job_is_kept_fresh(created, engine):
     assert created("run", "--until-finished").exit_code == 0
-    append(upstream, [5000])
+    append(created.backfill.job.upstream.path, [5000])
     assert created("run").exit_code == 0
     assert engine.executed == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("steer", [("pause",), ("throttle", "0")])
-def test_until_finished_stops_at_a_job_that_waits(created, engine, upstream, steer):
+def test_until_finished_stops_at_a_job_that_waits(created, engine, steer):
     assert created("run").exit_code == 0
     assert created(*steer).exit_code == 0
     result = created("run", "--until-finished")
     assert result.exit_code == 0
     assert "nothing to do: " in result.stdout
-    append(upstream, [5000])
+    append(created.backfill.job.upstream.path, [5000])
     result = created("run", "--until-finished")
     assert result.exit_code == 0
     assert "stopped, not finished" in result.stdout

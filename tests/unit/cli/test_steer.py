@@ -89,14 +89,15 @@ def test_a_job_must_have_been_created(created, command):
     assert "not created yet" in result.stderr
 
 
+@pytest.fixture(scope="module")
+def as_arranged(prepare):
+    return prepare("create", "run", strategy="arrangement", vnode_count=8)
+
+
 @pytest.fixture
-def arranged(job, engine):
+def arranged(as_arranged):
     """The job created under arrangement, with an epoch behind it."""
-    job.write(strategy="arrangement", vnode_count=8)
-    assert job("create").exit_code == 0
-    assert job("run").exit_code == 0
-    engine.starts = 0
-    return job
+    return as_arranged()
 
 
 def test_rescale_is_shown_until_the_next_barrier_carries_it(arranged):
