@@ -16,6 +16,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
@@ -202,6 +203,8 @@ KEY_VALUES: dict[str, SearchStrategy[KeyValue]] = {
 }
 """Values of a key column by Delta's name of its type."""
 
+_VALUES_OR_NULL = {type_: st.none() | values for type_, values in KEY_VALUES.items()}
+
 
 def key_columns(
     *, types: Sequence[str] = tuple(KEY_VALUES), max_columns: int = 3, directions: bool = True
@@ -217,8 +220,8 @@ def keys(columns: Sequence[KeyColumn], *, nullable: bool = True) -> SearchStrate
     """
     Draw one key; with ``nullable`` each of its columns may be null. A keyless table has the one key ``()``.
     """
-    values = (KEY_VALUES[column.type] for column in columns)
-    return st.tuples(*(st.none() | value if nullable else value for value in values))
+    values = _VALUES_OR_NULL if nullable else KEY_VALUES
+    return st.tuples(*(values[column.type] for column in columns))
 
 
 def key_pools(
@@ -233,10 +236,13 @@ def key_pools(
 # --- rows and writes ------------------------------------------------------------------------------
 
 
+_STATUS = st.sampled_from(["paid", "open", "paid", None])
+_AMOUNTS = st.none() | st.integers(-9, 9)
+
+
 def rows(key: Key) -> SearchStrategy[Row]:
     """Draw a row with this key; about half of them pass the usual query's filter."""
-    status = st.sampled_from(["paid", "open", "paid", None])
-    return st.builds(Row, key=st.just(key), status=status, amount=st.none() | st.integers(-9, 9))
+    return st.builds(Row, key=st.just(key), status=_STATUS, amount=_AMOUNTS)
 
 
 def tables(pool: Sequence[Key]) -> SearchStrategy[tuple[Row, ...]]:
@@ -310,11 +316,14 @@ def histories(
 RATE_LIMITS: SearchStrategy[int | None] = st.sampled_from([1, 2, None, 0, 3, HUGE_RATE_LIMIT])
 
 
+# Making a strategy takes longer than drawing from it; those that every event needs are made once.
+@cache
 def barriers(rate_limits: SearchStrategy[int | None] = RATE_LIMITS) -> SearchStrategy[Barrier]:
     """Draw a barrier; one in four is paused whatever its rate limit, for the two are independent."""
     return st.builds(Barrier, rate_limit=rate_limits, paused=st.sampled_from([False, False, False, True]))
 
 
+@cache
 def crashes(points: Sequence[str] = CRASH_POINTS) -> SearchStrategy[Crash]:
     """Draw a barrier that dies at one of the points."""
     return st.builds(Crash, st.sampled_from(points), barriers())
@@ -333,6 +342,15 @@ def turns(runners: int = 3, *, min_size: int = 0, max_size: int = 60) -> SearchS
     return st.lists(st.integers(0, runners - 1), min_size=min_size, max_size=max_size)
 
 
+_ANY_KEY = key_columns()
+
+
+@cache
+def _kinds(most: int, *, crashing: bool) -> SearchStrategy[list[str]]:
+    kinds = ["write", "barrier", "write", "barrier"] + (["crash"] if crashing else [])
+    return st.lists(st.sampled_from(kinds), max_size=most)
+
+
 @st.composite
 def scenarios(
     draw: DrawFn,
@@ -345,13 +363,12 @@ def scenarios(
     points: Sequence[str] = CRASH_POINTS,
 ) -> Scenario:
     """Draw an upstream and an interleaving of writes, barriers and (unless ``points`` is empty) crashes."""
-    key = draw(key_columns() if columns is None else columns)
+    key = draw(_ANY_KEY if columns is None else columns)
     pool = draw(key_pools(key, max_size=max_keys, nullable=nullable))
     initial = draw(tables(pool))
     table: dict[Key, Row] = {row.key: row for row in initial}
-    kinds = ["write", "barrier", "write", "barrier"] + (["crash"] if points else [])
     events: list[Event] = []
-    for kind in draw(st.lists(st.sampled_from(kinds), max_size=max_events)):
+    for kind in draw(_kinds(max_events, crashing=bool(points))):
         if kind == "write":
             write = draw(writes(pool, table, max_operations=max_operations))
             table = write.applied_to(table)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
+from tests.builders import Template
 from tests.unit.airflow import lifeline
 from tests.unit.airflow.stand_in import ROWS, Lake, StandInSpark
 
@@ -24,6 +25,25 @@ def four_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for first in range(0, ROWS, ROWS // 4):
         made.append(range(first, first + ROWS // 4))
     return made.folder
+
+
+@pytest.fixture(scope="session")
+def prepare(tmp_path_factory: pytest.TempPathFactory, four_files: Path) -> Callable[..., Callable[[], Lake]]:
+    """
+    Creates a job, once; what it returns gives the job back as it was created.
+
+    For tests after which nothing goes on that might look at the restored tables, such as a trigger or a supervisor.
+    """
+
+    def make(**fields: Any) -> Callable[[], Lake]:
+        def fill(folder: Path) -> None:
+            shutil.copytree(four_files, folder, dirs_exist_ok=True)
+            Lake(folder, fields).create()
+
+        template = Template(tmp_path_factory.mktemp("prepared"), fill)
+        return lambda: Lake(template.restore(), dict(fields))
+
+    return make
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
@@ -14,6 +16,17 @@ from airflow_backfill_provider.operators.mutation import (
     ThrottleBackfillOperator,
 )
 from tests.unit.airflow.stand_in import Lake, context
+
+
+@pytest.fixture(scope="module")
+def as_created(prepare) -> Callable[[], Lake]:
+    return prepare()
+
+
+@pytest.fixture
+def created(as_created: Callable[[], Lake]) -> Lake:
+    """The job, restored as it was created; changing it leaves nothing behind that runs on."""
+    return as_created()
 
 
 def execute(operator, lake: Lake, **arguments):
@@ -80,12 +93,15 @@ def test_a_job_that_was_not_created_is_refused(orders: Lake):
         execute(PauseBackfillOperator, orders)
 
 
+@pytest.fixture(scope="module")
+def as_arranged(prepare) -> Callable[[], Lake]:
+    return prepare(strategy="arrangement")
+
+
 @pytest.fixture
-def arranged(orders: Lake) -> Lake:
-    """The job under arrangement, created."""
-    orders.fields = {"strategy": "arrangement"}
-    orders.create()
-    return orders
+def arranged(as_arranged: Callable[[], Lake]) -> Lake:
+    """The job, created under arrangement."""
+    return as_arranged()
 
 
 @pytest.mark.parametrize("given", [3, "3", " 3 "])
