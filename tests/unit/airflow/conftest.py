@@ -11,11 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk._shared.secrets_masker import reset_secrets_masker
 
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from tests.builders import Template
 from tests.unit.airflow import lifeline
 from tests.unit.airflow.stand_in import ROWS, Lake, StandInSpark
+
+
+@pytest.fixture(autouse=True)
+def _nothing_masked() -> None:
+    """Forget the secrets of other tests: one that another begins with would leave the rest of it unmasked."""
+    reset_secrets_masker()
 
 
 @pytest.fixture(scope="session")
