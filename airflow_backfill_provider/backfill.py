@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.status import RECENT_EPOCHS, JobStatus, JobSummary, job_status, job_summary
-from airflow_backfill_provider.core.watchdog import ChangeFeed, read_up_to
+from airflow_backfill_provider.core.watchdog import ChangeFeed, changes_needed_after, read_up_to
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.state.store import BackfillStore
@@ -103,7 +103,9 @@ class Backfill:
             state=self.store.state(),
             barriers=tuple(barriers),
             commits=tuple(commits),
-            feed=self.upstream.change_feed(read_up_to(settings, barriers, commits)),
+            feed=self.upstream.change_feed(
+                read_up_to(settings, barriers, commits), changes_needed_after(settings, barriers, commits)
+            ),
         )
 
 

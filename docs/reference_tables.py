@@ -44,6 +44,8 @@ JOB_TYPES = {
     "vnode_count": "whole number, 1 to 32768",
     "rate_limit": "whole number from 0, or null",
     "parallelism": "whole number, 1 to `vnode_count`; above 1 only with `arrangement` or `auto`",
+    "visibility": "`every_epoch` or `on_finish`; with `on_finish` the distribution key must be of key columns, unless "
+    "the strategy is `no_shuffle`",
     "keep_arrangement": "true or false",
     "restrict_to": "mapping, see below",
     "state": "absolute path or URI",

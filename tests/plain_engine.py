@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from airflow_backfill_provider.core.barrier import Barrier, decoded
+from airflow_backfill_provider.core.barrier import Barrier, PinnedRead, decoded
 from airflow_backfill_provider.core.columns import APPEARED, EPOCH, IS_UPSERT
 from airflow_backfill_provider.core.errors import DuplicateKeyError, EpochFailedError
 from airflow_backfill_provider.core.job import BackfillJob
@@ -97,7 +97,9 @@ class PlainSource:
         return (self.vnode_of(row), *self.key_of(row)) if self.scan.by_vnode else self.key_of(row)
 
     def at(self, version: int) -> Rows:
-        """Return the rows that the job is about, as of a version."""
+        """Return the rows that the job is about, as of a version; none before the first."""
+        if version < 0:
+            return {}
         rows = [
             row
             for row in self._read(version)
@@ -106,6 +108,14 @@ class PlainSource:
         if len({self.key_of(row) for row in rows}) < len(rows):
             raise DuplicateKeyError("several rows have the same key")
         return {self.place_of(row): row for row in rows}
+
+    def as_of(self, reads: Iterable[PinnedRead]) -> Rows:
+        """Return rows, those in some ranges as of one version, others as of another."""
+        return {
+            place: row
+            for read in reads
+            for place, row in self.within(self.at(read.version), decoded(read.ranges, self.order)).items()
+        }
 
     def within(self, rows: Rows, ranges: Sequence[KeyRange]) -> Rows:
         """Return the rows that lie in one of some ranges."""
@@ -137,18 +147,23 @@ class PlainSource:
         return self.within(self.at(barrier.upstream.to_version), ranges)
 
     def net_changes(self, barrier: Barrier) -> dict[Position, Change]:
-        """Return the net change of every position that changed in the window."""
+        """Return the net change of every position that changed behind the version that it was read at."""
         net: dict[Position, Change] = {}
-        if not barrier.has_window:
-            return net
-        first = before = self.at(barrier.upstream.from_version) if barrier.upstream.from_version >= 0 else {}
-        for version in range(barrier.upstream.from_version + 1, barrier.upstream.to_version + 1):
-            after = self.at(version)
+        rows = {version: self.at(version) for version in range(barrier.changes_after, barrier.upstream.to_version + 1)}
+        for version in range(barrier.changes_after + 1, barrier.upstream.to_version + 1):
+            before, after = rows[version - 1], rows[version]
             for place in before.keys() | after.keys():
-                if before.get(place) != after.get(place):
-                    net[place] = Change(after.get(place), place not in first)
-            before = after
+                known = self.version_of(place, barrier)
+                if before.get(place) != after.get(place) and known is not None and version > known:
+                    net[place] = Change(after.get(place), place not in rows[known])
         return net
+
+    def version_of(self, place: Position, barrier: Barrier) -> int | None:
+        """Return the version behind which the epoch needs changes of a position; ``None`` if they wait."""
+        for read in barrier.view_before:
+            if self.covers(decoded(read.ranges, self.order), place):
+                return read.version if barrier.publishes else None
+        return barrier.upstream.from_version
 
     def let_through(self, barrier: Barrier) -> dict[Position, Row | None]:
         """Return the changes of what was read before, and append those of all else to the arrangement, once."""

@@ -227,6 +227,8 @@ def show_status(status: JobStatus, console: Console) -> None:
     standing = "finished" if status.finished else "cancelled" if status.cancelled else waits_because(status)
     vnodes = status.vnodes
     version = "none yet" if status.upstream_version is None else f"version {status.upstream_version}"
+    if status.oldest_rows_version not in {status.upstream_version, None}:
+        version += f", some rows at {status.oldest_rows_version} until it is finished"
     running = "" if status.pinned_epoch is None else f", epoch {status.pinned_epoch} is pinned"
     speed = "" if status.rows_per_second is None or status.finished else f", {text.rows(status.rows_per_second)}/s"
     eta = "" if status.eta_seconds is None or status.finished else f", ETA {text.duration(status.eta_seconds)}"

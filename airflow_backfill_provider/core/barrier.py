@@ -115,6 +115,18 @@ def decoded(ranges: Iterable[PinnedRange], order: KeyOrder) -> tuple[KeyRange, .
     return tuple(pinned.decoded(order) for pinned in ranges)
 
 
+class PinnedRead(_Frozen):
+    """
+    Rows of the view, and the upstream's version that it has them as of.
+
+    :param ranges: where they lie.
+    :param version: of the upstream.
+    """
+
+    ranges: tuple[PinnedRange, ...]
+    version: int
+
+
 class PinnedPart(_Frozen):
     """
     The part of an epoch's snapshot chunk that one run reads; several runs read side by side.
@@ -160,6 +172,9 @@ class Barrier(_Frozen):
     :param read_before: what was read before the epoch. Changes of these rows go through to the view, no others: the
         chunk, which is read at ``to_version``, or a later one has them. (The executor reads the chunk at the previous
         epoch and filters by the new position; both orders give the same rows, mixing them loses some.)
+    :param read_as_of: the versions that the view has these rows as of, where epochs left changes for a later one; empty
+        if it has all of them as of ``from_version``.
+    :param publishes: whether the epoch applies the changes of what was read before; otherwise a later one does.
     :param parts: the snapshot chunk, divided among parallel runs; none if nothing is read (paused, or completed).
     :param vnode_ranges: the vnodes that each parallel run owns, until a rescale; empty if runs don't divide them.
     :param repair: rows to write anew, of those that were read before.
@@ -181,6 +196,8 @@ class Barrier(_Frozen):
     upstream: UpstreamWindow
     definition: str
     read_before: tuple[PinnedRange, ...]
+    read_as_of: tuple[PinnedRead, ...] = ()
+    publishes: bool = True
     parts: tuple[PinnedPart, ...]
     vnode_ranges: tuple[tuple[int, int], ...] = ()
     repair: Repair = Repair()
@@ -211,12 +228,46 @@ class Barrier(_Frozen):
                 "repair",
             },
         )
-        return digest(deciding)
+        # A barrier that an older release pinned keeps its digest.
+        leaves = self.model_dump(mode="json", include={"read_as_of", "publishes"}, exclude_defaults=True)
+        return digest({**deciding, **leaves})
 
     @property
     def has_window(self) -> bool:
         """Whether the upstream got on since the previous epoch."""
         return self.upstream.to_version > self.upstream.from_version
+
+    @property
+    def view_before(self) -> tuple[PinnedRead, ...]:
+        """What the view shows before the epoch; each row once."""
+        if self.read_as_of or not self.read_before:
+            return self.read_as_of
+        return (PinnedRead(ranges=self.read_before, version=self.upstream.from_version),)
+
+    @property
+    def view_after(self) -> tuple[PinnedRead, ...]:
+        """What the view shows once the epoch is committed (I1); each row once."""
+        chunk = tuple(pinned for part in self.parts for pinned in part.ranges)
+        reads = {} if self.publishes else {read.version: read.ranges for read in self.view_before}
+        now = self.upstream.to_version
+        reads[now] = (*(self.read_before if self.publishes else reads.get(now, ())), *chunk)
+        return tuple(PinnedRead(ranges=ranges, version=version) for version, ranges in reads.items() if ranges)
+
+    @property
+    def oldest_version_after(self) -> int:
+        """The oldest version that rows of the view are as of once the epoch is committed."""
+        return min((read.version for read in self.view_after), default=self.upstream.to_version)
+
+    @property
+    def changes_after(self) -> int:
+        """The version behind which the epoch looks for changes."""
+        oldest = [read.version for read in self.view_before] if self.publishes else []
+        return min(oldest, default=self.upstream.from_version)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether the upstream got on since the versions that the epoch looks for changes behind."""
+        return self.upstream.to_version > self.changes_after
 
     def chunk(self, order: KeyOrder) -> tuple[KeyRange, ...]:
         """Return what all parts read together, in scan order."""

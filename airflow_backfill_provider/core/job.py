@@ -31,6 +31,7 @@ from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.keys import EncodedPosition
 from airflow_backfill_provider.core.query import check_query
+from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.core.vnodes import parse_vnodes
 
 MAX_VNODE_COUNT = 32_768
@@ -142,6 +143,8 @@ class BackfillJob(BaseModel):
         job is throttled through its settings, which are authoritative from then on.
     :param parallelism: parallel runs that share the vnodes under ``arrangement``, to start with. A running job is
         rescaled through its settings, which are authoritative from then on.
+    :param visibility: when the view shows changes of rows that it has; ``on_finish`` is faster, see
+        :class:`~airflow_backfill_provider.core.visibility.Visibility`.
     :param keep_arrangement: keep the arrangement once the view is finished, instead of dropping it.
     :param restrict_to: the part of the upstream that the view is about; by default all of it.
     :param state: folder of the control tables; by default ``_backfill/<name>`` beside the materialized view.
@@ -159,6 +162,7 @@ class BackfillJob(BaseModel):
     vnode_count: VnodeCount = 256
     rate_limit: RateLimit | None = None
     parallelism: Parallelism = 1
+    visibility: Visibility = Visibility.EVERY_EPOCH
     keep_arrangement: StrictBool = False
     restrict_to: Restriction = Restriction()
     state: StrictStr = ""
@@ -218,6 +222,18 @@ class BackfillJob(BaseModel):
                 f"parallelism: {self.parallelism} runs cannot share the one position that no_shuffle keeps for all "
                 "vnodes; use strategy arrangement, or auto"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _rows_stay_in_their_vnodes(self) -> Self:
+        key = {column.column for column in self.upstream.key}
+        if self.visibility is Visibility.ON_FINISH and self.strategy is not Strategy.NO_SHUFFLE:
+            others = sorted(set(self.upstream.distribution_key) - key)
+            if others:
+                raise InvalidJobError(
+                    f"visibility: on_finish needs a distribution_key of key columns, for a row whose {others[0]} "
+                    "changes moves between vnodes and would be read twice; use every_epoch, or strategy no_shuffle"
+                )
         return self
 
     @property

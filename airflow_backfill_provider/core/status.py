@@ -85,6 +85,8 @@ class JobSummary(BaseModel):
     :param eta_seconds: seconds until finished at that speed; ``None`` if nothing is read at present.
     :param watermark: commit time of the upstream's version that the view shows; only once it is finished.
     :param upstream_version: the upstream's version that the view is at; ``None`` before the first epoch.
+    :param oldest_rows_version: the oldest version that some of its rows are as of: an older one only while their
+        changes wait until the view is finished.
     :param lag_versions: upstream versions that the view does not show yet.
     :param lag_seconds: age of the oldest of them; ``None`` before the first epoch, or if the upstream's log forgot it.
     :param behind_since: when the oldest of them was committed.
@@ -118,6 +120,7 @@ class JobSummary(BaseModel):
     eta_seconds: float | None
     watermark: dt.datetime | None
     upstream_version: int | None
+    oldest_rows_version: int | None
     upstream_latest_version: int
     lag_versions: int
     lag_seconds: float | None
@@ -197,6 +200,7 @@ def job_summary(
         eta_seconds=_eta(settings, rows_estimated - rows_read, speed, finished=finished),
         watermark=committed.watermark if committed and finished else None,
         upstream_version=shown.upstream.to_version if shown else None,
+        oldest_rows_version=shown.oldest_version_after if shown else None,
         upstream_latest_version=feed.latest_version,
         lag_versions=lag_versions,
         lag_seconds=_lag(feed, lag_versions, now) if shown else None,

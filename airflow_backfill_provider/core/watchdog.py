@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -95,15 +95,35 @@ class ChangeFeed:
 
 def read_up_to(settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> int | None:
     """
-    Return the upstream's version behind which a job needs the changes, or ``None`` if it needs none yet.
+    Return the upstream's version that a job's next epoch goes on from, or ``None`` if it needs no changes yet.
 
     :param barriers: the newest barriers of the log, ascending.
     :param commits: the commits of those.
     """
+    return _of_last_committed(settings, barriers, commits, lambda barrier: barrier.upstream.to_version)
+
+
+def changes_needed_after(
+    settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]
+) -> int | None:
+    """
+    Return the upstream's version behind which a job needs the changes, or ``None`` if it needs none yet.
+
+    It is the one that it has read up to, or an older one while changes wait for a later epoch.
+    """
+    return _of_last_committed(settings, barriers, commits, lambda barrier: barrier.oldest_version_after)
+
+
+def _of_last_committed(
+    settings: JobSettings,
+    barriers: Sequence[Barrier],
+    commits: Sequence[EpochCommit],
+    version: Callable[[Barrier], int],
+) -> int | None:
     ours = [commit.epoch for commit in commits if commit.incarnation == settings.incarnation]
     if not ours:
         return settings.arranged_version
-    return next((barrier.upstream.to_version for barrier in barriers if barrier.epoch == ours[-1]), None)
+    return next((version(barrier) for barrier in barriers if barrier.epoch == ours[-1]), None)
 
 
 def watch(

@@ -14,6 +14,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from airflow_backfill_provider.core.barrier import PinnedRead, decoded
 from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT, VNODE
 from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
@@ -70,9 +71,12 @@ class Upstream:
         """Return the rows in some ranges of the scan's order as of a version."""
         return self.at(spark, version).filter(in_any(self.scan, ranges))
 
-    def net_changes(
-        self, spark: SparkSession, versions: Sequence[tuple[int, int]], only: Iterable[KeyRange] | None
-    ) -> DataFrame:
+    def as_of(self, spark: SparkSession, reads: Iterable[PinnedRead]) -> DataFrame:
+        """Return rows, those in some ranges as of one version, others as of another."""
+        chunks = [self.chunk(spark, read.version, decoded(read.ranges, self.scan)) for read in reads]
+        return reduce(DataFrame.unionAll, chunks) if chunks else self.empty(spark)
+
+    def net_changes(self, spark: SparkSession, versions: Sequence[tuple[int, int]], wanted: Column) -> DataFrame:
         """
         Return the net change of everything that changed in some versions: per key, or per vnode and key.
 
@@ -82,14 +86,12 @@ class Upstream:
         in the other.
 
         :param versions: runs of consecutive versions, first and last, each with one schema.
-        :param only: ranges to look at; ``None`` for all.
+        :param wanted: which changes to look at.
         :returns: the used columns, ``__vnode`` if the scan's order has it, ``__is_upsert`` (else it is deleted; only
             the key columns count then), ``__appeared``: it was written without having been removed, so it did not
             exist before; and what :meth:`net_by_key` needs.
         """
-        feed = reduce(DataFrame.unionAll, (self._feed(spark, first, last) for first, last in versions))
-        if only is not None:
-            feed = feed.filter(in_any(self.scan, only))
+        feed = reduce(DataFrame.unionAll, (self._feed(spark, first, last) for first, last in versions)).filter(wanted)
         keys = [column(name) for name in self.key.names]
         scanned = [column(name) for name in self.scan.names]
         version = F.col("_commit_version")
@@ -120,6 +122,14 @@ class Upstream:
             _appeared("__first.__key_removals", "__first.__key_upserts").alias("__key_appeared"),
             "__first_version",
             "__most_upserts",
+        )
+
+    def behind(self, reads: Iterable[PinnedRead]) -> Column:
+        """Return the condition: a change of rows in some ranges, behind the version that they were read at."""
+        return reduce(
+            lambda a, b: a | b,
+            (in_any(self.scan, decoded(read.ranges, self.scan)) & is_behind(read.version) for read in reads),
+            F.lit(False),
         )
 
     def _totals_of_key(self, version: Column) -> dict[str, Column]:
@@ -221,6 +231,11 @@ class Upstream:
             f"{self.path} has several rows with the same key ({', '.join(self.key.names)}); give upstream.key the "
             "columns that identify a row, or remove the duplicates"
         )
+
+
+def is_behind(version: int) -> Column:
+    """Return the condition: the change was committed behind a version."""
+    return F.col("_commit_version") > version
 
 
 def column(name: str) -> Column:

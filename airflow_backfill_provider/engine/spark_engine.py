@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
@@ -31,7 +31,7 @@ from airflow_backfill_provider.engine.chunk import Chunk, InPlaceChunk
 from airflow_backfill_provider.engine.driver_lock import driver_lock
 from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.session import prepare_session
-from airflow_backfill_provider.engine.source import Upstream, column
+from airflow_backfill_provider.engine.source import Upstream, column, is_behind
 from airflow_backfill_provider.engine.spark_errors import epoch_errors, query_errors, view_errors
 from airflow_backfill_provider.engine.verification import Verification, compare
 from airflow_backfill_provider.engine.view import MaterializedView
@@ -167,7 +167,7 @@ class SparkEngine:
         tables = self._tables(settings)
         source = tables.source
         with epoch_errors(f"verifying epoch {barrier.epoch} of job {barrier.job}"):
-            rows = source.chunk(self._spark, barrier.upstream.to_version, barrier.read_after(source.scan))
+            rows = source.as_of(self._spark, barrier.view_after)
             with self._query(tables.job, source, rows) as expected:
                 return compare(expected, tables.view.table.read())
 
@@ -177,8 +177,7 @@ class SparkEngine:
         self, tables: _Tables, barrier: Barrier, view_version: int | None, seconds: dict[str, float]
     ) -> int:
         """Write the window's changes where they belong, and return how many were let through to the view."""
-        source, scan = tables.source, tables.source.scan
-        visible = F.coalesce(in_any(scan, decoded(barrier.read_before, scan)), F.lit(False))
+        source, visible = tables.source, _visible(tables.source, barrier)
         with ExitStack() as opened:
             with _timed(seconds, "check"):
                 self._require_untouched(tables, barrier, view_version)
@@ -222,14 +221,21 @@ class SparkEngine:
             removed.unpersist()
 
     def _net_changes(self, tables: _Tables, barrier: Barrier) -> DataFrame | None:
-        """Return the window's net changes; an arrangement needs those that are not let through, too."""
-        source = tables.source
-        if not barrier.has_window or not (barrier.read_before or tables.arrangement):
+        """
+        Return the net changes that the epoch writes somewhere.
+
+        Those of rows that the view has, behind the version that it has each row as of, unless they wait; an
+        arrangement needs the window's changes of all others.
+        """
+        source, shown = tables.source, barrier.view_before if barrier.publishes else ()
+        if not barrier.has_changes or not (shown or tables.arrangement):
             return None
         log = UpstreamTable(source.path, self._storage_options)
-        versions = log.schema_runs(barrier.upstream.from_version, barrier.upstream.to_version)
-        only = decoded(barrier.read_before, source.scan) if tables.arrangement is None else None
-        return source.net_changes(self._spark, versions, only).persist()
+        versions = log.schema_runs(barrier.changes_after, barrier.upstream.to_version)
+        wanted = source.behind(shown)
+        if tables.arrangement is not None:
+            wanted |= ~_visible(source, barrier) & is_behind(barrier.upstream.from_version)
+        return source.net_changes(self._spark, versions, wanted).persist()
 
     def _merge(self, tables: _Tables, changes: DataFrame, barrier: Barrier) -> None:
         """Merge the changed keys: with their new row if it passes the query's filter, else as a delete."""
@@ -361,6 +367,11 @@ def _upstream(job: BackfillJob, resolved: ResolvedUpstream, *, by_vnode: bool) -
         vnodes=job.vnodes,
         keys=KeyRange(key.decode(bounds.after), key.decode(bounds.up_to)),
     )
+
+
+def _visible(source: Upstream, barrier: Barrier) -> Column:
+    """Return the condition: the row was read before the epoch."""
+    return F.coalesce(in_any(source.scan, decoded(barrier.read_before, source.scan)), F.lit(False))
 
 
 def _sum(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:

@@ -8,7 +8,6 @@ JVM.
 from __future__ import annotations
 
 import datetime as dt
-import itertools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -184,26 +183,30 @@ class UpstreamTable:
             raise ChangeFeedGapError(f"{self.path} has no commit file of version {version} any more; rebuild the job")
         return commit.timestamp
 
-    def change_feed(self, read_up_to: int | None) -> ChangeFeed:
+    def changes_kept_for(self) -> dt.timedelta:
+        """Return how long the table keeps its changes, as of now."""
+        return changes_kept_for(self._open(None).metadata().configuration)
+
+    def change_feed(self, read_up_to: int | None, needed_after: int | None = None) -> ChangeFeed:
         """
         Tell how long the changes stay that a job has not read yet; reads a commit or two.
 
-        :param read_up_to: the version behind which it needs the changes; ``None`` if it needs none yet.
+        :param read_up_to: the version that its next epoch goes on from; ``None`` if it needs no changes yet.
+        :param needed_after: the version behind which it needs the changes: an older one; by default that one.
         :raises UpstreamNotFoundError: if there is no readable Delta table.
         """
         table, log = self._open(None), self.log
         latest, kept_for = table.version(), changes_kept_for(table.metadata().configuration)
-        if read_up_to is None or read_up_to >= latest:
+        if read_up_to is None:
             return ChangeFeed(latest_version=latest, kept_for=kept_for)
-        unread = range(read_up_to + 1, min(read_up_to + _COMMITS_WORTH_READING, latest) + 1)
-        oldest = log.commit(unread[0])
-        commits = itertools.chain([oldest], (log.commit(version) for version in unread[1:]))
+        needed_after = read_up_to if needed_after is None else needed_after
+        oldest = log.commit(read_up_to + 1) if read_up_to < latest else None
         # A version that changed no row is passed without its files.
         needed = next(
             (
                 (version, commit)
-                for version, commit in zip(unread, commits, strict=False)
-                if commit is None or commit.changes_data
+                for version in range(needed_after + 1, min(needed_after + _COMMITS_WORTH_READING, latest) + 1)
+                if (commit := log.commit(version)) is None or commit.changes_data
             ),
             None,
         )

@@ -60,4 +60,5 @@ def _plan(barrier: Barrier) -> str:
     )
     runs = f" in {len(barrier.parts)} parallel runs" if len(barrier.parts) > 1 else ""
     last = "; every vnode is completed then" if barrier.completes else ""
-    return f"changes, then {limit}{runs}{last}"
+    changes = "changes, then" if barrier.publishes else "changes of what was read wait;"
+    return f"{changes} {limit}{runs}{last}"

@@ -16,6 +16,7 @@ from airflow_backfill_provider.core.barrier import (
     PinnedMutation,
     PinnedPart,
     PinnedRange,
+    PinnedRead,
     Repair,
     Requester,
     UpstreamWindow,
@@ -23,6 +24,7 @@ from airflow_backfill_provider.core.barrier import (
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, JobCancelledError, StateError
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.core.visibility import Visibility, may_wait
 from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
@@ -177,15 +179,20 @@ def _next_barrier(
     read_before = scan.read(state)
     mutations = list(_mutations_since(store, settings, previous))
     repair = sum((record.repair for record in _records_since(store, settings, previous)), Repair())
+    completes = _completes(settings, state, plan)
+    read_as_of = _read_as_of(previous)
+    # What is repaired is written as of this epoch, and finished views show every change.
+    waits = not (completes or repair or not read_before) and _changes_may_wait(
+        settings, upstream, read_as_of, from_version=from_version, now=now
+    )
     # An arrangement is kept current for the rows that are not read yet, too.
-    needs_changes = bool(read_before) or (scan.by_vnode and not state.completed)
+    needs_changes = (bool(read_before) and not waits) or (scan.by_vnode and not state.completed)
     idle = ""
     if not (plan.parts or plan.arranges or (repair and read_before)):
-        idle = _why_idle(settings, state, upstream, from_version, to_version, needs_changes=needs_changes)
+        oldest = from_version if waits else min((read.version for read in read_as_of), default=from_version)
+        idle = _why_idle(settings, state, upstream, oldest, to_version, needs_changes=needs_changes)
     if idle and to_version == from_version:
         return None, idle
-    if needs_changes and not idle:
-        upstream.require_changes(from_version, to_version)
     barrier = Barrier(
         job=settings.job["name"],
         incarnation=settings.incarnation,
@@ -200,13 +207,15 @@ def _next_barrier(
         ),
         definition=settings.definition_digest,
         read_before=tuple(PinnedRange.of(covered, scan.order) for covered in read_before),
+        read_as_of=read_as_of,
+        publishes=not waits,
         parts=tuple(
             PinnedPart(ranges=tuple(PinnedRange.of(covered, scan.order) for covered in part.ranges))
             for part in plan.parts
         ),
         vnode_ranges=plan.vnode_ranges,
         repair=repair,
-        completes=_completes(settings, state, plan),
+        completes=completes,
         rate_limit=settings.rate_limit,
         parallelism=settings.parallelism,
         paused=settings.paused,
@@ -216,7 +225,32 @@ def _next_barrier(
         injected_by=requester,
         injected_at=now,
     )
+    if needs_changes and not idle:
+        upstream.require_changes(barrier.changes_after, to_version)
     return barrier, idle
+
+
+def _read_as_of(previous: Barrier | None) -> tuple[PinnedRead, ...]:
+    """Return the versions that the view's rows are as of, unless it is the previous epoch's alone."""
+    view = previous.view_after if previous else ()
+    return () if previous is None or {read.version for read in view} <= {previous.upstream.to_version} else view
+
+
+def _changes_may_wait(
+    settings: JobSettings,
+    upstream: UpstreamTable,
+    read_as_of: tuple[PinnedRead, ...],
+    *,
+    from_version: int,
+    now: dt.datetime,
+) -> bool:
+    if settings.definition.visibility is Visibility.EVERY_EPOCH:
+        return False
+    oldest = upstream.log.commit(min((read.version for read in read_as_of), default=from_version))
+    # Where even the commit file was cleaned up, there is no time left.
+    return oldest is not None and may_wait(
+        versions=len(read_as_of), oldest_age=now - oldest.timestamp, kept_for=upstream.changes_kept_for()
+    )
 
 
 def _repair_warnings(settings: JobSettings, repair: Repair) -> tuple[str, ...]:
@@ -248,17 +282,19 @@ def _why_idle(
     settings: JobSettings,
     state: BackfillState,
     upstream: UpstreamTable,
-    from_version: int,
+    changes_after: int,
     to_version: int,
     *,
     needs_changes: bool,
 ) -> str:
     """Return why an epoch without a chunk has nothing to do, or the empty string if it has."""
     waiting = "" if state.completed else ("paused, and " if settings.paused else "the rate limit is 0, and ")
+    if not needs_changes and settings.scan.read(state):
+        return waiting + "changes of what was read wait until the view is finished"
     if not needs_changes:
         return waiting + "nothing was read yet that could change"
-    if to_version == from_version or not upstream.changes_data(from_version, to_version):
-        return waiting + f"the upstream has no changes after version {from_version}"
+    if to_version == changes_after or not upstream.changes_data(changes_after, to_version):
+        return waiting + f"the upstream has no changes after version {changes_after}"
     return ""
 
 

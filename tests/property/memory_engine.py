@@ -402,9 +402,14 @@ class Backfilling:
         commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
         if not commits:
             return []
-        window = next(found for found in barriers if found.epoch == commits[-1].epoch).upstream
-        source = PlainSource(settings, lambda at: self.warehouse.upstream(self.orders.path, window.table_id, at))
-        shown = source.within(source.at(window.to_version), source.scan.read(state))
+        last = next(found for found in barriers if found.epoch == commits[-1].epoch)
+        table_id = last.upstream.table_id
+        source = PlainSource(settings, lambda at: self.warehouse.upstream(self.orders.path, table_id, at))
+        shown = (
+            source.within(source.at(last.upstream.to_version), source.scan.read(state))
+            if last.publishes
+            else source.as_of(last.view_after)
+        )
         return self._in_key_order(_rows(settings, source.by_key(shown)), settings.key_order)
 
     def assert_truth(self) -> None:

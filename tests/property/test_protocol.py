@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_backfill_provider import crash_points, mutations, protocol
+from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from tests.builders import PAID
@@ -146,12 +147,12 @@ HISTORIES = st.lists(STEPS, min_size=4, max_size=12)
 INITIAL = st.lists(st.sampled_from(IDS), max_size=7, unique=True)
 
 
-@given(INITIAL, HISTORIES)
-@settings(max_examples=8)
-def test_the_view_is_the_query_whatever_happens(initial, steps):
+@given(INITIAL, HISTORIES, st.sampled_from(Visibility))
+@settings(max_examples=16)
+def test_the_view_is_the_query_whatever_happens(initial, steps, visibility):
     """I1 after every epoch that ended, I2 through every crash, I4 to the end."""
     with TemporaryDirectory() as folder:
-        backfilling = Backfilling(Path(folder), query=PAID, rate_limit=2, strategy="no_shuffle")
+        backfilling = Backfilling(Path(folder), query=PAID, rate_limit=2, strategy="no_shuffle", visibility=visibility)
         backfilling.orders.add(*initial)
         backfilling.create()
         play(backfilling, steps)
@@ -162,13 +163,19 @@ def test_the_view_is_the_query_whatever_happens(initial, steps):
     HISTORIES,
     st.sampled_from(VNODE_COUNTS),
     st.integers(1, 3),
-    st.sampled_from([["id"], ["amount"], ["status", "amount"]]),
+    st.sampled_from(
+        [
+            (["id"], Visibility.EVERY_EPOCH),
+            (["id"], Visibility.ON_FINISH),
+            (["amount"], Visibility.EVERY_EPOCH),
+            (["status", "amount"], Visibility.EVERY_EPOCH),
+        ]
+    ),
 )
-@settings(max_examples=24)
-def test_the_view_of_an_arrangement_is_the_query_whatever_happens(
-    initial, steps, vnode_count, parallelism, distribution_key
-):
+@settings(max_examples=32)
+def test_the_view_of_an_arrangement_is_the_query_whatever_happens(initial, steps, vnode_count, parallelism, layout):
     """I1 to I4 with a position per vnode, rescales, and rows that move between vnodes."""
+    distribution_key, visibility = layout
     with TemporaryDirectory() as folder:
         backfilling = Backfilling(
             Path(folder),
@@ -178,6 +185,7 @@ def test_the_view_of_an_arrangement_is_the_query_whatever_happens(
             vnode_count=vnode_count,
             parallelism=min(parallelism, vnode_count),
             distribution_key=distribution_key,
+            visibility=visibility,
         )
         backfilling.orders.add(*initial)
         backfilling.create()

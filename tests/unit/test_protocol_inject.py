@@ -51,6 +51,82 @@ def over(lake, *ids, **job):
     return made
 
 
+# --- changes that wait until the view is finished -------------------------------------------------
+
+
+@pytest.fixture
+def waiting(lake):
+    """A job over the orders 0 to 8, three rows an epoch, whose changes wait; two epochs are done, and all changed."""
+    backfilling = over(lake, *range(9), rate_limit=3, visibility="on_finish")
+    for amount in (50, 60):
+        backfilling.epoch()
+        backfilling.orders.change(range(9), amount=amount)
+    return backfilling
+
+
+def test_changes_wait_until_the_last_vnode_completes(waiting):
+    """I1 at the epoch that publishes."""
+    first, second = waiting.store.barriers()
+    assert (first.publishes, second.publishes) == (True, False)
+    last = waiting.inject()
+    assert (last.publishes, last.completes) == (True, True)
+    assert {read.version for read in last.view_before} == {0, 1}
+    assert (last.upstream.from_version, last.changes_after) == (1, 0)
+    commit = waiting.run(last)
+    assert (commit.upstream_output_row_count, commit.snapshot_read_row_count) == (6, 3)
+    waiting.assert_truth()
+    waiting.orders.change([0], amount=70)
+    assert waiting.inject().publishes
+
+
+def test_changes_wait_no_longer_than_half_of_what_the_upstream_keeps(waiting):
+    table = DeltaTable(waiting.orders.path)
+    table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 8 hours"})
+    committed_at(waiting.orders.path, 0, NOW - dt.timedelta(hours=4))
+    mutations.throttle_job(1, store=waiting.store, requested_by="x")
+    barrier = waiting.inject()
+    assert (barrier.publishes, barrier.completes) == (True, False)
+    waiting.run(barrier)
+    waiting.assert_truth()
+    assert not waiting.inject().publishes
+
+
+def test_changes_that_must_not_wait_any_longer_are_applied_without_a_new_version(waiting):
+    """Paused for days, on an upstream that stands still: the changes would be gone."""
+    mutations.pause_job(store=waiting.store, requested_by="x")
+    assert waiting.ask().reason == "paused, and changes of what was read wait until the view is finished"
+    assert waiting.ask().barrier is None
+    committed_at(waiting.orders.path, 0, NOW - dt.timedelta(days=4))
+    barrier = waiting.inject()
+    assert (barrier.publishes, barrier.has_window, barrier.parts) == (True, False, ())
+    waiting.run(barrier)
+    waiting.assert_truth()
+    assert waiting.ask().barrier is None
+
+
+def test_a_repair_publishes(waiting):
+    mutations.throttle_job(1, store=waiting.store, requested_by="x")
+    mutations.repair_job(keys=[[0]], vnodes=[], store=waiting.store, requested_by="x")
+    barrier = waiting.inject()
+    assert (barrier.publishes, barrier.completes) == (True, False)
+    waiting.run(barrier)
+    waiting.assert_truth()
+
+
+def test_changes_that_are_gone_before_they_were_applied_are_refused(waiting):
+    """I6."""
+    clean_up(waiting, 1)
+    with pytest.raises(ChangeFeedGapError, match="from version 1 on"):
+        waiting.inject()
+
+
+def test_changes_of_which_nobody_knows_the_age_are_applied_at_once(waiting):
+    mutations.throttle_job(1, store=waiting.store, requested_by="x")
+    clean_up(waiting, 0)
+    barrier = waiting.inject()
+    assert (barrier.publishes, barrier.completes) == (True, False)
+
+
 # --- what is pinned -------------------------------------------------------------------------------
 
 

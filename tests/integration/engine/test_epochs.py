@@ -6,6 +6,7 @@ import pytest
 
 from airflow_backfill_provider import mutations, protocol
 from airflow_backfill_provider.core.progress import Completed
+from airflow_backfill_provider.core.query import quote
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
@@ -13,6 +14,29 @@ pytestmark = pytest.mark.spark
 COLUMNS = "region STRING, id BIGINT, amount DECIMAL(10,2), status STRING, note STRING"
 QUERY = "SELECT id, amount * 100 AS cents, upper(status) AS state FROM upstream WHERE status <> 'draft'"
 EXPECTED = "SELECT id, amount * 100 AS cents, upper(status) AS state FROM {upstream} WHERE status <> 'draft'"
+
+CHANGES = [
+    [
+        "UPDATE {upstream} SET amount = amount + 1 WHERE id % 11 = 0",
+        "DELETE FROM {upstream} WHERE id % 13 = 0",
+        "INSERT INTO {upstream} VALUES (NULL, NULL, 1, 'paid', 'null key'), (NULL, -5, 2, 'paid', NULL)",
+    ],
+    [
+        "UPDATE {upstream} SET id = id + 1000 WHERE id % 17 = 0",
+        "UPDATE {upstream} SET status = 'draft' WHERE id % 10 = 1",
+        "UPDATE {upstream} SET status = 'paid' WHERE status = 'draft' AND id % 3 = 0",
+        # Moves rows between distant key ranges, both ways in one version.
+        """UPDATE {upstream} SET region = CASE region WHEN 'r1' THEN 'r2' ELSE 'r1' END
+           WHERE region IN ('r1', 'r2') AND id % 5 = 0""",
+    ],
+    [
+        "DELETE FROM {upstream} WHERE region = 'r0' AND id < 50",
+        "INSERT INTO {upstream} SELECT 'r0', id, 7.00, 'paid', 'again' FROM range(0, 30, 3)",
+        "UPDATE {upstream} SET amount = 1 WHERE id = 9",
+        "UPDATE {upstream} SET amount = 2 WHERE id = 9",
+    ],
+]
+"""Statements between epochs: each list after one."""
 
 
 @pytest.fixture
@@ -33,29 +57,8 @@ def orders(lakehouse: Lakehouse) -> Lakehouse:
 def test_view_is_the_query_at_every_epoch_while_the_upstream_changes(orders: Lakehouse) -> None:
     """I1 and I3 through updates, deletes, re-keying, swaps, re-inserts and rows crossing the filter."""
     orders.create(key=["region", "id"], query=QUERY, rate_limit=100)
-    changes = [
-        [
-            "UPDATE {upstream} SET amount = amount + 1 WHERE id % 11 = 0",
-            "DELETE FROM {upstream} WHERE id % 13 = 0",
-            "INSERT INTO {upstream} VALUES (NULL, NULL, 1, 'paid', 'null key'), (NULL, -5, 2, 'paid', NULL)",
-        ],
-        [
-            "UPDATE {upstream} SET id = id + 1000 WHERE id % 17 = 0",
-            "UPDATE {upstream} SET status = 'draft' WHERE id % 10 = 1",
-            "UPDATE {upstream} SET status = 'paid' WHERE status = 'draft' AND id % 3 = 0",
-            # Moves rows between distant key ranges, both ways in one version.
-            """UPDATE {upstream} SET region = CASE region WHEN 'r1' THEN 'r2' ELSE 'r1' END
-               WHERE region IN ('r1', 'r2') AND id % 5 = 0""",
-        ],
-        [
-            "DELETE FROM {upstream} WHERE region = 'r0' AND id < 50",
-            "INSERT INTO {upstream} SELECT 'r0', id, 7.00, 'paid', 'again' FROM range(0, 30, 3)",
-            "UPDATE {upstream} SET amount = 1 WHERE id = 9",
-            "UPDATE {upstream} SET amount = 2 WHERE id = 9",
-        ],
-    ]
     before = orders.backfill.store.state()
-    for statements in changes:
+    for statements in CHANGES:
         commit = orders.epoch()
         assert commit is not None
         assert commit.snapshot_read_row_count <= 100
@@ -69,6 +72,24 @@ def test_view_is_the_query_at_every_epoch_while_the_upstream_changes(orders: Lak
     assert commits[-1].completed
     orders.assert_truth()
     orders.assert_equals_query(EXPECTED)
+
+
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+def test_changes_wait_for_the_epoch_that_finishes_the_view(orders: Lakehouse, strategy: str) -> None:
+    """One merge for all of them; a row that is inserted before its chunk is read is no duplicate then."""
+    orders.create(
+        key=["region", "id"], query=QUERY, rate_limit=100, strategy=strategy, vnode_count=8, visibility="on_finish"
+    )
+    for statements in CHANGES:
+        orders.epoch()
+        orders.assert_truth()
+        for statement in statements:
+            orders.sql(statement)
+    orders.finish()
+    orders.assert_truth()
+    orders.assert_equals_query(EXPECTED)
+    history = orders.spark.sql(f"DESCRIBE HISTORY delta.{quote(orders.view_path)}")
+    assert history.filter("operation = 'MERGE'").count() == 1
 
 
 def test_swapped_keys_inside_one_version_keep_both_rows(lakehouse: Lakehouse) -> None:

@@ -15,6 +15,7 @@ from airflow_backfill_provider.core.barrier import (
     PinnedMutation,
     PinnedPart,
     PinnedRange,
+    PinnedRead,
     Repair,
     Requester,
     digest,
@@ -24,6 +25,11 @@ from airflow_backfill_provider.core.keys import KeyRange
 from tests.builders import NOW, barrier_of, commit_of, order_of, part_of, report_of, window_of
 
 TASK = Requester(dag_id="d", run_id="r", task_id="t", map_index=2)
+
+
+def read_of(version, after, up_to):
+    return PinnedRead(ranges=(PinnedRange(after=after, up_to=up_to),), version=version)
+
 
 DECIDING = {
     "job": "other",
@@ -53,6 +59,8 @@ DECIDING = {
         (PinnedRange(after=None, up_to=(None,)),),
         (PinnedRange(after=None, up_to=("2",)), PinnedRange(after=("3",), up_to=("5",))),
     ],
+    "read_as_of": [(read_of(1, None, ("5",)),), (read_of(2, None, ("5",)),), (read_of(1, None, ("4",)),)],
+    "publishes": False,
     "repair": [Repair(vnodes=(0,)), Repair(keys=(("0",),)), Repair(keys=((None,),))],
 }
 NOT_DECIDING = {
@@ -154,6 +162,45 @@ def test_the_chunk_is_what_all_parts_read_in_their_order():
     chunk = (KeyRange(None, (2,)), KeyRange((4,), (5,)), KeyRange((7,), None))
     assert barrier.chunk(order) == chunk
     assert barrier.read_after(order) == (KeyRange((2,), (4,)), *chunk)
+
+
+def test_the_view_is_as_of_the_barrier_if_the_epoch_publishes():
+    """I1."""
+    barrier = barrier_of(upstream=window_of(from_version=3, to_version=5), parts=(part_of(("5",), ("9",)),))
+    assert barrier.view_before == (read_of(3, None, ("5",)),)
+    before_and_chunk = (*barrier.read_before, *barrier.parts[0].ranges)
+    assert barrier.view_after == (PinnedRead(ranges=before_and_chunk, version=5),)
+    assert (barrier.changes_after, barrier.has_changes) == (3, True)
+
+
+def test_rows_whose_changes_wait_are_as_of_when_they_were_read():
+    waiting = {"publishes": False, "parts": (part_of(("5",), ("9",)),)}
+    first = barrier_of(upstream=window_of(from_version=3, to_version=5), **waiting)
+    assert first.view_after == (read_of(3, None, ("5",)), read_of(5, ("5",), ("9",)))
+    assert first.changes_after == 3
+
+    second = barrier_of(
+        upstream=window_of(from_version=5, to_version=5), read_as_of=first.view_after, **{**waiting, "parts": ()}
+    )
+    assert second.view_before == second.view_after == first.view_after
+    assert (second.changes_after, second.has_changes) == (5, False)
+
+    last = barrier_of(upstream=window_of(from_version=5, to_version=5), read_as_of=first.view_after, parts=())
+    assert last.view_after == (PinnedRead(ranges=last.read_before, version=5),)
+    assert (last.changes_after, last.has_changes, last.has_window) == (3, True, False)
+
+
+def test_chunks_read_at_one_version_are_together():
+    first = barrier_of(
+        upstream=window_of(from_version=5, to_version=5), publishes=False, parts=(part_of(("5",), ("9",)),)
+    )
+    (read,) = first.view_after
+    assert read == PinnedRead(ranges=(*first.read_before, *first.parts[0].ranges), version=5)
+
+
+def test_a_barrier_that_an_older_release_pinned_keeps_its_digest():
+    fields = barrier_of().model_dump(mode="json", exclude={"read_as_of", "publishes"})
+    assert Barrier.model_validate(fields).digest == barrier_of().digest == "b6525f887271029657d2058f7e089618"
 
 
 def test_a_barrier_without_parts_leaves_what_was_read():

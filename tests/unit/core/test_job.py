@@ -61,6 +61,9 @@ def test_a_minimal_job_gets_the_documented_defaults():
         {"parallelism": 4, "strategy": "arrangement"},
         {"parallelism": 2},
         {"parallelism": 1, "strategy": "no_shuffle"},
+        {"visibility": "every_epoch"},
+        {"visibility": "on_finish"},
+        {"visibility": "on_finish", "strategy": "no_shuffle", "upstream": upstream(distribution_key=["customer"])},
         {"keep_arrangement": True},
         {"restrict_to": {}},
         {"restrict_to": {"vnodes": [0, "2-3"]}},
@@ -110,6 +113,7 @@ def test_what_is_allowed(change):
         ({"parallelism": True}, "parallelism", "valid integer"),
         ({"parallelism": None}, "parallelism", "valid integer"),
         ({"keep_arrangement": "yes"}, "keep_arrangement", "valid boolean"),
+        ({"visibility": "never"}, "visibility", "'every_epoch' or 'on_finish'"),
         ({"restrict_to": ["0-3"]}, "restrict_to", "valid dictionary"),
         ({"restrict_to": {"rows": 5}}, "restrict_to.rows", "unknown field; allowed are vnodes, keys"),
         ({"restrict_to": {"vnodes": "0-3"}}, "restrict_to.vnodes", "must be a list"),
@@ -343,6 +347,11 @@ def test_no_more_runs_than_vnodes_can_be_asked_for():
     assert job_of(parallelism=4).parallelism == 4
     message = refusal(parallelism=5)
     assert message.endswith("parallelism: 5 is not allowed; allowed are 1 to 4, the job's vnode_count")
+
+
+def test_changes_cannot_wait_while_rows_move_between_vnodes():
+    message = refusal(visibility="on_finish", upstream=upstream(distribution_key=["customer", "id"]))
+    assert "a row whose customer changes moves between vnodes" in message
 
 
 def test_runs_cannot_share_one_position():

@@ -36,7 +36,7 @@ def test_a_job_that_was_only_created():
     assert (status.epoch, status.pinned_epoch, status.finished) == (0, None, False)
     assert (status.rows_read, status.rows_estimated, status.progress) == (0, 0, 0.0)
     assert (status.rows_per_second, status.eta_seconds, status.watermark) == (None, None, None)
-    assert status.upstream_version is None
+    assert (status.upstream_version, status.oldest_rows_version) == (None, None)
     assert status.lag_versions == 7, "versions 0 to 6 are not shown yet"
     assert (status.vnodes.total, status.vnodes.not_started) == (4, 4)
 
@@ -49,9 +49,16 @@ def test_a_running_job():
     # from the first injection to the last commit: two minutes and ten seconds
     assert status.rows_per_second == pytest.approx(300 / 130)
     assert status.eta_seconds == pytest.approx(700 * 130 / 300)
-    assert (status.upstream_version, status.lag_versions) == (2, 5)
+    assert (status.upstream_version, status.oldest_rows_version, status.lag_versions) == (2, 2, 5)
     assert status.vnodes.in_progress == 4
     assert status.watermark is None, "design §5.13: the watermark is published once the view is finished"
+
+
+def test_a_job_whose_changes_wait_has_rows_of_several_versions():
+    barriers, commits = running(3)
+    barriers[-1] = barriers[-1].model_copy(update={"publishes": False})
+    status = status_of(InProgress((9,), 300), barriers, commits, latest=7)
+    assert (status.upstream_version, status.oldest_rows_version, status.lag_versions) == (2, 1, 5)
 
 
 def test_a_finished_job():

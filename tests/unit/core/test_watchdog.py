@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.watchdog import AlarmKind, ChangeFeed, read_up_to, watch
+from airflow_backfill_provider.core.watchdog import AlarmKind, ChangeFeed, changes_needed_after, read_up_to, watch
 from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
 
 MINUTE, HOUR, DAY = dt.timedelta(minutes=1), dt.timedelta(hours=1), dt.timedelta(days=1)
@@ -231,6 +231,14 @@ def test_before_the_first_epoch_only_an_arrangement_needs_changes():
 
 def test_an_earlier_incarnation_has_read_nothing_for_this_one():
     assert read_up_to(settings_of(incarnation="b2"), *log_of()) is None
+
+
+def test_changes_that_wait_are_needed_from_an_older_version_on():
+    barriers, commits = log_of(epochs=2)
+    assert changes_needed_after(settings_of(), barriers, commits) == 1
+    waits = barrier_of(2, upstream=window_of(0, 1), publishes=False)
+    assert changes_needed_after(settings_of(), [barriers[0], waits], commits) == 0
+    assert read_up_to(settings_of(), [barriers[0], waits], commits) == 1
 
 
 def test_a_log_that_lacks_the_committed_barrier_tells_nothing():

@@ -1,0 +1,26 @@
+"""How long changes of an unfinished view may wait."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from airflow_backfill_provider.core.visibility import MOST_VERSIONS, may_wait
+
+HOUR = dt.timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("versions", "hours", "waits"),
+    [
+        (0, 0, True),
+        (MOST_VERSIONS - 1, 0, True),
+        (MOST_VERSIONS, 0, False),
+        (1, 11.9, True),
+        (1, 12, False),
+        (1, -1, True),
+    ],
+)
+def test_changes_wait_for_half_of_the_time_that_they_are_kept(versions, hours, waits):
+    assert may_wait(versions=versions, oldest_age=hours * HOUR, kept_for=24 * HOUR) is waits
