@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,12 +35,14 @@ if _CLASS_ARCHIVE.exists():
     )
 
 
-WITHOUT_COMPILING = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
-"""The tests' data is tiny: compiling code for it, or adapting plans to it, costs more than running it."""
+# The tests' data is tiny: compiling code for it, or adapting plans to it, costs more than running it.
+_SPARK_CONF = Path(tempfile.mkdtemp(prefix="airflow-backfill-tests-"))
+(_SPARK_CONF / "spark-defaults.conf").write_text(
+    "spark.sql.codegen.wholeStage false\nspark.sql.codegen.factoryMode NO_CODEGEN\nspark.sql.adaptive.enabled false\n",
+    encoding="utf-8",
+)
+os.environ["SPARK_CONF_DIR"] = str(_SPARK_CONF)
+atexit.register(shutil.rmtree, _SPARK_CONF, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -58,7 +63,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         master="local[2]",
         conf={
             "spark.sql.shuffle.partitions": "2",
-            **WITHOUT_COMPILING,
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         },
     )

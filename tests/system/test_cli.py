@@ -25,7 +25,6 @@ pytestmark = pytest.mark.spark
 PROGRAM = Path(sys.executable).with_name("airflow-backfill")
 ROWS = 900
 QUERY = "SELECT region, id, upper(note) AS note, amount * 100 AS cents FROM upstream WHERE amount < 800"
-ENVIRONMENT = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 @dataclass
@@ -58,7 +57,6 @@ class Job:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **ENVIRONMENT},
             start_new_session=True,
         )
 

@@ -21,7 +21,6 @@ from airflow_backfill_provider.core.barrier import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.spark_settings import spark_conf, spark_environment
-from tests.conftest import WITHOUT_COMPILING
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 
 pytestmark = pytest.mark.spark
@@ -64,7 +63,6 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("connect")
     conf = {
         **spark_conf("local[2]"),
-        **WITHOUT_COMPILING,
         "spark.sql.shuffle.partitions": "2",
         "spark.connect.grpc.binding.port": str(port),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
