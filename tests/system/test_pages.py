@@ -4,82 +4,28 @@ from __future__ import annotations
 
 from tests import airflow_home  # noqa: F401  # isort: skip - before anything of Airflow
 
-import json
-import os
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import requests
 import yaml
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Locator, Page, expect
 
-from tests.integration.airflow.server import airflow_server, wait_until
+from tests.system.site import NEEDS_CHROMIUM, Site, running_site
+from tests.system.steering import answer, ask
 from tests.unit.airflow.stand_in import Lake
 
-CHROMIUM = shutil.which("chromium")
-
-pytestmark = [
-    pytest.mark.airflow,
-    pytest.mark.skipif(CHROMIUM is None and "CI" not in os.environ, reason="needs Chromium: apt-get install chromium"),
-]
+pytestmark = [pytest.mark.airflow, NEEDS_CHROMIUM]
 
 DAGS = Path(__file__).parent / "paged_dags"
-USERS = {"admin": "admin", "vera": "viewer"}
-SECONDS = 30
-
-expect.set_options(timeout=SECONDS * 1000)
-
-
-@dataclass
-class Site:
-    """
-    A running Airflow.
-
-    :param url: where its pages are.
-    :param lakes: its jobs, by name.
-    """
-
-    url: str
-    lakes: dict[str, Lake]
-
-    def token(self, user: str) -> str:
-        """Sign in."""
-        answer = requests.post(f"{self.url}/auth/token", json={"username": user, "password": user}, timeout=SECONDS)
-        answer.raise_for_status()
-        return str(answer.json()["access_token"])
-
-    def knows_all_jobs(self) -> bool:
-        """Tell whether the DAGs were parsed."""
-        try:
-            headers = {"Authorization": f"Bearer {self.token('vera')}"}
-            answer = requests.get(f"{self.url}/backfill/api/jobs", headers=headers, timeout=SECONDS)
-            return len(answer.json()["jobs"]) == len(self.lakes)
-        except requests.RequestException:
-            return False
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    folder = tmp_path_factory.mktemp("site")
-    lakes = {name: lake_of(folder, name) for name in ("steered", "watched", "untouched")}
-    home = folder / "airflow"
-    home.mkdir()
-    passwords = home / "passwords.json"
-    passwords.write_text(json.dumps({user: user for user in USERS}), encoding="utf-8")
-    variables = {
-        "PAGED_JOBS": str(folder),
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in USERS.items()),
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
-    }
-    with airflow_server(home, DAGS, variables, ["api-server", "dag-processor"]) as processes:
-        site = Site(f"http://localhost:{processes.environment['AIRFLOW__API__PORT']}", lakes)
-        wait_until(site.knows_all_jobs, seconds=240, logs=home)
-        yield site
+def lakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lake]:
+    """The site's jobs, by name."""
+    folder = tmp_path_factory.mktemp("lakes")
+    return {name: lake_of(folder, name) for name in ("steered", "watched", "untouched")}
 
 
 def lake_of(folder: Path, name: str) -> Lake:
@@ -94,31 +40,12 @@ def lake_of(folder: Path, name: str) -> Lake:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM or "/usr/bin/chromium", args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def visit(site: Site, browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Opens a page as a user; a script that fails on one fails the test."""
-    contexts, failures = [], []
-
-    def open_page(path: str, user: str = "admin", **settings: object) -> Page:
-        context = browser.new_context(viewport={"width": 1280, "height": 1000}, **settings)
-        contexts.append(context)
-        context.add_cookies([{"name": "_token", "value": site.token(user), "url": site.url}])
-        page = context.new_page()
-        page.on("pageerror", lambda error: failures.append(str(error)))
-        page.goto(f"{site.url}{path}")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert failures == []
+def site(lakes: dict[str, Lake], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    jobs = next(iter(lakes.values())).folder.parent
+    folder = tmp_path_factory.mktemp("site")
+    with running_site(folder, DAGS, {"PAGED_JOBS": str(jobs)}, ["api-server", "dag-processor"]) as site:
+        site.wait_until(lambda: len(site.call("GET", "/backfill/api/jobs").json()["jobs"]) == len(lakes))
+        yield site
 
 
 def job(name: str) -> str:
@@ -126,21 +53,9 @@ def job(name: str) -> str:
     return f"/plugin/backfills/refresh_{name}/{name}"
 
 
-def ask(page: Page, button: str) -> Locator:
-    """Press one of the buttons that steer, and return its dialog."""
-    page.get_by_role("group", name="Steer the job").get_by_role("button", name=button).click()
-    return page.get_by_role("dialog")
-
-
-def answer(dialog: Locator, button: str) -> None:
-    """Confirm a dialog, and see it close."""
-    dialog.get_by_role("button", name=button).click()
-    expect(dialog).to_be_hidden()
-
-
-def test_a_backfill_is_watched_and_steered_from_the_list_to_its_end(site: Site, visit):
+def test_a_backfill_is_watched_and_steered_from_the_list_to_its_end(lakes, visit):
     """One story, as a user goes through it, without a reload."""
-    lake = site.lakes["steered"]
+    lake = lakes["steered"]
     page = visit("/")
     page.get_by_role("link", name="Backfills").click()
     page.get_by_role("searchbox", name="Search by name").fill("steer")
@@ -182,7 +97,7 @@ def test_a_backfill_is_watched_and_steered_from_the_list_to_its_end(site: Site, 
     assert lake.backfill.store.settings().cancelled
 
 
-def test_a_viewer_sees_everything_and_can_do_nothing(site: Site, visit):
+def test_a_viewer_sees_everything_and_can_do_nothing(lakes, visit):
     page = visit(job("watched"), "vera")
 
     expect(page.get_by_text("You may look at this job, but not steer it")).to_be_visible()
@@ -193,10 +108,10 @@ def test_a_viewer_sees_everything_and_can_do_nothing(site: Site, visit):
             body: "{}", headers: {"Content-Type": "application/json"}, method: "POST"})).status"""
     )
     assert refused == 403
-    assert not site.lakes["watched"].backfill.store.settings().paused
+    assert not lakes["watched"].backfill.store.settings().paused
 
 
-def test_everything_is_reached_by_keyboard(site: Site, visit):
+def test_everything_is_reached_by_keyboard(visit):
     page = visit(job("untouched"))
     pause = page.get_by_role("button", name="Pause")
     expect(pause).to_be_visible()
@@ -236,13 +151,9 @@ def test_the_tab_of_a_dag_has_its_backfill_and_says_so_if_there_is_none(visit):
 
 
 def test_the_tabs_of_a_run_and_of_a_task_have_it_too(site: Site, visit):
-    answer = requests.post(
-        f"{site.url}/api/v2/dags/refresh_watched/dagRuns",
-        json={"logical_date": None, "dag_run_id": "by_hand+1"},
-        headers={"Authorization": f"Bearer {site.token('admin')}"},
-        timeout=SECONDS,
-    )
-    assert answer.ok, answer.text
+    begun = {"logical_date": None, "dag_run_id": "by_hand+1"}
+    triggered = site.call("POST", "/api/v2/dags/refresh_watched/dagRuns", begun)
+    assert triggered.ok, triggered.text
     run = "/dags/refresh_watched/runs/by_hand%2B1"
 
     for tab in ("plugin/backfill-run", "tasks/backfill.create_job/plugin/backfill-task"):
