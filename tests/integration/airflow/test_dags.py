@@ -6,7 +6,7 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
-from tests.integration.airflow.conftest import Orders
+from tests.integration.airflow.orders import Orders
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(1200)]
 

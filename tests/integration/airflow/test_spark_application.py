@@ -16,7 +16,7 @@ from airflow.triggers.base import BaseTrigger
 from airflow_backfill_provider.hooks import spark_application
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
-from tests.integration.airflow.conftest import Orders
+from tests.integration.airflow.orders import Orders
 from tests.unit.airflow.stand_in import context
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
