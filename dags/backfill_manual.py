@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, Param, TaskGroup, task
 
 from airflow_backfill_provider.assets import MATERIALIZED_VIEWS
 from airflow_backfill_provider.core.job import MAX_VNODE_COUNT, BackfillJob
@@ -40,11 +40,12 @@ files = {str(file): file.stem for file in ([Path(ONE)] if ONE else []) + sorted(
 SETTINGS = "Change the settings first"
 OTHER = "A definition instead of a file"
 
+# Bold and not code where it can be part of a longer text: the form's boxes of code cover the line above them.
 params = {
     "job": Param(
         next(iter(files), None),
         title="Job",
-        description_md=f"One of the definitions in `{FOLDER}`; it is created if it is not yet.",
+        description_md=f"One of the definitions in {FOLDER}. It is created if it is not yet.",
         type=["string", "null"],
         enum=[*files, None],
         values_display=files,
@@ -52,8 +53,9 @@ params = {
     "epochs": Param(
         1,
         title="Epochs",
-        description_md="How many to run, one after another, each up to the upstream's newest version. When there is "
-        "nothing left to do, the rest of them end at once. **0** only creates the job and changes its settings.",
+        description_md="How many to run, one after another. Each reads as many rows of history as the job's rate limit "
+        "allows, and applies the upstream's changes so far. When there is nothing left to do, the rest of them end at "
+        "once. **0** only creates the job and changes its settings.",
         type="integer",
         minimum=0,
         maximum=1000,
@@ -65,7 +67,7 @@ params = {
         type="string",
         enum=["none", "pause", "resume", "throttle", "rescale", "repair", "cancel"],
         values_display={
-            "none": "None",
+            "none": "None: leave them as they are",
             "pause": "Pause: read no snapshot, still apply changes",
             "resume": "Resume: read the snapshot again",
             "throttle": "Throttle: change the rate limit",
@@ -86,8 +88,8 @@ params = {
     "parallelism": Param(
         1,
         title="Rescale: parallel runs",
-        description_md="How many runs share the vnodes, at most the job's `vnode_count`. Needs the strategy "
-        "`arrangement`. Only with *Rescale*.",
+        description_md="How many runs share the vnodes, at most as many as there are. Needs the strategy "
+        "**arrangement**. Only with *Rescale*.",
         type="integer",
         minimum=1,
         maximum=MAX_VNODE_COUNT,
@@ -96,7 +98,7 @@ params = {
     "vnodes": Param(
         None,
         title="Repair: vnodes",
-        description_md="Numbers and ranges, such as `3, 8-15`. Only with *Repair*.",
+        description_md="Numbers and ranges, such as **3, 8-15**. Only with *Repair*.",
         type=["string", "null"],
         pattern=r"^\s*\d+(\s*-\s*\d+)?(\s*,\s*\d+(\s*-\s*\d+)?)*\s*$",
         section=SETTINGS,
@@ -104,7 +106,7 @@ params = {
     "keys": Param(
         None,
         title="Repair: keys",
-        description_md="A JSON list of keys, such as `[4711, 4712]`; of a key with several columns, a list of lists. "
+        description_md="A JSON list of keys, such as **[4711, 4712]**; of a key with several columns, a list of lists. "
         "Only with *Repair*.",
         type=["array", "null"],
         # Of other kinds than text, so that the form takes JSON, and not a text in each line.
@@ -170,18 +172,19 @@ with DAG(
 ) as dag:
     job = choose_job()
     create = CreateBackfillJobOperator(task_id="create_job", job=job, spark_conn_id=SPARK_CONNECTION)
-    mutation = choose_mutation()
-    mutations = [
-        EmptyOperator(task_id="none"),
-        PauseBackfillOperator(task_id="pause", job=job),
-        ResumeBackfillOperator(task_id="resume", job=job),
-        ThrottleBackfillOperator(task_id="throttle", job=job, rate_limit="{{ params.rate_limit }}"),
-        RescaleBackfillOperator(task_id="rescale", job=job, parallelism="{{ params.parallelism }}"),
-        RepairBackfillOperator(
-            task_id="repair", job=job, vnodes="{{ params.vnodes }}", keys="{{ params['keys'] | tojson }}"
-        ),
-    ]
-    cancel = CancelBackfillOperator(task_id="cancel", job=job)
+    with TaskGroup("change_settings", prefix_group_id=False):
+        mutation = choose_mutation()
+        mutations = [
+            EmptyOperator(task_id="none"),
+            PauseBackfillOperator(task_id="pause", job=job),
+            ResumeBackfillOperator(task_id="resume", job=job),
+            ThrottleBackfillOperator(task_id="throttle", job=job, rate_limit="{{ params.rate_limit }}"),
+            RescaleBackfillOperator(task_id="rescale", job=job, parallelism="{{ params.parallelism }}"),
+            RepairBackfillOperator(
+                task_id="repair", job=job, vnodes="{{ params.vnodes }}", keys="{{ params['keys'] | tojson }}"
+            ),
+        ]
+        cancel = CancelBackfillOperator(task_id="cancel", job=job)
     barriers = count_epochs()
     epochs = RunEpochOperator.partial(
         task_id="run_epoch",
