@@ -122,8 +122,7 @@ class SparkApplicationHook(SparkSubmitHook):
             # What becomes of a driver on the cluster, only the hook itself finds out.
             return [sys.executable, "-u", "-m", spark_submission.__name__, application, *arguments]
         self._application_args = list(arguments)
-        command: list[str] = self._build_spark_submit_command(str(application_path(application)))
-        return command
+        return self._build_spark_submit_command(str(application_path(application)))
 
     def environment(self) -> dict[str, str]:
         """Return the environment of :meth:`command`; it holds secrets."""
@@ -165,6 +164,13 @@ class SparkApplicationHook(SparkSubmitHook):
                 f"on the worker ({LOCAL_MASTER})"
             ) from None
         return super()._resolve_connection()
+
+    def _build_spark_submit_command(self, application: str) -> list[str]:
+        # Folded in the UI: it is far longer than what the task's log has to tell.
+        self.log.info("::group::How Spark is submitted")
+        command: list[str] = super()._build_spark_submit_command(application)
+        self.log.info("::endgroup::")
+        return command
 
     def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
         if self._killed:

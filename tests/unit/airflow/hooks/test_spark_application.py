@@ -119,7 +119,7 @@ def test_storage_options_travel_in_the_environment_and_on_no_command_line(spark_
     assert json.loads(submitted.environment["AIRFLOW_BACKFILL_STORAGE_OPTIONS"]) == OPTIONS
     assert "very-secret" not in " ".join(submitted.command)
     log = "".join(capfd.readouterr())
-    assert "Spark-Submit cmd" in log
+    assert log.index("::group::") < log.index("Spark-Submit cmd") < log.index("::endgroup::"), "folded in the UI"
     assert "very-secret" not in log + str(error.value)
 
 
