@@ -57,7 +57,7 @@ def describe_plan(plan: BackfillPlan) -> PlanText:
 
 def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
     limit = "unlimited" if plan.rate_limit is None else f"{text.rows(plan.rate_limit)} per epoch"
-    size = f"{text.rows(plan.rows)}, {text.size(plan.bytes)} in {plan.files:,} files"
+    size = f"{text.rows(plan.rows)}, {text.size(plan.bytes)} in {text.files(plan.files)}"
     facts = [
         ("strategy", f"{plan.strategy}: {plan.reason}"),
         ("upstream", f"{size} as of version {plan.upstream_version}"),
@@ -68,9 +68,9 @@ def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
         facts.append(("parallel", f"{plan.parallelism} runs share each epoch"))
     if plan.epochs and plan.first_epoch_files:
         looked_into = (
-            f"{plan.first_epoch_files:,} of {plan.files:,} files"
+            f"{plan.first_epoch_files:,} of {text.files(plan.files)}"
             if plan.strategy == Strategy.NO_SHUFFLE
-            else f"{plan.first_epoch_files:,} files of the arrangement"
+            else f"{text.files(plan.first_epoch_files)} of the arrangement"
         )
         scanned = f"{text.rows(plan.first_epoch_rows_scanned)}, {text.size(plan.first_epoch_bytes)}"
         facts.append(("next epoch", f"looks into {looked_into} ({scanned})"))

@@ -32,3 +32,8 @@ def size(byte_count: float) -> str:
 def versions(count: int) -> str:
     """Return a number of versions."""
     return f"{count:,} version{'' if count == 1 else 's'}"
+
+
+def files(count: int) -> str:
+    """Return a number of files."""
+    return f"{count:,} file{'' if count == 1 else 's'}"

@@ -170,7 +170,7 @@ def _stuck(
     compared = "it is the job's first" if usual is None else f"the job's epochs usually take {_span(usual)}"
     return Alarm(
         kind=AlarmKind.STALLED,
-        message=f"epoch {pinned.epoch} is pinned for {_span(waited)} and not committed, {compared}",
+        message=f"epoch {pinned.epoch} has been pinned for {_span(waited)} and is not committed; {compared}",
         remedy=f"look at who asked for it ({pinned.injected_by}); if nobody runs it any more, run an epoch again, "
         "which takes this one up",
     )

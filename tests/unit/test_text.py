@@ -28,3 +28,8 @@ def test_sizes(count, expected):
 def test_percent_does_not_round_up_to_all():
     assert text.percent(0.9999) == "99.9 %"
     assert text.percent(1.0) == "100.0 %"
+
+
+@pytest.mark.parametrize(("count", "expected"), [(0, "0 files"), (1, "1 file"), (1200, "1,200 files")])
+def test_files(count, expected):
+    assert text.files(count) == expected

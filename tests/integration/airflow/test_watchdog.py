@@ -57,7 +57,7 @@ def test_an_alarm_fails_the_run_is_told_once_and_goes(stalled, webhooks, run_at,
     monkeypatch.setenv("AIRFLOW_BACKFILL_WEBHOOK", "chat")
     assert run_at(0).states == {("look_after_jobs", -1): "failed"}
     ((_, _, body),) = webhooks.posts
-    assert body["text"].startswith("small_orders stalled: epoch 1 is pinned for 2 d 0 h")
+    assert body["text"].startswith("small_orders stalled: epoch 1 has been pinned for 2 d 0 h")
 
     assert run_at(10).state == "failed"
     assert len(webhooks.posts) == 1, "the run before had it too"

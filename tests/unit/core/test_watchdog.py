@@ -89,7 +89,7 @@ def test_one_outage_among_the_epochs_does_not_change_what_is_usual():
 def test_an_epoch_that_is_pinned_for_much_longer_than_usual_is_stuck(taking, after, stalled):
     alarms = alarms_of(pinned(log_of(every=2 * HOUR, taking=taking)), after)
     assert [alarm.kind for alarm in alarms] == [AlarmKind.STALLED] * stalled
-    assert all("epoch 5 is pinned for" in alarm.message for alarm in alarms)
+    assert all("epoch 5 has been pinned for" in alarm.message for alarm in alarms)
 
 
 def test_a_stuck_epoch_names_who_asked_for_it():

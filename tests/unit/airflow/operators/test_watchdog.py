@@ -60,7 +60,7 @@ def test_a_job_that_is_well_lets_the_task_succeed(created: Lake, look, xcoms):
 
 def test_an_alarm_fails_the_task_and_stays_as_xcom(stalled: Lake, look, xcoms):
     """No retry makes it go away."""
-    with pytest.raises(AirflowFailException, match="small_orders stalled: epoch 1 is pinned for 2 d 0 h"):
+    with pytest.raises(AirflowFailException, match="small_orders stalled: epoch 1 has been pinned for 2 d 0 h"):
         look(stalled.definition)
     assert [(alarm["job"], alarm["kind"]) for alarm in xcoms.alarms] == [("small_orders", "stalled")]
     assert set(xcoms.alarms[0]) == {"job", "kind", "message", "remedy"}
