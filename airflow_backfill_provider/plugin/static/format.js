@@ -62,7 +62,7 @@ export const reason = (job) => {
   const { state, summary } = job;
   switch (state) {
     case "not_created":
-      return "No run of its DAG has created it yet. Trigger the DAG to begin.";
+      return "A run of its DAG creates it, with its first task. Trigger the DAG, unless one is under way.";
     case "unreadable":
       return job.problem;
     case "unread":

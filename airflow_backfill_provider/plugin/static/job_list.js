@@ -26,7 +26,12 @@ const Line = ({ job, to }) => {
   return h(
     "tr",
     h("th.bf-clip", { scope: "row" }, h(Link, { title: job.name, to }, job.name)),
-    h("td.bf-clip.bf-optional", h(Link, { title: job.dag_ids.join(", "), to: `/dags/${encodeURIComponent(job.dag_ids[0])}` }, job.dag_ids[0])),
+    h(
+      "td.bf-clip.bf-optional",
+      { title: job.dag_ids.join(", ") },
+      h(Link, { to: `/dags/${encodeURIComponent(job.dag_ids[0])}` }, job.dag_ids[0]),
+      job.dag_ids.length > 1 && h("span.bf-muted", ` +${job.dag_ids.length - 1}`),
+    ),
     h(
       "td",
       { title: reason(job) },
