@@ -27,7 +27,8 @@ query: |
 rate_limit: {rate_limit} # snapshot rows per epoch
 """
 
-_CHANGES = """\
+_PLAYED = """\
+strategy: no_shuffle # auto would choose by how far the writer has mixed the files up by then
 table_properties:
   delta.enableChangeDataFeed: "true" # express_orders is a view on this one
 """
@@ -71,7 +72,7 @@ def write_jobs(places: Places, size: Size) -> dict[Path, str]:
     small = replace(size, rate_limit=max(size.rows // 10, 1))
     write_job(places, small)
     with places.job.open("a", encoding="utf-8") as job:
-        job.write(_CHANGES)
+        job.write(_PLAYED)
     express = _EXPRESS.format(active=_quoted(places.view), view=_quoted(places.view.with_name("express_orders")))
     places.next_job.write_text(express, encoding="utf-8")
     customers = places.jobs / "customer_orders.yaml"
