@@ -10,6 +10,7 @@ Shows the operators put together without the task group. The environment says wh
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from pathlib import Path
 from typing import Any
@@ -166,7 +167,7 @@ with DAG(
     "backfill_manual",
     schedule=None,
     params=params,
-    default_args={"retries": 1},
+    default_args={"retries": 1, "retry_delay": dt.timedelta(seconds=30)},
     tags=["backfill"],
     doc_md=__doc__,
 ) as dag:
