@@ -1,30 +1,27 @@
 """
-Photographs the pages for the documentation: ``python -m docs.screenshots``.
+Photographs Airflow's UI for the documentation: ``python -m docs.screenshots [NAME …]``.
 
-Brings up Airflow with some jobs whose epochs were run without Spark, and opens its pages in Chromium. The images in
-``docs/images`` are of the current code; no test compares them, for fonts differ from machine to machine.
+Brings up Airflow with some jobs whose epochs run without Spark, and opens its pages in Chromium. The images in
+``docs/images`` are of the current code; no test compares them, for fonts differ from machine to machine. Everything
+lies in one short folder while it runs, because the images show where it is.
 """
 
 from __future__ import annotations
 
 import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import requests
-import yaml
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
-from airflow_backfill_provider import mutations, protocol
-from tests.integration.airflow.server import airflow_server, wait_until
-from tests.unit.airflow.stand_in import Lake
+from docs.screenshot_site import address, approve, ask, fresh_lake, make_jobs, site
 
-CHECKOUT = Path(__file__).parents[1]
-IMAGES = CHECKOUT / "docs" / "images"
-DAGS = CHECKOUT / "tests" / "system" / "paged_dags"
+IMAGES = Path(__file__).parent / "images"
+
+Show = Callable[[Page], Locator | None]
+"""Brings a page to where it is photographed; may return the part of it that the image is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,7 @@ class Photograph:
     :param name: of its file.
     :param path: of the page.
     :param wait_for: a text that says that the page is there.
-    :param press: a button to press first.
+    :param show: what to do then.
     """
 
     name: str
@@ -43,79 +40,101 @@ class Photograph:
     wait_for: str
     scheme: str = "light"
     height: int = 640
-    press: str = ""
+    show: Show = lambda _: None
+
+
+def press(button: str) -> Show:
+    """Press a button."""
+
+    def show(page: Page) -> None:
+        page.get_by_role("button", name=button, exact=True).first.click()
+
+    return show
+
+
+def _trigger_form(page: Page) -> Locator:
+    page.get_by_role("button", name="Trigger").first.click()
+    form = page.get_by_role("dialog").filter(has_text="Trigger Dag")
+    form.get_by_text("How many to run").wait_for()
+    return form
+
+
+def _settings_of_the_trigger_form(page: Page) -> Locator:
+    form = _trigger_form(page)
+    form.get_by_role("button", name="Change the settings first").click()
+    form.get_by_text("Takes effect with the first").wait_for()
+    return form
+
+
+def _connection_form(page: Page) -> Locator:
+    page.get_by_role("button", name="Add Connection").click()
+    form = page.get_by_role("dialog").filter(has_text="Add Connection")
+    form.locator("[name=connection_id]").fill("airflow_backfill_default")
+    form.get_by_role("combobox").first.click()
+    page.get_by_role("option", name="Backfill").click()
+    form.get_by_role("button", name="Extra Fields", exact=True).click()
+    form.locator("[name=element_state_root]").fill("s3a://lake/backfill")
+    return form
+
+
+def _wrapped(page: Page) -> None:
+    page.keyboard.press("w")
+
+
+def _view_among_the_assets(page: Page) -> None:
+    page.get_by_role("link", name="returns", exact=True).click()
+    page.get_by_text("returns_dashboard").first.wait_for()
 
 
 _PAID_ORDERS = "/plugin/backfills/refresh_paid_orders/paid_orders"
-PHOTOGRAPHS = (
-    Photograph("pages-list", "/plugin/backfills", "stock_levels"),
+_RUN = "/dags/refresh_returns/runs/by_hand"
+_EPOCH = f"{_RUN}/tasks/backfill.run_epoch/mapped/1"
+
+BEFORE = (Photograph("pages-list", "/plugin/backfills", "stock_levels"),)
+ASKED = (Photograph("approval", f"{_RUN}/tasks/approve/required_actions", "A whole backfill", height=1000),)
+AFTER = (
     Photograph("pages-job", "/plugin/backfills/refresh_customers/customers", "Barrier log", height=1000),
     Photograph("pages-job-dark", _PAID_ORDERS, "Barrier log", scheme="dark", height=1000),
-    Photograph("pages-throttle", _PAID_ORDERS, "Barrier log", press="Throttle"),
+    Photograph("pages-throttle", _PAID_ORDERS, "Barrier log", show=press("Throttle")),
     Photograph("pages-tab", "/dags/refresh_paid_orders/plugin/backfill", "Barrier log"),
+    Photograph("pages-alarm", "/plugin/backfills/refresh_suppliers/suppliers", "Warnings", height=480),
+    Photograph("trigger-form", "/dags/backfill_manual", "Latest Run", height=1000, show=_trigger_form),
+    Photograph(
+        "trigger-form-settings", "/dags/backfill_manual", "Latest Run", height=1400, show=_settings_of_the_trigger_form
+    ),
+    Photograph("task-log", _EPOCH, "is committed", show=_wrapped),
+    Photograph("task-links", f"{_EPOCH}/details", "Extra Links"),
+    Photograph("connection-form", "/connections", "Add Connection", height=1100, show=_connection_form),
+    Photograph("asset", "/assets?name_pattern=returns", "returns finished", height=800, show=_view_among_the_assets),
 )
 
 
-def main() -> None:
-    """Take every photograph."""
+def main(wanted: Sequence[str]) -> None:
+    """
+    Take every photograph, or some.
+
+    :param wanted: their names; none for all.
+    """
+    unknown = set(wanted) - {photograph.name for photograph in (*BEFORE, *ASKED, *AFTER)}
+    if unknown:
+        raise SystemExit(f"there is no image {', '.join(sorted(unknown))}")
     IMAGES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="backfill-screenshots-") as name:
-        folder = Path(name)
-        names = make_jobs(folder)
-        with site(folder, len(names)) as url, sync_playwright() as playwright:
+    with fresh_lake(), sync_playwright() as playwright:
+        jobs = make_jobs()
+        with site(jobs) as airflow:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-            for photograph in PHOTOGRAPHS:
-                take(browser, url, photograph)
+
+            def take_all(photographs: Sequence[Photograph]) -> None:
+                for photograph in photographs:
+                    if not wanted or photograph.name in wanted:
+                        take(browser, address(airflow), photograph)
+
+            take_all(BEFORE)
+            ask(airflow)
+            take_all(ASKED)
+            approve(airflow)
+            take_all(AFTER)
             browser.close()
-
-
-def make_jobs(folder: Path) -> list[str]:
-    """Write jobs in different states."""
-    paid = job(folder, "paid_orders", epochs=9, rate_limit=2_000)
-    paid.append(range(30_000, 30_010))
-    mutations.throttle_job(4_000, store=paid.backfill.store, requested_by="admin (Airflow)")
-    paid.epochs(2)
-    paid.append(range(30_010, 30_020))
-    paid.inject()
-    job(folder, "customers", epochs=7, rate_limit=3_000, strategy="arrangement")
-    paused = job(folder, "shipments", epochs=3, rate_limit=4_000)
-    mutations.pause_job(store=paused.backfill.store, requested_by="admin (Airflow)")
-    finished = job(folder, "stock_levels", epochs=3, rate_limit=10_000)
-    protocol.finish_job(store=finished.backfill.store, requested_by="refresh_stock_levels")
-    return sorted(file.stem for file in folder.glob("*.yaml"))
-
-
-def job(folder: Path, name: str, *, epochs: int, **fields: object) -> Lake:
-    """Return a job with some epochs done, and write its definition."""
-    lake = Lake(folder / name, {"name": name, "materialized_view": str(folder / name / "view"), **fields})
-    lake.fields.setdefault("vnode_count", 256)
-    lake.folder.mkdir()
-    lake.append(range(30_000))
-    lake.create()
-    lake.epochs(epochs)
-    (folder / f"{name}.yaml").write_text(yaml.safe_dump(lake.definition), encoding="utf-8")
-    return lake
-
-
-@contextmanager
-def site(folder: Path, jobs: int) -> Iterator[str]:
-    """Run Airflow for the block, without a login."""
-    home = folder / "airflow"
-    home.mkdir()
-    with airflow_server(home, DAGS, {"PAGED_JOBS": str(folder)}, ["api-server", "dag-processor"]) as processes:
-        url = f"http://localhost:{processes.environment['AIRFLOW__API__PORT']}"
-
-        def parsed() -> bool:
-            try:
-                token = requests.get(f"{url}/auth/token", timeout=30).json()["access_token"]
-                headers = {"Authorization": f"Bearer {token}"}
-                found = requests.get(f"{url}/backfill/api/jobs", headers=headers, timeout=30).json()
-            except requests.RequestException:
-                return False
-            return len(found["jobs"]) == jobs
-
-        wait_until(parsed, seconds=240, logs=home)
-        yield url
 
 
 def take(browser: Browser, url: str, photograph: Photograph) -> None:
@@ -127,12 +146,15 @@ def take(browser: Browser, url: str, photograph: Photograph) -> None:
     )
     page.goto(f"{url}{photograph.path}")
     page.get_by_text(photograph.wait_for).first.wait_for()
-    if photograph.press:
-        page.get_by_role("button", name=photograph.press).click()
+    part = photograph.show(page)
     page.wait_for_load_state("networkidle")
-    page.screenshot(path=IMAGES / f"{photograph.name}.png")
+    file = IMAGES / f"{photograph.name}.png"
+    if part is None:
+        page.screenshot(path=file)
+    else:
+        part.screenshot(path=file)
     page.close()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,0 +1,52 @@
+"""
+What ``docs/screenshots.py`` photographs: a DAG for each job in a folder, one of which asks before it begins, and two
+DAGs that wait for that one's view. Applications are programs that need no Spark, supervised like those that do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
+
+from airflow_backfill_provider.assets import finished_view_asset, materialized_view_asset
+from airflow_backfill_provider.dag_factory import approved_backfill_dag, backfill_dag
+from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+
+JOBS = Path(os.environ["AIRFLOW_BACKFILL_JOBS"])
+ASKED = str(JOBS / "returns.yaml")
+
+PROGRAM = """
+import os, sys
+for section in ("CORE", "DATABASE"):
+    os.environ.pop(f"AIRFLOW__{section}__SQL_ALCHEMY_CONN", None)  # unreadable on purpose in a task's process
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.job import BackfillJob
+from tests.unit.airflow.stand_in import StandInSpark
+job, application, *arguments = sys.argv[1:]
+StandInSpark().run(Backfill(BackfillJob.from_yaml(job)), application, arguments)
+"""
+
+
+def command(_: SparkApplicationHook, application: str, arguments: Sequence[str]) -> list[str]:
+    """Return the program's command line."""
+    return [sys.executable, "-c", PROGRAM, ASKED, application, *arguments]
+
+
+SparkApplicationHook.command = command  # type: ignore[assignment, method-assign]
+
+for file in sorted(JOBS.glob("*.yaml")):
+    job = yaml.safe_load(file.read_text(encoding="utf-8"))
+    make = approved_backfill_dag if str(file) == ASKED else backfill_dag
+    globals()[job["name"]] = make(job, dag_id=f"refresh_{job['name']}", barriers=3)
+
+with DAG("returns_dashboard", schedule=[materialized_view_asset(ASKED)]):
+    EmptyOperator(task_id="refresh")
+
+with DAG("returns_report", schedule=[finished_view_asset(ASKED)]):
+    EmptyOperator(task_id="write")

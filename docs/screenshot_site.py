@@ -1,0 +1,142 @@
+"""The Airflow that ``docs/screenshots.py`` photographs: jobs in different states, whose epochs run without Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import requests
+import yaml
+
+from airflow_backfill_provider import mutations, protocol
+from airflow_backfill_provider.core.barrier import Requester
+from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server, wait_until
+from tests.unit.airflow.stand_in import Lake
+
+CHECKOUT = Path(__file__).parents[1]
+DAGS = (CHECKOUT / "docs" / "screenshot_dags" / "orders.py", CHECKOUT / "dags" / "backfill_manual.py")
+
+LAKE = Path("/tmp/lake")  # noqa: S108 - shown in the images, and the same on every machine
+MARK = ".made-for-screenshots"
+SECONDS = 300
+
+_RUN = "dags/refresh_returns/dagRuns/by_hand"
+_QUESTION = f"{_RUN}/taskInstances/approve"
+
+
+@contextmanager
+def fresh_lake() -> Iterator[None]:
+    """Make the folder for the block, in place of one that an earlier run left behind."""
+    if LAKE.exists() and not (LAKE / MARK).exists():
+        raise SystemExit(f"{LAKE} holds something that was not made for screenshots; move it away")
+    shutil.rmtree(LAKE, ignore_errors=True)
+    for folder in ("jobs", "dags", "airflow"):
+        (LAKE / folder).mkdir(parents=True)
+    (LAKE / MARK).touch()
+    for dag in DAGS:
+        shutil.copy(dag, LAKE / "dags")
+    try:
+        yield
+    finally:
+        shutil.rmtree(LAKE)
+
+
+def make_jobs() -> list[str]:
+    """Write jobs in different states."""
+    paid = job("paid_orders", epochs=9, rate_limit=2_000)
+    paid.append(range(30_000, 30_010))
+    mutations.throttle_job(4_000, store=paid.backfill.store, requested_by="admin (Airflow)")
+    paid.epochs(2)
+    paid.append(range(30_010, 30_020))
+    paid.inject()
+    job("customers", epochs=7, rate_limit=3_000, strategy="arrangement")
+    paused = job("shipments", epochs=3, rate_limit=4_000)
+    mutations.pause_job(store=paused.backfill.store, requested_by="admin (Airflow)")
+    finished = job("stock_levels", epochs=3, rate_limit=10_000)
+    protocol.finish_job(store=finished.backfill.store, requested_by="refresh_stock_levels")
+    stalled = job("suppliers", epochs=2, rate_limit=10_000)
+    pin_since(stalled, dt.timedelta(hours=5))
+    job("returns", rate_limit=12_000)
+    return sorted(file.stem for file in (LAKE / "jobs").iterdir())
+
+
+def job(name: str, *, epochs: int = 0, **fields: object) -> Lake:
+    """Return a job with some epochs done, or one that is not created yet, and write its definition."""
+    lake = Lake(LAKE / "raw" / name, {"name": name, "materialized_view": str(LAKE / name), **fields})
+    lake.fields.setdefault("vnode_count", 256)
+    lake.folder.mkdir(parents=True)
+    lake.append(range(30_000))
+    if epochs:
+        lake.create()
+        lake.epochs(epochs)
+    (LAKE / "jobs" / f"{name}.yaml").write_text(yaml.safe_dump(lake.definition), encoding="utf-8")
+    return lake
+
+
+def pin_since(lake: Lake, ago: dt.timedelta) -> None:
+    """Pin a barrier whose epoch is not committed for so long."""
+    protocol.inject_barrier(
+        store=lake.backfill.store,
+        upstream=lake.backfill.upstream,
+        requester=Requester(user="admin"),
+        clock=lambda: dt.datetime.now(dt.UTC) - ago,
+    )
+
+
+@contextmanager
+def site(jobs: Sequence[str]) -> Iterator[AirflowProcesses]:
+    """Run Airflow for the block, without a login."""
+    home = LAKE / "airflow"
+    variables = {"AIRFLOW_BACKFILL_JOBS": str(LAKE / "jobs")}
+    with airflow_server(home, LAKE / "dags", variables, (*COMPONENTS, "triggerer")) as airflow:
+
+        def parsed() -> bool:
+            try:
+                token = requests.get(f"{address(airflow)}/auth/token", timeout=30).json()["access_token"]
+                headers = {"Authorization": f"Bearer {token}"}
+                found = requests.get(f"{address(airflow)}/backfill/api/jobs", headers=headers, timeout=30).json()
+            except requests.RequestException:
+                return False
+            return len(found["jobs"]) == len(jobs)
+
+        _wait(parsed)
+        yield airflow
+
+
+def address(airflow: AirflowProcesses) -> str:
+    """Return where Airflow's pages are."""
+    return f"http://localhost:{airflow.environment['AIRFLOW__API__PORT']}"
+
+
+def ask(airflow: AirflowProcesses) -> None:
+    """Trigger the DAG that asks, and wait for its question."""
+    for dag in ("refresh_returns", "returns_dashboard", "returns_report"):
+        _until_done(airflow, "PATCH", f"dags/{dag}", {"is_paused": False})
+    _until_done(airflow, "POST", "dags/refresh_returns/dagRuns", {"dag_run_id": "by_hand", "logical_date": None})
+    _wait(lambda: airflow.call("GET", _QUESTION).get("state") == "awaiting_input")
+
+
+def approve(airflow: AirflowProcesses) -> None:
+    """Approve, and wait for the end of the run."""
+
+    def answered() -> bool:
+        state = airflow.call("GET", _QUESTION).get("state")
+        if state == "awaiting_input":
+            airflow.call("PATCH", f"{_QUESTION}/-1/hitlDetails", {"chosen_options": ["Approve"], "params_input": {}})
+        return state == "success"
+
+    _wait(answered)
+    _wait(lambda: airflow.call("GET", _RUN).get("state") == "success")
+
+
+def _until_done(airflow: AirflowProcesses, method: str, path: str, body: dict[str, Any]) -> None:
+    """Call Airflow's API until it does not refuse: a busy SQLite now and then does."""
+    _wait(lambda: bool(airflow.call(method, path, body)))
+
+
+def _wait(reached: Callable[[], bool]) -> None:
+    wait_until(reached, seconds=SECONDS, logs=LAKE / "airflow")
