@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from typing import Any
 
@@ -41,5 +42,8 @@ backfill_dag(
     schedule=upstream_asset(job("followed"), poll_interval=1),
     is_paused_upon_creation=False,
 )
-approved_backfill_dag(job("approved"), is_paused_upon_creation=False)
-approved_backfill_dag(job("rejected", strategy="arrangement", parallelism=2), is_paused_upon_creation=False)
+for definition in (job("approved"), job("rejected", strategy="arrangement", parallelism=2)):
+    question = approved_backfill_dag(definition, is_paused_upon_creation=False).get_task("approve")
+    # Airflow retries a question that is answered before its scheduler saw that it was asked; tests answer at once.
+    question.retries = 10
+    question.retry_delay = dt.timedelta(seconds=1)
