@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,8 @@ def main(application: str, arguments: Sequence[str]) -> int:
 
     def stop(number: int, frame: FrameType | None) -> None:
         del number, frame
-        hook.on_kill()
+        # In a thread: it writes to the log, whose lock this one may hold.
+        threading.Thread(target=hook.on_kill).start()
 
     signal.signal(signal.SIGTERM, stop)
     try:

@@ -77,7 +77,8 @@ def test_a_failure_says_whether_another_attempt_may_help(command, code, expected
 
 
 def test_ending_it_kills_the_driver_on_the_cluster(command, tmp_path):
-    words, environment = command("echo submitted application_17_42; exec sleep 60")
+    # It is told to end in the middle of a line of its log, more likely than not.
+    words, environment = command("echo submitted application_17_42; exec yes running")
     process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for line in process.stdout:
         if "application_17_42" in line:
