@@ -6,6 +6,10 @@ BIN  := $(VENV)/bin
 LOCK := constraints/python-3.11.txt
 UV   := uv==0.13.8
 ARGS ?=
+
+# Tests run in two processes; ARGS="-n 0 --pdb" runs them in one, to debug.
+SIDE_BY_SIDE := --numprocesses=2 --dist=loadfile
+
 CODE  = $(wildcard airflow_backfill_provider spark_apps dags docs scripts demo bench tests)
 
 # One Spark (that of .venv), one Python, an Airflow home of our own, and UTF-8 file names for the JVM.
@@ -58,14 +62,14 @@ airflow: install ## bring up Airflow with the example DAGs and a demo upstream, 
 test: test-fast test-slow ## run all tests, the fast ones first
 
 test-fast: install ## run only the tests not marked slow
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -m "not slow" $(SIDE_BY_SIDE) $(ARGS)
 
 $(VENV)/.classes: scripts/archive_classes.py $(VENV)/.jars $(VENV)/.project
 	$(BIN)/python scripts/archive_classes.py
 	@touch $@
 
 test-slow: install $(VENV)/.classes ## run only the tests marked slow
-	$(BIN)/python -m pytest -m slow --numprocesses=2 --dist=loadfile $(ARGS)
+	$(BIN)/python -m pytest -m slow $(SIDE_BY_SIDE) $(ARGS)
 
 coverage: install ## measure the core's branch coverage with the fast tests
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term-missing:skip-covered $(ARGS)
