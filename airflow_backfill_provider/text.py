@@ -12,7 +12,7 @@ duration = durations.duration
 
 def rows(count: float) -> str:
     """Return a number of rows with separators."""
-    return f"{count:,.0f} row{'' if round(count) == 1 else 's'}"
+    return _counted(round(count), "row")
 
 
 def percent(share: float) -> str:
@@ -31,9 +31,13 @@ def size(byte_count: float) -> str:
 
 def versions(count: int) -> str:
     """Return a number of versions."""
-    return f"{count:,} version{'' if count == 1 else 's'}"
+    return _counted(count, "version")
 
 
 def files(count: int) -> str:
     """Return a number of files."""
-    return f"{count:,} file{'' if count == 1 else 's'}"
+    return _counted(count, "file")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

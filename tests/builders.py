@@ -24,6 +24,7 @@ from airflow_backfill_provider.core.barrier import (
     PinnedRange,
     Requester,
     UpstreamWindow,
+    decoded,
 )
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyField, KeyOrder, KeyRange, KeyValue, Position
@@ -36,6 +37,11 @@ CHANGE_DATA_FEED = {"delta.enableChangeDataFeed": "true"}
 PAID = "SELECT id, amount * 100 AS cents FROM upstream WHERE status = 'paid'"
 
 Key = tuple[KeyValue | None, ...]
+
+
+def shown_after(barrier: Barrier, order: KeyOrder) -> tuple[KeyRange, ...]:
+    """Return the ranges whose rows the view shows once an epoch is committed (I1)."""
+    return tuple(covered for read in barrier.view_after for covered in decoded(read.ranges, order))
 
 
 def order_of(*columns: str | tuple[str, bool]) -> KeyOrder:

@@ -273,10 +273,6 @@ class Barrier(_Frozen):
         """Return what all parts read together, in scan order."""
         return decoded((pinned for part in self.parts for pinned in part.ranges), order)
 
-    def read_after(self, order: KeyOrder) -> tuple[KeyRange, ...]:
-        """Return the ranges whose rows the view shows once the epoch is committed (I1)."""
-        return (*decoded(self.read_before, order), *self.chunk(order))
-
 
 class EpochReport(_Frozen):
     """

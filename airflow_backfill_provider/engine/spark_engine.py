@@ -177,11 +177,12 @@ class SparkEngine:
         self, tables: _Tables, barrier: Barrier, view_version: int | None, seconds: dict[str, float]
     ) -> int:
         """Write the window's changes where they belong, and return how many were let through to the view."""
-        source, visible = tables.source, _visible(tables.source, barrier)
+        source, scan = tables.source, tables.source.scan
+        visible = F.coalesce(in_any(scan, decoded(barrier.read_before, scan)), F.lit(False))
         with ExitStack() as opened:
             with _timed(seconds, "check"):
                 self._require_untouched(tables, barrier, view_version)
-                net = self._net_changes(tables, barrier)
+                net = self._net_changes(tables, barrier, visible)
                 if net is not None:
                     opened.callback(net.unpersist)
                 through, held_back = (0, 0) if net is None else source.measure_changes(net, visible)
@@ -220,12 +221,14 @@ class SparkEngine:
         finally:
             removed.unpersist()
 
-    def _net_changes(self, tables: _Tables, barrier: Barrier) -> DataFrame | None:
+    def _net_changes(self, tables: _Tables, barrier: Barrier, visible: Column) -> DataFrame | None:
         """
         Return the net changes that the epoch writes somewhere.
 
         Those of rows that the view has, behind the version that it has each row as of, unless they wait; an
         arrangement needs the window's changes of all others.
+
+        :param visible: the condition: the row was read before the epoch.
         """
         source, shown = tables.source, barrier.view_before if barrier.publishes else ()
         if not barrier.has_changes or not (shown or tables.arrangement):
@@ -234,7 +237,7 @@ class SparkEngine:
         versions = log.schema_runs(barrier.changes_after, barrier.upstream.to_version)
         wanted = source.behind(shown)
         if tables.arrangement is not None:
-            wanted |= ~_visible(source, barrier) & is_behind(barrier.upstream.from_version)
+            wanted |= ~visible & is_behind(barrier.upstream.from_version)
         return source.net_changes(self._spark, versions, wanted).persist()
 
     def _merge(self, tables: _Tables, changes: DataFrame, barrier: Barrier) -> None:
@@ -367,11 +370,6 @@ def _upstream(job: BackfillJob, resolved: ResolvedUpstream, *, by_vnode: bool) -
         vnodes=job.vnodes,
         keys=KeyRange(key.decode(bounds.after), key.decode(bounds.up_to)),
     )
-
-
-def _visible(source: Upstream, barrier: Barrier) -> Column:
-    """Return the condition: the row was read before the epoch."""
-    return F.coalesce(in_any(source.scan, decoded(barrier.read_before, source.scan)), F.lit(False))
 
 
 def _sum(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:

@@ -8,6 +8,7 @@ JVM.
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -200,13 +201,15 @@ class UpstreamTable:
         if read_up_to is None:
             return ChangeFeed(latest_version=latest, kept_for=kept_for)
         needed_after = read_up_to if needed_after is None else needed_after
-        oldest = log.commit(read_up_to + 1) if read_up_to < latest else None
+        # Both look at the same commit, unless changes wait.
+        commit_of = functools.cache(log.commit)
+        oldest = commit_of(read_up_to + 1) if read_up_to < latest else None
         # A version that changed no row is passed without its files.
         needed = next(
             (
                 (version, commit)
                 for version in range(needed_after + 1, min(needed_after + _COMMITS_WORTH_READING, latest) + 1)
-                if (commit := log.commit(version)) is None or commit.changes_data
+                if (commit := commit_of(version)) is None or commit.changes_data
             ),
             None,
         )

@@ -7,7 +7,7 @@ No JVM: settings, state and the Delta logs say all there is to know.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core.barrier import (
@@ -22,6 +22,7 @@ from airflow_backfill_provider.core.barrier import (
     UpstreamWindow,
 )
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, JobCancelledError, StateError
+from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.visibility import Visibility, may_wait
@@ -181,18 +182,21 @@ def _next_barrier(
     repair = sum((record.repair for record in _records_since(store, settings, previous)), Repair())
     completes = _completes(settings, state, plan)
     read_as_of = _read_as_of(previous)
+    oldest_version = previous.oldest_version_after if previous else from_version
     # What is repaired is written as of this epoch, and finished views show every change.
     waits = not (completes or repair or not read_before) and _changes_may_wait(
-        settings, upstream, read_as_of, from_version=from_version, now=now
+        settings, upstream, versions=len(read_as_of), oldest_version=oldest_version, now=now
     )
+    changes_after = from_version if waits else oldest_version
     # An arrangement is kept current for the rows that are not read yet, too.
     needs_changes = (bool(read_before) and not waits) or (scan.by_vnode and not state.completed)
     idle = ""
     if not (plan.parts or plan.arranges or (repair and read_before)):
-        oldest = from_version if waits else min((read.version for read in read_as_of), default=from_version)
-        idle = _why_idle(settings, state, upstream, oldest, to_version, needs_changes=needs_changes)
+        idle = _why_idle(settings, state, upstream, read_before, changes_after, to_version, needs_changes=needs_changes)
     if idle and to_version == from_version:
         return None, idle
+    if needs_changes and not idle:
+        upstream.require_changes(changes_after, to_version)
     barrier = Barrier(
         job=settings.job["name"],
         incarnation=settings.incarnation,
@@ -225,8 +229,6 @@ def _next_barrier(
         injected_by=requester,
         injected_at=now,
     )
-    if needs_changes and not idle:
-        upstream.require_changes(barrier.changes_after, to_version)
     return barrier, idle
 
 
@@ -239,17 +241,17 @@ def _read_as_of(previous: Barrier | None) -> tuple[PinnedRead, ...]:
 def _changes_may_wait(
     settings: JobSettings,
     upstream: UpstreamTable,
-    read_as_of: tuple[PinnedRead, ...],
     *,
-    from_version: int,
+    versions: int,
+    oldest_version: int,
     now: dt.datetime,
 ) -> bool:
     if settings.definition.visibility is Visibility.EVERY_EPOCH:
         return False
-    oldest = upstream.log.commit(min((read.version for read in read_as_of), default=from_version))
+    oldest = upstream.log.commit(oldest_version)
     # Where even the commit file was cleaned up, there is no time left.
     return oldest is not None and may_wait(
-        versions=len(read_as_of), oldest_age=now - oldest.timestamp, kept_for=upstream.changes_kept_for()
+        versions=versions, oldest_age=now - oldest.timestamp, kept_for=upstream.changes_kept_for()
     )
 
 
@@ -282,6 +284,7 @@ def _why_idle(
     settings: JobSettings,
     state: BackfillState,
     upstream: UpstreamTable,
+    read_before: Sequence[KeyRange],
     changes_after: int,
     to_version: int,
     *,
@@ -289,7 +292,7 @@ def _why_idle(
 ) -> str:
     """Return why an epoch without a chunk has nothing to do, or the empty string if it has."""
     waiting = "" if state.completed else ("paused, and " if settings.paused else "the rate limit is 0, and ")
-    if not needs_changes and settings.scan.read(state):
+    if not needs_changes and read_before:
         return waiting + "changes of what was read wait until the view is finished"
     if not needs_changes:
         return waiting + "nothing was read yet that could change"

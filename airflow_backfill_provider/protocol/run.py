@@ -63,7 +63,7 @@ def skip_changes(barrier: Barrier, *, store: BackfillStore, clock: Clock = utc_n
 
     :returns: whether that step is done.
     """
-    if barrier.has_window or barrier.has_changes or barrier.repair or not barrier.parts:
+    if barrier.has_changes or barrier.repair or not barrier.parts:
         return False
     store.record_report(barrier, _reported(barrier, None, PartWrites({}), clock()))
     return True

@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.crash_points import CrashPoint
-from tests.builders import PAID
+from tests.builders import PAID, shown_after
 from tests.property.memory_engine import Backfilling, Prepared
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -217,16 +217,16 @@ def test_the_view_is_marked_finished_once_by_the_epoch_that_completes(backfillin
 def test_keys_read_after_an_epoch(backfilling):
     order = backfilling.store.settings().key_order
     first = backfilling.inject()
-    assert first.read_after(order) == (KeyRange(None, (3,)),)
+    assert shown_after(first, order) == (KeyRange(None, (3,)),)
     backfilling.run(first)
     mutations.pause_job(store=backfilling.store, requested_by="x")
     backfilling.orders.change([0], amount=5)
-    assert backfilling.inject().read_after(order) == (KeyRange(None, (3,)),)
+    assert shown_after(backfilling.inject(), order) == (KeyRange(None, (3,)),)
     backfilling.epoch()
     mutations.resume_job(store=backfilling.store, requested_by="x")
     backfilling.finish()
     backfilling.orders.add(50)
-    assert backfilling.inject().read_after(order) == (EVERYTHING,)
+    assert shown_after(backfilling.inject(), order) == (EVERYTHING,)
 
 
 # --- crashes --------------------------------------------------------------------------------------
