@@ -13,6 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -48,17 +49,18 @@ class AirflowServer:
         """Begin to make the database."""
         self._airflow("db", "migrate", name="airflow-db")
 
-    def start(self) -> None:
+    def start(self, dags: Collection[str] = (DAG,)) -> None:
         """
-        Start all processes once there is a database, and wait until the DAG can be triggered.
+        Start all processes once there is a database, wait until the DAGs can be triggered, and unpause ours.
 
+        :param dags: the DAGs that a user is about to be sent to.
         :raises DemoError: if Airflow does not come up.
         """
         self._processes.finish("airflow-db")
         for component in COMPONENTS:
             self._airflow(component, name=f"airflow-{component}")
         until = time.monotonic() + START_SECONDS
-        while not self._ready():
+        while not self._ready(dags):
             self._processes.require_alive()
             if time.monotonic() > until:
                 raise DemoError(f"Airflow did not come up within {START_SECONDS} s; see airflow-*.log in the logs")
@@ -87,14 +89,14 @@ class AirflowServer:
         airflow = str(Path(sys.executable).parent / "airflow")
         self._processes.start(name, [airflow, *arguments], self._environment)
 
-    def _ready(self) -> bool:
+    def _ready(self, dags: Collection[str]) -> bool:
         try:
             health = self._call("GET", "monitor/health")
             healthy = all(
                 health[component]["status"] == "healthy"
                 for component in ("metadatabase", "scheduler", "dag_processor", "triggerer")
             )
-            return healthy and not self._call("GET", f"dags/{DAG}")["is_stale"]
+            return healthy and not any(self._call("GET", f"dags/{dag}")["is_stale"] for dag in dags)
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False
 

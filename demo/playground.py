@@ -41,7 +41,7 @@ def show(places: Places, processes: Processes, terminal: Terminal) -> None:
     with terminal.step(f"writing {text.rows(size.rows)} to {shown(places.orders)}"):
         create_orders(places.orders, size.rows)
     with terminal.step("starting scheduler, dag-processor, triggerer and api-server"):
-        airflow.start()
+        airflow.start(DAGS)
     processes.start(
         "writer",
         [
