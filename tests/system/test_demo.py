@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -18,22 +20,31 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 CHECKOUT = Path(__file__).parents[2]
 
 
-def start_demo(folder: Path, module: str = "demo") -> subprocess.Popen[str]:
+@pytest.fixture
+def start_demo(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+    """Start demos, none of which outlives its test, however that ends."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
-        "DEMO_FOLDER": str(folder),
+        "DEMO_FOLDER": str(tmp_path),
         "DEMO_ROWS": "4000",
         "DEMO_RATE_LIMIT": "6000",
     }
-    return subprocess.Popen(
-        [sys.executable, "-m", module],
-        cwd=CHECKOUT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+
+    def start(module: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", module],
+            cwd=CHECKOUT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    yield start
+    for process in processes_of(tmp_path):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
@@ -49,8 +60,8 @@ def processes_of(folder: Path) -> list[psutil.Process]:
 
 
 @pytest.mark.timeout(1500)
-def test_the_demo_ends_with_a_view_that_equals_its_query(tmp_path):
-    demo = start_demo(tmp_path)
+def test_the_demo_ends_with_a_view_that_equals_its_query(start_demo, tmp_path):
+    demo = start_demo("demo")
     out, err = demo.communicate()
     assert demo.returncode == 0, out + err
     for part in ("finished", "two more epochs keep it fresh", "equal: the view has", "What to try next"):
@@ -65,8 +76,8 @@ def test_the_demo_ends_with_a_view_that_equals_its_query(tmp_path):
     assert "finished" in done.stdout
 
 
-def test_an_interrupted_demo_leaves_nothing_running(tmp_path):
-    demo = start_demo(tmp_path)
+def test_an_interrupted_demo_leaves_nothing_running(start_demo, tmp_path):
+    demo = start_demo("demo")
     while not (tmp_path / "logs" / "airflow-scheduler.log").exists():
         assert demo.poll() is None
         time.sleep(0.2)
@@ -79,8 +90,8 @@ def test_an_interrupted_demo_leaves_nothing_running(tmp_path):
     assert processes_of(tmp_path) == []
 
 
-def test_the_playground_offers_every_example_and_stops_clean_with_an_application_under_way(tmp_path):
-    playground = start_demo(tmp_path, "demo.playground")
+def test_the_playground_offers_every_example_and_stops_clean_with_an_application_under_way(start_demo, tmp_path):
+    playground = start_demo("demo.playground")
     shown = next(line for line in playground.stdout if line.startswith("Airflow is at"))
     airflow = shown.split()[3]
 
