@@ -59,6 +59,13 @@ def processes_of(folder: Path) -> list[psutil.Process]:
     return found
 
 
+def is_application(process: psutil.Process) -> bool:
+    try:
+        return "spark-submit" in str(process.cmdline()) or "java" in process.name()
+    except psutil.NoSuchProcess:
+        return False
+
+
 @pytest.mark.timeout(1500)
 def test_the_demo_ends_with_a_view_that_equals_its_query(start_demo, tmp_path):
     demo = start_demo("demo")
@@ -107,9 +114,7 @@ def test_the_playground_offers_every_example_and_stops_clean_with_an_application
     assert examples == {dag["dag_id"] for dag in call("GET", "dags")["dags"]}
     call("PATCH", "dags/backfill_manual", {"is_paused": False})
     call("POST", "dags/backfill_manual/dagRuns", {"logical_date": None})
-    while not any(
-        "spark-submit" in str(process.cmdline()) or "java" in process.name() for process in processes_of(tmp_path)
-    ):
+    while not any(is_application(process) for process in processes_of(tmp_path)):
         assert playground.poll() is None
         time.sleep(0.2)
 
