@@ -15,8 +15,8 @@ from airflow_backfill_provider.plugin.begun_runs import jobs_with_begun
 from airflow_backfill_provider.plugin.observer import JobObserver
 from airflow_backfill_provider.plugin.registry import RegisteredJob, job_of_dag
 
-# Airflow's letters, digits, dots, hyphens and underscores, written so that every engine of regular expressions takes
-# letters of any alphabet: what \w is, they don't agree on.
+# Of ASCII what Airflow takes: letters, digits, dots, hyphens and underscores. Of the rest everything, for engines of
+# regular expressions don't agree on what \w is there; a name that no DAG can have is just not found.
 DagId = Annotated[str, Path(pattern=r"^[^\x00-,/:-@\[-\^`{-\x7f]+$", max_length=250)]
 JobName = Annotated[str, Path(pattern=r"^[a-z0-9_]+$", max_length=250)]
 
