@@ -28,7 +28,7 @@ def get_provider_info() -> dict[str, Any]:
                 "tags": ["software"],
             }
         ],
-        "hooks": [_modules("hooks.backfill", "hooks.spark_application")],
+        "hooks": [_modules("hooks.backfill", "hooks.connect_application", "hooks.spark_application")],
         "operators": [
             _modules(
                 "operators.approval",

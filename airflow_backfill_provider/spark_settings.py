@@ -22,6 +22,10 @@ from airflow_backfill_provider.core.errors import SparkUnavailableError
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 JARS_VARIABLE = "AIRFLOW_BACKFILL_JARS"
 STORAGE_OPTIONS_VARIABLE = "AIRFLOW_BACKFILL_STORAGE_OPTIONS"
+REMOTE_VARIABLE = "SPARK_REMOTE"
+TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
+SESSION_CONF_VARIABLE = "AIRFLOW_BACKFILL_SESSION_CONF"
+APPLICATION_VARIABLE = "AIRFLOW_BACKFILL_APPLICATION"
 OLDEST_JAVA = 17
 
 _DELTA = {
@@ -124,3 +128,13 @@ def storage_options_from_environment() -> dict[str, str]:
 def storage_options_to_environment(options: Mapping[str, str] | None) -> dict[str, str]:
     """Return the environment variable that passes the object store's options on to an application."""
     return {STORAGE_OPTIONS_VARIABLE: json.dumps(dict(options))} if options else {}
+
+
+def session_conf_from_environment() -> dict[str, str]:
+    """Return the configuration that a submitter wants a session on a Spark Connect server to have."""
+    return {str(name): str(value) for name, value in json.loads(os.environ.get(SESSION_CONF_VARIABLE, "{}")).items()}
+
+
+def session_conf_to_environment(conf: Mapping[str, object]) -> dict[str, str]:
+    """Return the environment variable that passes a session's configuration on; it may hold secrets."""
+    return {SESSION_CONF_VARIABLE: json.dumps({name: str(value) for name, value in conf.items()})} if conf else {}

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from airflow_backfill_provider import __version__
-from airflow_backfill_provider.cli.commands import look, steer, work
+from airflow_backfill_provider.cli.commands import engine, look, steer, work
 from airflow_backfill_provider.cli.reporting import interrupted
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ for panel, commands in {
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
+app.add_typer(engine.app, name="engine", rich_help_panel="Engine")
 
 
 def main() -> None:

@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from airflow_backfill_provider.core.errors import InvalidRemoteError
+from airflow_backfill_provider.core.remote import Remote, is_remote
+
 LARGEST_RATE_LIMIT = 2**63 - 1
 
 
@@ -62,6 +65,22 @@ def spark_conf(values: list[str] | None) -> dict[str, str]:
     return conf
 
 
+def _master(context: typer.Context, value: str | None) -> str | None:
+    if value is None or not is_remote(value):
+        return value
+    try:
+        remote = Remote.parse(value)
+    except InvalidRemoteError as error:
+        raise typer.BadParameter(str(error)) from None
+    source = context.get_parameter_source("master")
+    if (remote.token or remote.headers) and source is not None and source.name == "COMMANDLINE":
+        raise typer.BadParameter(
+            "everybody on this machine can read a command line; put the token into the environment variable "
+            "SPARK_CONNECT_AUTHENTICATE_TOKEN, or the whole address into SPARK_REMOTE"
+        )
+    return value
+
+
 JobFile = Annotated[
     Path,
     typer.Argument(metavar="JOB.yaml", help="The job's definition.", callback=_job_file, show_default=False),
@@ -73,7 +92,14 @@ Debug = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object.", show_default=False)]
 Master = Annotated[
     str | None,
-    typer.Option("--master", help="Spark's master; by default this machine.", show_default="local[*]"),
+    typer.Option(
+        "--master",
+        help="Spark's master, or the address of a Spark Connect server (sc://HOST:PORT), or `engine`: the one that "
+        "`airflow-backfill engine start` keeps warm.",
+        show_default="this machine, local[*]",
+        envvar="SPARK_REMOTE",
+        callback=_master,
+    ),
 ]
 Conf = Annotated[
     list[str] | None,

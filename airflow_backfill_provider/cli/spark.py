@@ -1,4 +1,4 @@
-"""Spark for one command: started when it is first needed, quiet, and stopped at the end."""
+"""Spark for one command: started or connected to when it is first needed, quiet, and left at the end."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
-from airflow_backfill_provider.core.errors import SparkUnavailableError
+from airflow_backfill_provider.core.errors import SparkServerUnavailableError, SparkUnavailableError
+from airflow_backfill_provider.core.remote import Remote, is_remote
 from airflow_backfill_provider.object_store import hadoop_settings
 
 if TYPE_CHECKING:
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.engine import SparkEngine
 
 
+ENGINE = "engine"
+"""The master that stands for this user's warm engine."""
+
+
 class LazySpark:
     """
-    The engine of a command, behind a call that starts Spark the first time.
+    The engine of a command, behind a call that starts Spark, or connects to it, the first time.
 
     :param backfill: the job, which names the application and knows the object store's options.
-    :param master: Spark's master, by default this machine.
+    :param master: Spark's master, the address of a Spark Connect server, or ``engine``; by default this machine.
     :param conf: configuration on top of the package's own.
     :param debug: let Spark and Java print what they want.
     :raises StorageOptionsError: if Spark could not use one of the object store's options; that shows before it starts.
@@ -46,7 +51,7 @@ class LazySpark:
         self._storage_options = backfill.storage_options
         hadoop_settings(self._storage_options or {})
         self._debug = debug
-        self._spark: SparkSession | None = None
+        self._started = ExitStack()
         self._engine: SparkEngine | None = None
 
     def __call__(self) -> SparkEngine:
@@ -54,12 +59,11 @@ class LazySpark:
         Return the engine.
 
         :raises SparkUnavailableError: if Spark cannot be started.
+        :raises SparkServerUnavailableError: if the Spark Connect server does not let this command in.
         """
         if self._engine is None:
-            from airflow_backfill_provider.engine import SparkEngine
-
-            self._spark = self._start()
-            self._engine = SparkEngine(self._spark, self._storage_options)
+            remote = _remote(self._master)
+            self._engine = self._start() if remote is None else self._connect(remote)
         return self._engine
 
     def __enter__(self) -> Self:
@@ -68,16 +72,28 @@ class LazySpark:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._spark is None:
-            return
         try:
-            self._spark.stop()
+            self._started.close()
         except Exception:
             # A JVM that died is stopped enough; what failed before is what matters.
             if self._debug:
                 raise
 
-    def _start(self) -> SparkSession:
+    def _connect(self, remote: Remote) -> SparkEngine:
+        from airflow_backfill_provider.engine.connect import connected
+        from airflow_backfill_provider.engine.connect_engine import ConnectEngine
+
+        connection = self._started.enter_context(connected(remote, what=self._app_name, conf=self._conf))
+        return ConnectEngine(connection, self._storage_options, run="epoch")
+
+    def _start(self) -> SparkEngine:
+        from airflow_backfill_provider.engine import SparkEngine
+
+        spark = self._session()
+        self._started.callback(spark.stop)
+        return SparkEngine(spark, self._storage_options)
+
+    def _session(self) -> SparkSession:
         from airflow_backfill_provider.engine.session import start_session
 
         if self._debug:
@@ -87,6 +103,22 @@ class LazySpark:
                 return start_session(self._app_name, master=self._master, conf=self._conf)
             except SparkUnavailableError as error:
                 raise SparkUnavailableError(f"{error}{_reason(output)}") from error
+
+
+def _remote(master: str | None) -> Remote | None:
+    """
+    Return the Spark Connect server that a master stands for, if it does.
+
+    :raises SparkServerUnavailableError: if it is this user's engine, and that does not run.
+    """
+    if master == ENGINE:
+        from airflow_backfill_provider.local_engine.places import running_engine
+
+        record = running_engine()
+        if record is None:
+            raise SparkServerUnavailableError("no engine runs; start it: airflow-backfill engine start")
+        return record.remote
+    return Remote.parse(master) if master is not None and is_remote(master) else None
 
 
 @contextmanager

@@ -22,7 +22,7 @@ SAYS = "airflow-backfill: "
 
 SAYS_ERROR = f"{SAYS}error: "
 SAYS_SPARK = f"{SAYS}spark: "
-"""Begins the line with Spark's name for the application, and the address of its web pages if it has any."""
+"""Begins the line with Spark's name for the application, and the address of its web pages or its server."""
 
 
 def epoch_application(epoch: int, *, step: str | None = None, part: int | None = None) -> str:
@@ -46,7 +46,7 @@ class ApplicationRecord(BaseModel):
     :param heartbeat: goes up as long as the supervisor lives; clocks of different machines need not agree.
     :param log: file with all that the application said, on that host.
     :param application_id: Spark's name for it, once it told.
-    :param web_url: where Spark's own pages of it are, once it told, if it has any.
+    :param web_url: where Spark's own pages of it are, or the server that runs it, once it told, if there is any.
     :param said: the newest lines that it addressed to its submitter, oldest first.
     :param exit_code: how it ended; ``None`` while it runs.
     :param error: why it failed.
@@ -86,3 +86,19 @@ class ApplicationRecord(BaseModel):
     def beaten(self) -> Self:
         """Return the record one heartbeat later."""
         return self.model_copy(update={"heartbeat": self.heartbeat + 1})
+
+
+class ServerSession(BaseModel):
+    """
+    A session on a Spark Connect server, where what a client started goes on without it.
+
+    :param server: host and port of the server.
+    :param user_id: whose session it is; part of its name.
+    :param session_id: the session.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    server: str
+    user_id: str
+    session_id: str

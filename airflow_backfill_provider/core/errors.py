@@ -93,6 +93,20 @@ class SparkUnavailableError(BackfillError):
     """Spark cannot be started here: no Java, no jars, or no spark-submit."""
 
 
+class InvalidRemoteError(BackfillError, ValueError):
+    """What is given as the address of a Spark Connect server is none."""
+
+
+class SparkServerUnavailableError(BackfillError):
+    """The Spark Connect server does not answer, or does not let this client in."""
+
+    retryable = True
+
+
+class SparkSettingError(BackfillError, ValueError):
+    """Spark does not let a session have a setting that was asked for."""
+
+
 class EpochFailedError(BackfillError):
     """The epoch's application ended without a commit; running the same barrier again is safe."""
 

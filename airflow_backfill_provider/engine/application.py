@@ -8,8 +8,10 @@ on standard error says why.
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -20,33 +22,61 @@ from airflow_backfill_provider.core.application import DONE, FAILED, FAILED_FOR_
 from airflow_backfill_provider.core.barrier import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.engine.session import prepare_session
+from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.engine.connect import connected, ended_by_sigterm, remote_from_environment
+from airflow_backfill_provider.engine.connect_engine import ConnectEngine
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
-from airflow_backfill_provider.spark_settings import storage_options_from_environment
+from airflow_backfill_provider.spark_settings import (
+    APPLICATION_VARIABLE,
+    session_conf_from_environment,
+    storage_options_from_environment,
+)
+
+EngineFor = Callable[[Mapping[str, str], str], SparkEngine]
+"""Makes the engine for an object store's options, and for what the application does for its job."""
 
 
 def run_application(action: Callable[..., None], **arguments: Any) -> int:
     """
-    Run an action in the session that ``spark-submit`` configured.
+    Run an action in the session that ``spark-submit`` configured, or on the Spark Connect server of the environment.
 
     :returns: the process's exit code.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    try:
+        remote = remote_from_environment()
+        with _submitted() if remote is None else _on_server(remote) as engine:
+            action(engine, storage_options_from_environment(), **arguments)
+    except BackfillError as error:
+        _say(SAYS_ERROR, str(error))
+        return FAILED if error.retryable else FAILED_FOR_GOOD
+    return DONE
+
+
+@contextmanager
+def _submitted() -> Iterator[EngineFor]:
     spark = SparkSession.builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     _say(SAYS_SPARK, f"{spark.sparkContext.applicationId} {spark.sparkContext.uiWebUrl or ''}".strip())
     try:
-        action(prepare_session(spark), storage_options_from_environment(), **arguments)
-    except BackfillError as error:
-        _say(SAYS_ERROR, str(error))
-        return FAILED if error.retryable else FAILED_FOR_GOOD
+        yield lambda storage_options, _: SparkEngine(spark, storage_options)
     finally:
         spark.stop()
-    return DONE
 
 
-def run_epoch(spark: SparkSession, storage_options: dict[str, str], *, state: str, epoch: int) -> None:
+@contextmanager
+def _on_server(remote: Remote) -> Iterator[EngineFor]:
+    what = os.environ.get(APPLICATION_VARIABLE, "airflow-backfill")
+    with (
+        connected(remote, what=what, conf=session_conf_from_environment()) as connection,
+        ended_by_sigterm(connection.spark),
+    ):
+        _say(SAYS_SPARK, f"{connection.session.session_id} {remote}")
+        yield lambda storage_options, run: ConnectEngine(connection, storage_options, run=run)
+
+
+def run_epoch(engine: EngineFor, storage_options: dict[str, str], *, state: str, epoch: int) -> None:
     """
     Run one pinned epoch to its commit.
 
@@ -54,10 +84,11 @@ def run_epoch(spark: SparkSession, storage_options: dict[str, str], *, state: st
     """
     backfill = Backfill.at(state, storage_options)
     barrier = backfill.store.pinned(epoch)
-    _log(protocol.run_barrier(barrier, store=backfill.store, engine=SparkEngine(spark, storage_options)))
+    made = engine(storage_options, "epoch")
+    _log(protocol.run_barrier(barrier, store=backfill.store, engine=made))
 
 
-def run_changes(spark: SparkSession, storage_options: dict[str, str], *, state: str, epoch: int) -> None:
+def run_changes(engine: EngineFor, storage_options: dict[str, str], *, state: str, epoch: int) -> None:
     """
     Apply the changes of a pinned epoch that several applications share.
 
@@ -65,13 +96,13 @@ def run_changes(spark: SparkSession, storage_options: dict[str, str], *, state: 
     """
     backfill = Backfill.at(state, storage_options)
     barrier = backfill.store.pinned(epoch)
-    commit = protocol.run_changes(barrier, store=backfill.store, engine=SparkEngine(spark, storage_options))
+    commit = protocol.run_changes(barrier, store=backfill.store, engine=engine(storage_options, "epoch-changes"))
     _say(SAYS, f"the changes of epoch {epoch} are applied")
     if commit is not None:
         _log(commit)
 
 
-def run_part(spark: SparkSession, storage_options: dict[str, str], *, state: str, epoch: int, part: int) -> None:
+def run_part(engine: EngineFor, storage_options: dict[str, str], *, state: str, epoch: int, part: int) -> None:
     """
     Read one part of the chunk of a pinned epoch that several applications share.
 
@@ -79,7 +110,8 @@ def run_part(spark: SparkSession, storage_options: dict[str, str], *, state: str
     """
     backfill = Backfill.at(state, storage_options)
     barrier = backfill.store.pinned(epoch)
-    commit = protocol.run_part(barrier, part, store=backfill.store, engine=SparkEngine(spark, storage_options))
+    made = engine(storage_options, f"epoch-snapshot-{part}")
+    commit = protocol.run_part(barrier, part, store=backfill.store, engine=made)
     _say(SAYS, f"part {part} of epoch {epoch} is read")
     if commit is not None:
         _log(commit)
@@ -95,7 +127,7 @@ def _log(commit: EpochCommit) -> None:
 
 
 def create(
-    spark: SparkSession, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
+    engine: EngineFor, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
 ) -> None:
     """Create a job, or find it created."""
     backfill = Backfill(BackfillJob(**definition), storage_options)
@@ -103,13 +135,13 @@ def create(
         backfill.job,
         store=backfill.store,
         upstream=backfill.upstream,
-        engine=lambda: SparkEngine(spark, storage_options),
+        engine=lambda: engine(storage_options, "create"),
         requested_by=requested_by,
     )
 
 
 def rebuild(
-    spark: SparkSession, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
+    engine: EngineFor, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
 ) -> None:
     """Start a job over."""
     backfill = Backfill(BackfillJob(**definition), storage_options)
@@ -117,7 +149,7 @@ def rebuild(
         backfill.job,
         store=backfill.store,
         upstream=backfill.upstream,
-        engine=lambda: SparkEngine(spark, storage_options),
+        engine=lambda: engine(storage_options, "rebuild"),
         requested_by=requested_by,
     )
 

@@ -17,7 +17,7 @@ from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.state.applications import ApplicationRecords
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+    from airflow_backfill_provider.hooks.application import ApplicationHook
 
 LOG_FOLDER = "airflow_backfill"
 
@@ -46,7 +46,7 @@ class SupervisedApplication:
             return None
         return record
 
-    def start(self, hook: SparkApplicationHook, application: str, arguments: Sequence[str]) -> ApplicationRecord:
+    def start(self, hook: ApplicationHook, application: str, arguments: Sequence[str]) -> ApplicationRecord:
         """
         Start another attempt; one that still runs gives way.
 

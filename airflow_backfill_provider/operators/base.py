@@ -19,7 +19,7 @@ from airflow_backfill_provider.triggers.application import SUCCEEDED, SparkAppli
 if TYPE_CHECKING:
     from airflow_backfill_provider.backfill import Backfill
     from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
-    from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+    from airflow_backfill_provider.hooks.application import ApplicationHook
 
 
 class BackfillOperator(BaseOperator):
@@ -80,8 +80,9 @@ class SparkBackfillOperator(BackfillOperator):
     Deferrable, it leaves the application to a supervisor of its own and gives its worker slot back; a trigger watches
     it. A retry after the worker's death finds the application that runs and starts no second one.
 
-    :param spark_conn_id: a Spark connection; ``None`` runs on the worker, with all its cores.
-    :param conf: Spark configuration on top of this package's own.
+    :param spark_conn_id: a Spark connection, or one of a Spark Connect server; ``None`` runs on the worker, with all
+        its cores.
+    :param conf: Spark configuration on top of this package's own; with Spark Connect, the session's.
     :param deferrable: whether to wait in the triggerer; otherwise the task run keeps its slot, and the application ends
         with it.
     :param poll_interval: seconds between two looks of the trigger.
@@ -133,9 +134,9 @@ class SparkBackfillOperator(BackfillOperator):
             if ended["outcome"] != SUCCEEDED:
                 raise airflow_error(ended["message"], retryable=ended["retryable"])
             return
-        from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+        from airflow_backfill_provider.hooks.application import application_hook
 
-        hook = SparkApplicationHook(
+        hook = application_hook(
             spark_conn_id=self.spark_conn_id,
             conf=self.conf,
             storage_options=backfill.storage_options,
@@ -168,7 +169,7 @@ class SparkBackfillOperator(BackfillOperator):
         backfill: Backfill,
         name: str,
         epoch: int | None,
-        hook: SparkApplicationHook,
+        hook: ApplicationHook,
         application: str,
         arguments: Sequence[str],
     ) -> NoReturn:

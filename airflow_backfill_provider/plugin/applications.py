@@ -15,6 +15,7 @@ from fastapi import APIRouter, HTTPException, Path, Response, status
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from airflow_backfill_provider.core.application import ApplicationRecord
+from airflow_backfill_provider.core.remote import is_remote
 from airflow_backfill_provider.plugin.access import MAY_READ, Job, Observer
 
 _PAGE = """\
@@ -65,7 +66,11 @@ def show_application(
 
 def _facts(record: ApplicationRecord) -> Iterator[tuple[str, str]]:
     yield "State", _state(record)
-    yield "Spark application", record.application_id or ""
+    if is_remote(record.web_url or ""):
+        yield "Spark Connect server", record.web_url or ""
+        yield "Session on it", record.application_id or ""
+    else:
+        yield "Spark application", record.application_id or ""
     yield "Runs on", record.host
     yield "Started", f"{record.started_at:%Y-%m-%d %H:%M:%S %Z}"
     yield "Ended", f"{record.ended_at:%Y-%m-%d %H:%M:%S %Z}" if record.ended_at else ""

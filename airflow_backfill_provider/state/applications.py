@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from pydantic import ValidationError
 
 from airflow_backfill_provider.core import location
-from airflow_backfill_provider.core.application import ApplicationRecord
+from airflow_backfill_provider.core.application import ApplicationRecord, ServerSession
 from airflow_backfill_provider.storage import storage_errors
 
 if TYPE_CHECKING:
@@ -71,6 +71,23 @@ class ApplicationRecords:
         with storage_errors(self.location):
             for file in (f"{name}.json", f"{name}.stop"):
                 self._files.delete(file)
+
+    def session(self, name: str) -> ServerSession | None:
+        """Return the session on a server that an application works in, or died in, if there is one."""
+        text = self._get(f"{name}.session")
+        try:
+            return None if text is None else ServerSession.model_validate_json(text)
+        except ValidationError:
+            return None
+
+    def write_session(self, name: str, session: ServerSession) -> None:
+        """Say in which session on a server an application works, which goes on there if the application dies."""
+        self._put(f"{name}.session", session.model_dump_json())
+
+    def forget_session(self, name: str) -> None:
+        """Say that an application left nothing on a server."""
+        with storage_errors(self.location):
+            self._files.delete(f"{name}.session")
 
     def _get(self, file: str) -> str | None:
         with storage_errors(self.location):

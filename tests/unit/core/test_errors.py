@@ -9,7 +9,13 @@ import pytest
 from airflow_backfill_provider.core import errors
 
 CLASSES = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)]
-RETRYABLE = {"NotFinishedError", "ConcurrentUpdateError", "EpochFailedError", "StorageUnavailableError"}
+RETRYABLE = {
+    "NotFinishedError",
+    "ConcurrentUpdateError",
+    "EpochFailedError",
+    "SparkServerUnavailableError",
+    "StorageUnavailableError",
+}
 
 
 @pytest.mark.parametrize("error", CLASSES)

@@ -1,0 +1,148 @@
+"""Commands about the warm engine: engine start, status, stop. They are about no job."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from airflow_backfill_provider.cli.options import AsJson, Conf, Debug, spark_conf
+from airflow_backfill_provider.cli.output import console, print_json
+from airflow_backfill_provider.cli.reporting import FAILED, reporting, say_error
+from airflow_backfill_provider.core.remote import DEFAULT_PORT, Remote
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.local_engine.places import EngineRecord
+
+NOT_RUNNING = "no engine runs; start it: airflow-backfill engine start"
+
+app = typer.Typer(
+    help="A warm Spark on this machine: epochs that need not start one of their own.", no_args_is_help=True
+)
+
+
+@app.command()
+@reporting
+def start(
+    *,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Where it listens, for this machine only.")
+    ] = DEFAULT_PORT,
+    master: Annotated[str, typer.Option(help="The Spark master that it runs epochs on.")] = "local[*]",
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="The most heap that it takes, as 4g.", show_default="2g"),
+    ] = None,
+    conf: Conf = None,
+    debug: Debug = False,  # noqa: ARG001 - for reporting
+) -> None:
+    """
+    Start the engine, a Spark Connect server, and wait until it can be used.
+
+    Only programs of this user on this machine can use it. Does nothing if it runs already.
+    """
+    from airflow_backfill_provider.local_engine.server import start_engine
+
+    settings = spark_conf(conf)
+    if memory is not None:
+        settings["spark.driver.memory"] = memory
+    record, started = start_engine(port=port, master=master, conf=settings, connect=_version)
+    if not started:
+        typer.echo(f"the engine runs already: {record.remote}, process {record.process.pid}")
+        return
+    typer.echo(f"the engine runs: {record.remote}, Spark {record.version}, process {record.process.pid}")
+    typer.echo("use it:    airflow-backfill run JOB.yaml --master engine")
+    typer.echo(
+        f"in Airflow: a connection of type Spark Connect with host {record.remote.host} and port {record.port}; a "
+        "worker of this user needs no token"
+    )
+    typer.echo("end it:    airflow-backfill engine stop")
+
+
+@app.command()
+@reporting
+def status(*, as_json: AsJson = False, debug: Debug = False) -> None:  # noqa: ARG001
+    """
+    Tell where the engine is, how it is, and who works on it.
+
+    Exit code 1 if none runs.
+    """
+    from airflow_backfill_provider.local_engine.places import running_engine
+
+    record = running_engine()
+    if as_json:
+        print_json({"running": False} if record is None else _described(record))
+    elif record is not None:
+        _show(record)
+    if record is None:
+        if not as_json:
+            say_error(NOT_RUNNING)
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+@reporting
+def stop(*, debug: Debug = False) -> None:  # noqa: ARG001
+    """
+    End the engine, and whatever it runs.
+
+    An epoch that ran on it failed; run it again, on whatever Spark.
+    """
+    from airflow_backfill_provider.local_engine.server import stop_engine
+
+    record = stop_engine()
+    typer.echo("no engine runs" if record is None else f"the engine at {record.remote} ended")
+
+
+def _version(remote: Remote) -> str:
+    """Return Spark's version as a client sees it."""
+    from airflow_backfill_provider.engine.connect import connected
+
+    with connected(remote, what="airflow-backfill engine") as connection:
+        return connection.spark.version
+
+
+def _described(record: EngineRecord) -> dict[str, object]:
+    from airflow_backfill_provider.local_engine import places
+    from airflow_backfill_provider.local_engine.clients import clients
+
+    return {
+        "running": True,
+        "url": str(record.remote),
+        "pid": record.process.pid,
+        "master": record.master,
+        "spark_version": record.version,
+        "started_at": record.started_at.isoformat(),
+        "uptime_seconds": round((dt.datetime.now(tz=dt.UTC) - record.started_at).total_seconds(), 1),
+        "memory_limit": record.memory,
+        "memory_bytes": record.process.resident_bytes(),
+        "clients": [client.model_dump(mode="json") for client in clients()],
+        "log": str(places.log_file()),
+        "token_file": str(places.token_file()),
+    }
+
+
+def _show(record: EngineRecord) -> None:
+    from airflow_backfill_provider import text
+    from airflow_backfill_provider.local_engine import places
+    from airflow_backfill_provider.local_engine.clients import clients
+
+    now = dt.datetime.now(tz=dt.UTC)
+    held = record.process.resident_bytes()
+    working = [
+        f"{client.what} (process {client.pid}, {text.duration((now - client.since).total_seconds())})"
+        for client in clients()
+    ]
+    lines = {
+        "engine": f"{record.remote}, Spark {record.version} on {record.master}",
+        "process": f"{record.process.pid}, for {text.duration((now - record.started_at).total_seconds())}",
+        "memory": f"{'unknown' if held is None else text.size(held)}, heap at most {record.memory}",
+        "works on": "nothing" if not working else working[0],
+        **{f"{' ' * number}": line for number, line in enumerate(working[1:], start=1)},
+        "log": str(places.log_file()),
+        "token": str(places.token_file()),
+    }
+    out = console()
+    for name, value in lines.items():
+        out.print(f"{name:<12}{value}")

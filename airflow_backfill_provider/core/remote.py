@@ -1,0 +1,126 @@
+"""
+Where a Spark Connect server is: ``sc://host:port/;parameter=value``, as Spark writes it.
+
+The token is part of the address as users write it, and never part of what is shown of it.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from airflow_backfill_provider.core.errors import InvalidRemoteError
+
+SCHEME = "sc://"
+DEFAULT_PORT = 15002
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+_TOKEN = "token"  # noqa: S105 - the parameter's name
+_USE_SSL = "use_ssl"
+_USER_ID = "user_id"
+_OURS = frozenset({"session_id"})
+"""Parameters that this package sets itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """
+    A Spark Connect server, and how to log on to it.
+
+    :param host: its name or address.
+    :param port: its port.
+    :param use_ssl: whether it is spoken to through TLS; Spark's client does so anyway with a token, except on loopback.
+    :param user_id: who the server's sessions belong to; ``None`` leaves it to the client.
+    :param token: what it lets clients in for.
+    :param headers: other parameters, which Spark's client sends along with every request; they may be secrets.
+    """
+
+    host: str
+    port: int = DEFAULT_PORT
+    use_ssl: bool = False
+    user_id: str | None = None
+    token: str | None = field(default=None, repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """
+        Read an address.
+
+        :raises InvalidRemoteError: if it is none; what may be a secret is not repeated.
+        """
+        if not is_remote(url):
+            raise InvalidRemoteError(
+                f"the address of a Spark Connect server begins with {SCHEME}, as {SCHEME}host:port"
+            )
+        address, *written = url.removeprefix(SCHEME).split(";")
+        try:
+            parts = urllib.parse.urlsplit(f"//{address}")
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port = None, None
+            parts = None
+        if parts is None or not host or parts.path not in {"", "/"} or parts.query or parts.fragment or parts.username:
+            raise InvalidRemoteError(
+                f"{SCHEME}{address} is no address of a Spark Connect server; write {SCHEME}host:port"
+            )
+        parameters = dict(_parameter(text, f"{SCHEME}{address}") for text in written if text)
+        return cls(
+            host=host,
+            port=port or DEFAULT_PORT,
+            use_ssl=parameters.pop(_USE_SSL, "").lower() == "true",
+            user_id=parameters.pop(_USER_ID, None),
+            token=parameters.pop(_TOKEN, None) or None,
+            headers=tuple(parameters.items()),
+        )
+
+    def __str__(self) -> str:
+        """Return the address without anything that might be a secret."""
+        return f"{SCHEME}{self.endpoint}"
+
+    @property
+    def endpoint(self) -> str:
+        """Host and port."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is on this very machine."""
+        return self.host in LOOPBACK
+
+    def with_token(self, token: str | None) -> Self:
+        """Return the same with another token."""
+        return replace(self, token=token)
+
+    def url(self, *, session_id: str | None = None) -> str:
+        """
+        Return the address as Spark's client reads it, secrets and all.
+
+        :param session_id: the server's session to work in; by default a new one.
+        """
+        # With a token and without TLS, Spark's client knows loopback by this one name only.
+        local = self.token is not None and not self.use_ssl and self.is_loopback
+        parameters = [
+            *([(_USER_ID, self.user_id)] if self.user_id else []),
+            *([(_USE_SSL, "true")] if self.use_ssl else []),
+            *([(_TOKEN, self.token)] if self.token else []),
+            *self.headers,
+            *([("session_id", session_id)] if session_id else []),
+        ]
+        written = ";".join(f"{name}={urllib.parse.quote(value, safe='')}" for name, value in parameters)
+        return f"{SCHEME}{f'localhost:{self.port}' if local else self.endpoint}/;{written}".removesuffix("/;")
+
+
+def is_remote(master: str) -> bool:
+    """Tell whether what is given as Spark's master is the address of a Spark Connect server."""
+    return master.startswith(SCHEME)
+
+
+def _parameter(text: str, address: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise InvalidRemoteError(f"{address}: what follows it must be written as ;name=value")
+    if name in _OURS:
+        raise InvalidRemoteError(f"{address}: {name} is set by this package; leave it out")
+    return name, urllib.parse.unquote(value)

@@ -1,0 +1,59 @@
+"""Which way an application of this package gets to Spark: through spark-submit, or as a client of Spark Connect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from airflow_backfill_provider.hooks.connect_application import ConnectApplicationHook, is_connect
+from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+
+
+class ApplicationHook(Protocol):
+    """Runs one of the applications in ``spark_apps`` to its end, or says how to."""
+
+    def run(self, application: str, arguments: Sequence[str]) -> None:
+        """Run an application and wait until it ends."""
+        ...
+
+    def command(self, application: str, arguments: Sequence[str]) -> list[str]:
+        """Return the command line that runs an application to its end."""
+        ...
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of that command; it holds secrets."""
+        ...
+
+    def on_kill(self) -> None:
+        """End the application, or the start of it."""
+        ...
+
+
+def application_hook(
+    *,
+    spark_conn_id: str | None,
+    conf: Mapping[str, Any] | None,
+    storage_options: Mapping[str, str] | None,
+    name: str,
+) -> ApplicationHook:
+    """
+    Return the hook for what a connection names; without one, applications run on this machine.
+
+    :raises InvalidConnectionError: if the connection is missing, or is not right.
+    """
+    if spark_conn_id is not None and _names_connect(spark_conn_id):
+        return ConnectApplicationHook(
+            spark_conn_id=spark_conn_id, conf=conf, storage_options=storage_options, name=name
+        )
+    return SparkApplicationHook(spark_conn_id=spark_conn_id, conf=conf, storage_options=storage_options, name=name)
+
+
+def _names_connect(conn_id: str) -> bool:
+    try:
+        return is_connect(BaseHook.get_connection(conn_id))
+    except AirflowNotFoundException:
+        # The other hook says what to do.
+        return False

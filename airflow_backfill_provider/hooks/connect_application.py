@@ -1,0 +1,161 @@
+"""
+Runs this package's Spark applications on a Spark Connect server: as plain Python processes that are its clients.
+
+Such a process needs no Java and no jars, starts in seconds, and ends what it runs on the server when it is ended. The
+server's address, its token and everything else that is secret travel in the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+from airflow.sdk import BaseHook
+from airflow.sdk.log import mask_secret
+
+from airflow_backfill_provider.core.application import DONE, FAILED_FOR_GOOD, SAYS_ERROR
+from airflow_backfill_provider.core.errors import InvalidRemoteError
+from airflow_backfill_provider.core.remote import Remote, is_remote
+from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
+from airflow_backfill_provider.hooks.errors import airflow_error
+from airflow_backfill_provider.hooks.spark_application import KILL_GRACE_SECONDS, application_path
+from airflow_backfill_provider.process_group import end_group
+from airflow_backfill_provider.spark_settings import (
+    APPLICATION_VARIABLE,
+    REMOTE_VARIABLE,
+    SESSION_CONF_VARIABLE,
+    STORAGE_OPTIONS_VARIABLE,
+    TOKEN_VARIABLE,
+    session_conf_to_environment,
+    storage_options_to_environment,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+_OURS = frozenset(
+    {APPLICATION_VARIABLE, REMOTE_VARIABLE, SESSION_CONF_VARIABLE, STORAGE_OPTIONS_VARIABLE, TOKEN_VARIABLE}
+)
+"""What the connection decides, also where it says nothing; the worker may have values of its own."""
+
+
+class ConnectApplicationHook(BaseHook):
+    """
+    Runs one of the applications in ``spark_apps`` to its end.
+
+    :param spark_conn_id: a connection of type ``spark_connect``, or a Spark connection whose host begins with
+        ``sc://``; its password is the token.
+    :param conf: configuration of the session.
+    :param storage_options: options of the object store, for the application's environment.
+    :param name: the application's name.
+    :raises InvalidConnectionError: if the connection names no server.
+    """
+
+    def __init__(
+        self,
+        *,
+        spark_conn_id: str,
+        conf: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        name: str = "airflow-backfill",
+    ) -> None:
+        super().__init__()
+        self._remote = _remote(spark_conn_id)
+        self._conf = dict(conf or {})
+        self._storage_options = dict(storage_options or {})
+        self._name = name
+        self._process: subprocess.Popen[str] | None = None
+        self._killed = False
+
+    def run(self, application: str, arguments: Sequence[str]) -> None:
+        """
+        Run an application and wait until it ends.
+
+        :param application: file name in ``spark_apps``.
+        :param arguments: its arguments.
+        :raises AirflowFailException: if it failed for good.
+        :raises AirflowException: if it failed and may be tried again.
+        """
+        self._process = subprocess.Popen(
+            self.command(application, arguments),
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            # Of its own session, so that ending it ends nothing else.
+            start_new_session=True,
+        )
+        error = ""
+        try:
+            if self._killed:
+                # on_kill came before there was a process to end.
+                self._end_process()
+            for line in self._process.stdout or ():
+                self.log.info("%s", line.rstrip())
+                _, found, message = line.partition(SAYS_ERROR)
+                error = message.strip() if found else error
+            code = self._process.wait()
+        finally:
+            # Also after a timeout or Ctrl-C, which reach this process only.
+            self._end_process()
+        if code != DONE:
+            message = error or f"{application} ended with exit code {code}; the lines above say why"
+            raise airflow_error(message, retryable=code != FAILED_FOR_GOOD)
+
+    def command(self, application: str, arguments: Sequence[str]) -> list[str]:
+        """
+        Return the command line that runs an application to its end; the exit code tells how it ended.
+
+        :param application: file name in ``spark_apps``.
+        :param arguments: its arguments.
+        """
+        return [sys.executable, "-u", str(application_path(application)), *arguments]
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of :meth:`command`; it holds secrets."""
+        token = self._remote.token
+        return {
+            **{name: value for name, value in os.environ.items() if name not in _OURS},
+            REMOTE_VARIABLE: self._remote.with_token(None).url(),
+            **({TOKEN_VARIABLE: token} if token else {}),
+            APPLICATION_VARIABLE: self._name,
+            **session_conf_to_environment(self._conf),
+            **storage_options_to_environment(self._storage_options),
+        }
+
+    def on_kill(self) -> None:
+        """End the application, and with it what it runs on the server."""
+        self._killed = True
+        self._end_process()
+
+    def _end_process(self) -> None:
+        if self._process is not None:
+            end_group(self._process, KILL_GRACE_SECONDS)
+
+
+def is_connect(connection: Connection) -> bool:
+    """Tell whether a connection names a Spark Connect server, and no Spark master."""
+    return connection.conn_type == SparkConnectHook.conn_type or is_remote(connection.host or "")
+
+
+def _remote(conn_id: str) -> Remote:
+    connection = BaseHook.get_connection(conn_id)
+    if not connection.host:
+        raise InvalidConnectionError(f"Spark Connect connection {conn_id} has no host; give it the server's")
+    if connection.password:
+        mask_secret(connection.password)
+    try:
+        return Remote.parse(SparkConnectHook(conn_id).get_connection_url())
+    except (InvalidRemoteError, ValueError):
+        # Not the parser's own words: what is written there may hold a secret.
+        raise InvalidConnectionError(
+            f"Spark Connect connection {conn_id} names no server; give it a host, as spark.example or "
+            "sc://spark.example, a port, and the token as its password"
+        ) from None
