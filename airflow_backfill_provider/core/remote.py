@@ -93,6 +93,10 @@ class Remote:
         """Return the same with another token."""
         return replace(self, token=token)
 
+    def with_user(self, user_id: str) -> Self:
+        """Return the same for sessions of another user."""
+        return replace(self, user_id=user_id)
+
     def url(self, *, session_id: str | None = None) -> str:
         """
         Return the address as Spark's client reads it, secrets and all.

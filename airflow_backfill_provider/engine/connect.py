@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
@@ -30,12 +30,16 @@ from airflow_backfill_provider.local_engine.clients import announced
 from airflow_backfill_provider.local_engine.places import token_of
 from airflow_backfill_provider.spark_settings import REMOTE_VARIABLE, TOKEN_VARIABLE
 
+if TYPE_CHECKING:
+    from pyspark.sql.connect.client import SparkConnectClient
+
 TRIES_TO_REACH = 4
 """About five seconds: a server that does not answer by then is not there."""
 
 TRIES_TO_KEEP = 7
 """About a minute: longer than a network fails for a moment. Spark's own default is ten."""
 
+_MODE_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
 _TERMINATED = 128 + signal.SIGTERM
 
 
@@ -59,7 +63,7 @@ def connected(remote: Remote, *, what: str, conf: Mapping[str, str] | None = Non
     """
     Work in a new session of a Spark Connect server; whatever runs in it at the block's end is ended.
 
-    :param remote: the server; without a token, the environment's is used, or that of this user's own engine.
+    :param remote: the server; without a token, that of this user's own engine is used, or the environment's.
     :param what: what the session is for; the tag of everything that runs in it.
     :param conf: configuration of the session.
     :raises SparkServerUnavailableError: if the server does not answer, or does not let this client in.
@@ -67,28 +71,28 @@ def connected(remote: Remote, *, what: str, conf: Mapping[str, str] | None = Non
     """
     remote = authenticated(remote)
     session = ServerSession(server=remote.endpoint, user_id=remote.user_id or _user(), session_id=str(uuid.uuid4()))
-    spark = _client(remote, session)
-    try:
-        _require_server(spark, remote)
-        _keep_trying(spark, TRIES_TO_KEEP)
-        spark.addTag(_tag(what))
-        _configure(spark, conf or {}, remote)
-        with announced(remote, session.session_id, what):
-            yield ConnectSession(remote, session, spark)
-    finally:
-        _release(spark)
+    with _connect_mode():
+        spark = _client(remote, session)
+        try:
+            _require_server(spark, remote)
+            _keep_trying(spark, TRIES_TO_KEEP)
+            spark.addTag(_tag(what))
+            _configure(spark, conf or {}, remote)
+            with announced(remote, session.session_id, what):
+                yield ConnectSession(remote, session, spark)
+        finally:
+            _release(spark)
 
 
 def end_session(remote: Remote, session: ServerSession) -> None:
     """End everything that runs in a session of a server, whoever started it; no harm if there is no such session."""
-    spark = _client(remote, session)
-    _keep_trying(spark, TRIES_TO_REACH)
-    _release(spark)
+    with _connect_mode():
+        _release(_client(remote, session))
 
 
 def authenticated(remote: Remote) -> Remote:
-    """Return how to log on to a server: with its own token, the environment's, or that of this user's own engine."""
-    return remote.with_token(remote.token or os.environ.get(TOKEN_VARIABLE) or token_of(remote))
+    """Return how to log on to a server: with its own token, that of this user's own engine, or the environment's."""
+    return remote.with_token(remote.token or token_of(remote) or os.environ.get(TOKEN_VARIABLE))
 
 
 def remote_from_environment() -> Remote | None:
@@ -118,16 +122,20 @@ def ended_by_sigterm(spark: SparkSession) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+@contextmanager
+def _connect_mode() -> Iterator[None]:
+    """Let PySpark's functions be those of its client while the block runs; it would never change back."""
+    before = os.environ.get(_MODE_VARIABLE)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_MODE_VARIABLE, None)
+
+
 def _client(remote: Remote, session: ServerSession) -> SparkSession:
     """Return a client of a session; nothing is sent yet."""
-    named = Remote(
-        host=remote.host,
-        port=remote.port,
-        use_ssl=remote.use_ssl,
-        user_id=session.user_id,
-        token=remote.token,
-        headers=remote.headers,
-    )
+    named = remote.with_user(session.user_id)
     # It tells of every try to reach the server, and of what the server refuses: the error that is raised says it.
     logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.CRITICAL)
     spark = SparkSession.builder.remote(named.url(session_id=session.session_id)).create()
@@ -141,6 +149,8 @@ def _require_server(spark: SparkSession, remote: Remote) -> None:
             warnings.simplefilter("ignore")
             spark.version  # noqa: B018 - asks the server
     except PySparkException as error:
+        # There is no session to release.
+        _client_of(spark).close()
         raise SparkServerUnavailableError(_refusal(remote, str(error))) from None
 
 
@@ -187,9 +197,14 @@ def _interrupt(spark: SparkSession) -> None:
 
 def _keep_trying(spark: SparkSession, tries: int) -> None:
     from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    _client_of(spark).set_retry_policies([DefaultPolicy(max_retries=tries)])
+
+
+def _client_of(spark: SparkSession) -> SparkConnectClient:
     from pyspark.sql.connect.session import SparkSession as ConnectSparkSession
 
-    cast("ConnectSparkSession", spark).client.set_retry_policies([DefaultPolicy(max_retries=tries)])
+    return cast("ConnectSparkSession", spark).client
 
 
 def _tag(what: str) -> str:

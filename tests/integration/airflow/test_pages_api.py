@@ -433,6 +433,15 @@ def test_an_application_without_pages_shows_what_is_known_of_it(api: Api):
     assert "javascript" not in answer.text
 
 
+def test_an_application_on_a_server_says_which(api: Api):
+    answer = application_of(api, api.lakes["watched"], application_id="0a-1b", web_url="sc://spark.example:15002")
+
+    assert answer.status_code == 200
+    assert "Spark Connect server" in answer.text
+    assert "sc://spark.example:15002" in answer.text
+    assert "0a-1b" in answer.text
+
+
 def test_an_application_that_failed_says_why(api: Api):
     answer = application_of(api, api.lakes["watched"], exit_code=1, error="no such key", web_url="http://driver:4040")
 

@@ -1,0 +1,64 @@
+"""The engine's commands, and the engine as a master, where no Spark is needed for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from airflow_backfill_provider.cli import spark
+from airflow_backfill_provider.cli.main import app
+from airflow_backfill_provider.core.errors import SparkServerUnavailableError
+
+
+@pytest.fixture(autouse=True)
+def _state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def test_without_an_engine_its_status_fails_and_says_how_to_start_one():
+    result = CliRunner().invoke(app, ["engine", "status"])
+    assert result.exit_code == 1
+    assert result.stderr == "airflow-backfill: error: no engine runs; start it: airflow-backfill engine start\n"
+
+    result = CliRunner().invoke(app, ["engine", "status", "--json"])
+    assert result.exit_code == 1
+    assert json.loads(result.stdout) == {"running": False}
+
+
+def test_without_an_engine_there_is_nothing_to_end(tmp_path):
+    result = CliRunner().invoke(app, ["engine", "stop"])
+    assert (result.exit_code, result.stdout) == (0, "no engine runs\n")
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("arguments", [["start", "--port", "0"], ["start", "--conf", "novalue"], ["restart"]])
+def test_wrong_usage(arguments):
+    assert CliRunner().invoke(app, ["engine", *arguments]).exit_code == 2
+
+
+def test_a_token_on_the_command_line_is_refused(created, engine):
+    result = created("run", "--master", "sc://localhost/;token=very-secret")
+    assert result.exit_code == 2
+    assert "SPARK_CONNECT_AUTHENTICATE_TOKEN" in result.stderr
+    assert "very-secret" not in result.output
+    assert engine.starts == 0
+
+
+def test_a_token_in_the_environment_is_fine(created, engine, monkeypatch):
+    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost/;token=very-secret")
+    assert created("run").exit_code == 0
+    assert engine.starts == 1
+
+
+@pytest.mark.parametrize("master", ["sc://", "sc://host/path"])
+def test_an_address_that_is_none_is_wrong_usage(created, engine, master):
+    assert created("run", "--master", master).exit_code == 2
+    assert engine.starts == 0
+
+
+def test_the_engine_as_a_master_must_run():
+    with pytest.raises(SparkServerUnavailableError, match="no engine runs; start it: airflow-backfill engine start"):
+        spark._remote("engine")

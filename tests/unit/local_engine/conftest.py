@@ -1,0 +1,61 @@
+"""An engine's folder of its own, and a program in the place of spark-submit."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_backfill_provider.local_engine import server
+
+LISTEN = """\
+import json, os, pathlib, socket, sys, time
+conf = dict(line.split("=", 1) for line in pathlib.Path(sys.argv[2]).read_text().splitlines())
+here = pathlib.Path({here!r})
+(here / "arguments").write_text(json.dumps(sys.argv[1:]))
+(here / "environment").write_text(json.dumps(dict(os.environ)))
+listening = socket.create_server(("127.0.0.1", int(conf["spark.connect.grpc.binding.port"])))
+time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the engine of these tests has its folder."""
+    home = tmp_path / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    return home
+
+
+@pytest.fixture
+def port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Path]]:
+    """Puts a Python program in the place of spark-submit; what it was called with lies in the folder it returns."""
+
+    def place(program: str = LISTEN) -> Path:
+        script = tmp_path / "program.py"
+        script.write_text(program.format(here=str(tmp_path)), encoding="utf-8")
+        submit = tmp_path / "spark-submit"
+        submit.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{script}" "$@"\n', encoding="utf-8")
+        submit.chmod(0o755)
+        monkeypatch.setattr(server, "require_java", lambda: None)
+        monkeypatch.setattr(
+            server, "spark_environment", lambda: {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+        )
+        # Popen looks in the PATH of the caller.
+        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+        return tmp_path
+
+    yield place
+    server.stop_engine()

@@ -1,0 +1,75 @@
+"""A warm engine of the tests' own, and how to see what it runs."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+
+from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.engine.connect import ConnectSession, connected
+from airflow_backfill_provider.local_engine.places import EngineRecord
+from airflow_backfill_provider.local_engine.server import start_engine, stop_engine
+from tests.conftest import WITHOUT_COMPILING
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def warm_engine(
+    folder: Path, *, master: str = "local[2]", conf: Mapping[str, str] | None = None
+) -> Iterator[EngineRecord]:
+    """Keep an engine in a folder while the block runs; the environment names that folder."""
+    before = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = str(folder)
+    settings = {
+        **WITHOUT_COMPILING,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        **(conf or {}),
+    }
+    try:
+        record, started = start_engine(port=free_port(), master=master, conf=settings, connect=version)
+        assert started
+        yield record
+    finally:
+        stop_engine()
+        if before is None:
+            del os.environ["XDG_STATE_HOME"]
+        else:
+            os.environ["XDG_STATE_HOME"] = before
+
+
+def version(remote: Remote) -> str:
+    """Return Spark's version as a client sees it."""
+    with connected(remote, what="tests") as connection:
+        return connection.spark.version
+
+
+class Busy(threading.Thread):
+    """
+    A client that keeps the server busy until somebody ends its session.
+
+    :param connection: its session.
+    """
+
+    def __init__(self, connection: ConnectSession) -> None:
+        super().__init__(daemon=True)
+        self.connection = connection
+        self.error: PySparkException | None = None
+
+    def run(self) -> None:
+        try:
+            self.connection.spark.range(0, 10**15, 1, 2).selectExpr("sum(id % 7)").collect()
+        except PySparkException as error:
+            self.error = error
