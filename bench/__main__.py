@@ -10,9 +10,15 @@ import sys
 
 from rich.console import Console
 
-from bench import growth, pages, random_keys, waiting
+from bench import growth, pages, random_keys, waiting, warm
 
-BENCHMARKS = {"growth": growth.main, "pages": pages.main, "random_keys": random_keys.main, "waiting": waiting.main}
+BENCHMARKS = {
+    "growth": growth.main,
+    "pages": pages.main,
+    "random_keys": random_keys.main,
+    "waiting": waiting.main,
+    "warm": warm.main,
+}
 
 if __name__ == "__main__":
     console = Console(width=120)

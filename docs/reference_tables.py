@@ -152,6 +152,10 @@ WHAT_TO_DO = {
     "StorageUnavailableError": "check the storage, its options and rights; then try again",
     "StorageOptionsError": "give the credential [in a way that both have](how-to/use-an-object-store.md)",
     "SparkUnavailableError": "install what it names",
+    "InvalidRemoteError": "write it as `sc://host:port`",
+    "SparkServerUnavailableError": "start the server, or give the right token; see "
+    "[a warm engine](how-to/keep-a-warm-engine.md)",
+    "SparkSettingError": "give the setting to the server, and leave it out here",
     "EpochFailedError": "run again; if it fails the same way, mend the cause that it names",
     "InvalidConnectionError": "correct the connection",
 }
@@ -262,9 +266,8 @@ def _state_schema() -> pa.Schema:
 def _commands() -> str:
     from airflow_backfill_provider.cli.main import app
 
-    program = typer.main.get_command(app)
     lines = []
-    for name, command in program.commands.items():  # type: ignore[attr-defined]  # a group has commands
+    for name, command in _commands_of(typer.main.get_command(app)):
         arguments = " ".join(p.metavar or p.name.upper() for p in command.params if p.param_type_name == "argument")
         options = [
             f"`{option.opts[-1]}{' ' + (option.metavar or _value(option)) if _takes_value(option) else ''}`"
@@ -272,8 +275,17 @@ def _commands() -> str:
             if option.param_type_name == "option" and option.name not in {"help", "debug"}
         ]
         first = (command.help or "").strip().split("\n\n")[0].replace("\n", " ")
-        lines.append((f"`{name} {arguments}`", ", ".join(options), first))
+        lines.append((f"`{name} {arguments}`".replace(" `", "`"), ", ".join(options), first))
     return table(("command", "options", "what it does"), lines)
+
+
+def _commands_of(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the commands of a group and of the groups in it, with their whole names."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands_of(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
 
 
 def _takes_value(option: Any) -> bool:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.local_engine.places import read_token
+from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
 from tests.integration.airflow.conftest import Orders
@@ -38,7 +38,7 @@ def warm(server: Remote, monkeypatch: pytest.MonkeyPatch) -> str:
     return "warm"
 
 
-def run_deferred(operator: BaseOperator) -> object:
+def run_deferred(operator: SparkBackfillOperator) -> object:
     """Run a task that defers to its end, as the triggerer and another worker do."""
     with pytest.raises(TaskDeferred) as waiting:
         operator.execute(context(operator.task_id))
