@@ -15,6 +15,7 @@ import pytest
 import yaml
 from deltalake import DeltaTable, write_deltalake
 
+from airflow_backfill_provider.local_engine.running import Running
 from tests.warm_engine import free_port
 
 pytestmark = pytest.mark.spark
@@ -98,7 +99,7 @@ def test_a_backfill_on_a_warm_engine_from_start_to_stop(terminal: Terminal, job:
     assert token not in Path("/proc", str(status["pid"]), "cmdline").read_text()
 
     assert "ended" in terminal("engine", "stop")
-    assert not Path("/proc", str(status["pid"])).exists()
+    assert Running.of(status["pid"]) is None
     terminal("engine", "status", code=1)
     assert "no engine runs; start it" in terminal("verify", str(job), "--master", "engine", code=1)
 

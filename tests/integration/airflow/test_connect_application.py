@@ -61,7 +61,7 @@ def test_a_job_is_created_and_run_on_the_server(orders: Orders, warm: str, serve
     assert read_token() not in record.model_dump_json() + Path(record.log).read_text(encoding="utf-8")
 
     orders.delete(3)
-    run_deferred(RunEpochOperator(task_id="epoch", job=definition, spark_conn_id=warm))
+    run_deferred(RunEpochOperator(task_id="another_epoch", job=definition, spark_conn_id=warm))
     assert orders.view() == orders.expected()
 
 

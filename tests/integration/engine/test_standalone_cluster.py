@@ -29,7 +29,12 @@ pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[3]
 WORKERS = 2
-SMALL = {**WITHOUT_COMPILING, "spark.sql.shuffle.partitions": "2", "spark.executor.memory": "512m"}
+SMALL = {
+    **WITHOUT_COMPILING,
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.executor.memory": "512m",
+}
 
 
 class Cluster:
