@@ -15,7 +15,6 @@ from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.engine.connect import ConnectSession, connected
 from airflow_backfill_provider.local_engine.places import EngineRecord
 from airflow_backfill_provider.local_engine.server import start_engine, stop_engine
-from tests.conftest import WITHOUT_COMPILING
 
 
 def free_port() -> int:
@@ -33,7 +32,6 @@ def warm_engine(
     before = os.environ.get("XDG_STATE_HOME")
     os.environ["XDG_STATE_HOME"] = str(folder)
     settings = {
-        **WITHOUT_COMPILING,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         **(conf or {}),

@@ -80,10 +80,11 @@ class LazySpark:
                 raise
 
     def _connect(self, remote: Remote) -> SparkEngine:
-        from airflow_backfill_provider.engine.connect import connected
+        from airflow_backfill_provider.engine.connect import connected, ended_by_sigterm
         from airflow_backfill_provider.engine.connect_engine import ConnectEngine
 
         connection = self._started.enter_context(connected(remote, what=self._app_name, conf=self._conf))
+        self._started.enter_context(ended_by_sigterm(connection.spark))
         return ConnectEngine(connection, self._storage_options, run="epoch")
 
     def _start(self) -> SparkEngine:

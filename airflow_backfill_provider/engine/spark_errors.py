@@ -28,11 +28,15 @@ _GONE = re.compile(
     r"DELTA_TRUNCATED_TRANSACTION_LOG|DELTA_EXCEEDS_CDC_RETENTION|"
     r"DELTA_TIME_TRAVEL|DELTA_UNSUPPORTED_TIME_TRAVEL"
 )
+_RPC = re.compile(r'^<_.*^\s*details = "(?P<details>.*?)"$', re.DOTALL | re.MULTILINE)
 _DETAIL = re.compile(r"\s*(SQLSTATE: \w+)?\s*(;\s*line \d+ pos \d+)?;?\s*$")
 
 
 def first_line(error: BaseException) -> str:
     """Return what went wrong in one line, without plan, stack or SQL state."""
+    failed_call = _RPC.match(str(error))
+    if failed_call is not None:
+        return f"the Spark Connect server did not answer: {failed_call['details']}"
     for line in str(error).splitlines():
         text = _DETAIL.sub("", line.strip())
         if text and not text.startswith("An error occurred while calling"):

@@ -85,8 +85,18 @@ def token_file() -> Path:
 
 
 def log_file() -> Path:
-    """Return the file with what the server prints."""
+    """Return the file with the server's log."""
     return folder() / "server.log"
+
+
+def output_file() -> Path:
+    """Return the file with what the server prints besides, such as why it did not start."""
+    return folder() / "output.log"
+
+
+def logging_file() -> Path:
+    """Return the file with the configuration of the server's log."""
+    return folder() / "log4j2.properties"
 
 
 def conf_file() -> Path:

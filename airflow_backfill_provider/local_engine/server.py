@@ -35,7 +35,6 @@ _ADDRESS = "127.0.0.1"
 
 _CONNECT = {
     "spark.app.name": "airflow-backfill engine",
-    # Nobody turns its log over.
     "spark.log.level": "WARN",
     "spark.connect.grpc.binding.address": _ADDRESS,
     # What a client started and left is ended by then; the server's own default is five minutes.
@@ -46,6 +45,23 @@ _CONNECT = {
     "spark.ui.retainedStages": "100",
 }
 _MEMORY = "spark.driver.memory"
+
+# It lives for months, and every client that leaves makes it say something.
+_LOGGING = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.name = file
+appender.file.type = RollingFile
+appender.file.fileName = {file}
+appender.file.filePattern = {file}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 10MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 1
+"""
 
 
 class EngineRunsError(BackfillError):
@@ -105,12 +121,14 @@ def _start(port: int, master: str, conf: Mapping[str, str], connect: Callable[[R
     settings = {
         **spark_conf(master),
         **_CONNECT,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={places.logging_file().as_uri()}",
         **conf,
         "spark.master": master,
         "spark.connect.grpc.binding.port": str(port),
     }
     # In a file and in the environment: a command line can be read by everybody on the machine.
     places.write_private(places.conf_file(), _as_properties(settings))
+    places.write_private(places.logging_file(), _LOGGING.format(file=_escaped(str(places.log_file()))))
     token = places.make_token()
     process = _launch(token)
     try:
@@ -135,10 +153,12 @@ def _launch(token: str) -> Running:
     inherited = {name: value for name, value in os.environ.items() if name != STORAGE_OPTIONS_VARIABLE}
     environment = {**inherited, **spark_environment(), TOKEN_VARIABLE: token}
     environment.pop(REMOTE_VARIABLE, None)
-    command = ["spark-submit", "--properties-file", str(places.conf_file()), "--class", _SERVER, "spark-internal"]
-    places.write_private(places.log_file(), "")
+    command = ["spark-submit", "--load-spark-defaults", "--properties-file", str(places.conf_file())]
+    command += ["--class", _SERVER, "spark-internal"]
+    for file in (places.log_file(), places.output_file()):
+        places.write_private(file, "")
     try:
-        with places.log_file().open("ab") as log:
+        with places.output_file().open("ab") as log:
             server = subprocess.Popen(
                 command,
                 env=environment,
@@ -155,7 +175,7 @@ def _launch(token: str) -> Running:
         ) from None
     process = Running.of(server.pid)
     if process is None:
-        raise SparkUnavailableError(f"the engine did not start{_reason()}; see {places.log_file()}")
+        raise SparkUnavailableError(f"the engine did not start{_reason()}; see {places.folder()}")
     return process
 
 
@@ -167,15 +187,16 @@ def _wait_for(port: int, process: Running) -> None:
                 return
         if time.monotonic() > until:
             raise SparkUnavailableError(
-                f"the engine did not come up within {START_SECONDS:.0f} s; see {places.log_file()}"
+                f"the engine did not come up within {START_SECONDS:.0f} s; see {places.folder()}"
             )
         time.sleep(_LOOK_SECONDS)
-    raise SparkUnavailableError(f"the engine did not start{_reason()}; see {places.log_file()}")
+    raise SparkUnavailableError(f"the engine did not start{_reason()}; see {places.folder()}")
 
 
 def _reason() -> str:
     """Return what the server said last of an error."""
-    lines = places.log_file().read_text(encoding="utf-8", errors="replace").splitlines()
+    files = (places.output_file(), places.log_file())
+    lines = [line for file in files for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
     telling = [line.strip() for line in lines if "Exception" in line or "Error" in line]
     return f" ({telling[0]})" if telling else ""
 

@@ -22,7 +22,6 @@ from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.process_group import end_group
 from airflow_backfill_provider.spark_settings import spark_conf, spark_environment
-from tests.conftest import WITHOUT_COMPILING
 from tests.warm_engine import free_port, warm_engine
 
 pytestmark = pytest.mark.spark
@@ -30,7 +29,6 @@ pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[3]
 WORKERS = 2
 SMALL = {
-    **WITHOUT_COMPILING,
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.executor.memory": "512m",

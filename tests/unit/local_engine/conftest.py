@@ -14,7 +14,8 @@ from airflow_backfill_provider.local_engine import server
 
 LISTEN = """\
 import json, os, pathlib, socket, sys, time
-conf = dict(line.split("=", 1) for line in pathlib.Path(sys.argv[2]).read_text().splitlines())
+settings = pathlib.Path(sys.argv[sys.argv.index("--properties-file") + 1]).read_text()
+conf = dict(line.split("=", 1) for line in settings.splitlines())
 here = pathlib.Path({here!r})
 (here / "arguments").write_text(json.dumps(sys.argv[1:]))
 (here / "environment").write_text(json.dumps(dict(os.environ)))

@@ -1,0 +1,28 @@
+"""What Spark's errors mean to a user."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+
+from airflow_backfill_provider.core.errors import EpochFailedError
+from airflow_backfill_provider.engine.spark_errors import epoch_errors, first_line
+
+REFUSED = """<_InactiveRpcError of RPC that terminated with:
+\tstatus = StatusCode.UNAVAILABLE
+\tdetails = "failed to connect to all addresses; last error: Connection refused"
+\tdebug_error_string = "UNAVAILABLE:failed to connect"
+>"""
+
+
+def test_a_server_that_is_gone_is_said_in_one_line_and_may_come_back():
+    said = r"^epoch 3 failed: the Spark Connect server did not answer: failed to connect to all addresses"
+    with pytest.raises(EpochFailedError, match=said), epoch_errors("epoch 3"):
+        raise PySparkException(REFUSED)
+    assert EpochFailedError.retryable
+
+
+def test_the_first_line_is_without_stack_and_state():
+    text = "\n[SOME_CLASS] It went wrong. SQLSTATE: 42K0A; line 1 pos 7;\nJVM stacktrace:\n\tat x"
+
+    assert first_line(PySparkException(text)) == "[SOME_CLASS] It went wrong."
