@@ -54,7 +54,7 @@ def backfill_dag(
     :param barriers: how many epochs a run carries.
     :param start_date: when the schedule begins.
     :param backfill_conn_id: the connection that says where control tables lie.
-    :param spark_conn_id: a Spark connection; ``None`` runs on the worker, with all its cores.
+    :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the worker, with all its cores.
     :param conf: Spark configuration on top of this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot, which needs a triggerer.
     :param dag: further arguments of the DAG, such as ``dag_id`` (by default the job's name) or ``catchup``.

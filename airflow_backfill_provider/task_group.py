@@ -31,7 +31,7 @@ class BackfillTaskGroup(TaskGroup):
     :param barriers: how many epochs a run carries. Or the output of a task that returns a list with an entry for each:
         an epoch to run, or ``None`` to inject the next one.
     :param backfill_conn_id: the connection that says where control tables lie.
-    :param spark_conn_id: a Spark connection; ``None`` runs on the worker, with all its cores.
+    :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the worker, with all its cores.
     :param conf: Spark configuration on top of this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot; see
         :class:`~airflow_backfill_provider.operators.base.SparkBackfillOperator`.
@@ -80,7 +80,7 @@ class ParallelBackfillTaskGroup(TaskGroup):
     :param job: the definition; a path is read when the DAG is parsed. Or the output of a task that returns one.
     :param barriers: how many epochs a run carries.
     :param backfill_conn_id: the connection that says where control tables lie.
-    :param spark_conn_id: a Spark connection; ``None`` runs on the workers, with all their cores.
+    :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the workers, with all their cores.
     :param conf: Spark configuration on top of this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot; see
         :class:`~airflow_backfill_provider.operators.base.SparkBackfillOperator`.

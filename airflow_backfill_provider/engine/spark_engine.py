@@ -323,17 +323,15 @@ class SparkEngine:
 
     @contextmanager
     def _query(self, job: BackfillJob, source: Upstream, rows: DataFrame) -> Iterator[DataFrame]:
-        """Run the job's query over some upstream rows; its temporary view lives as long as the block."""
+        """Run the job's query over some upstream rows."""
         relation = f"backfill_upstream_{uuid.uuid4().hex}"
-        rows.select(*map(column, source.columns)).createOrReplaceTempView(relation)
-        try:
-            with query_errors():
-                names = [key.column for key in job.upstream.key]
-                result = self._spark.sql(check_query(job.query).render(relation, names))
-                result.schema  # noqa: B018 - analyses the query now, also through Spark Connect
-            yield result
-        finally:
-            self._spark.catalog.dropTempView(relation)
+        text = check_query(job.query).render(relation, [key.column for key in job.upstream.key])
+        # Spark puts the rows where their name stands in braces; a temporary view would be two more calls of a server.
+        text = text.replace("{", "{{").replace("}", "}}").replace(relation, "{rows}")
+        with query_errors():
+            result = self._spark.sql(text, rows=rows.select(*map(column, source.columns)))
+            result.schema  # noqa: B018 - analyses the query now, also through Spark Connect
+        yield result
 
     def _materialized_view(self, job: BackfillJob) -> MaterializedView:
         return MaterializedView(self._spark, job.materialized_view, self._storage_options)
