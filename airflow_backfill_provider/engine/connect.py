@@ -156,7 +156,7 @@ def _require_server(spark: SparkSession, remote: Remote) -> None:
 
 def _refusal(remote: Remote, answer: str) -> str:
     """Say why a server cannot be used."""
-    if "UNAUTHENTICATED" in answer:
+    if "UNAUTHENTICATED" in answer or "PERMISSION_DENIED" in answer:
         return (
             f"the Spark Connect server at {remote} does not let this client in: its token is "
             f"{'wrong' if remote.token else 'missing'}; put the right one into the connection's password, or into "

@@ -61,5 +61,5 @@ class ConnectEngine(SparkEngine):
         if earlier.server != ours.server:
             logger.warning("an earlier run used the Spark Connect server at %s; it is not looked after", earlier.server)
             return
-        logger.info("an earlier run ended without its end; what it left on the Spark Connect server is ended now")
+        logger.info("an earlier run did not say that it ended; what it left on the Spark Connect server is ended now")
         end_session(self._connection.remote, earlier)

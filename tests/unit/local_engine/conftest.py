@@ -54,8 +54,6 @@ def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
         monkeypatch.setattr(
             server, "spark_environment", lambda: {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
         )
-        # Popen looks in the PATH of the caller.
-        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
         return tmp_path
 
     yield place
