@@ -15,7 +15,7 @@ from airflow_backfill_provider.local_engine.places import read_token
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
-from tests.integration.airflow.conftest import Orders
+from tests.integration.airflow.orders import Orders
 from tests.integration.airflow.test_spark_application import first_event
 from tests.unit.airflow.stand_in import context
 from tests.warm_engine import free_port, warm_engine

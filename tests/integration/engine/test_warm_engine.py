@@ -7,23 +7,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from airflow_backfill_provider import creation, protocol
-from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import SparkServerUnavailableError, SparkSettingError
-from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.engine.connect import connected
 from airflow_backfill_provider.engine.connect_engine import LOCAL_DRIVER, ConnectEngine
 from airflow_backfill_provider.local_engine.clients import clients
 from airflow_backfill_provider.state.applications import ApplicationRecords
+from tests.integration.airflow.orders import Orders
 from tests.warm_engine import Busy, free_port, warm_engine
 
 pytestmark = pytest.mark.spark
@@ -44,31 +42,6 @@ with connected(Remote.parse(sys.argv[1]), what="busy") as connection, ended_by_s
 """
 
 
-class Orders:
-    """
-    An upstream that deltalake writes, and a job over it.
-
-    :param folder: where the tables lie.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.path = str(folder / "orders")
-        self.backfill = Backfill(
-            BackfillJob(
-                name="small_orders",
-                upstream={"path": self.path, "key": ["order_id"]},
-                materialized_view=str(folder / "small_orders"),
-                query="SELECT order_id FROM upstream",
-                vnode_count=4,
-            )
-        )
-
-    def append(self, ids: Sequence[int]) -> None:
-        """Add orders as one version."""
-        rows = pa.table({"order_id": pa.array(ids, pa.int64())})
-        write_deltalake(self.path, rows, mode="append", configuration={"delta.enableChangeDataFeed": "true"})
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remote]:
     """A warm engine."""
@@ -80,7 +53,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remote]:
 def orders(lake: Path) -> Orders:
     """An upstream, and a job over it that is not created."""
     orders = Orders(lake)
-    orders.append(range(400))
+    orders.append(dict.fromkeys(range(400), 1))
     return orders
 
 
@@ -201,12 +174,12 @@ def test_settings_of_a_session_are_set_and_those_of_a_server_are_refused(server:
 
 def test_a_table_that_somebody_else_changes_is_read_as_it_is(server: Remote, orders: Orders):
     with connected(server, what="reader") as connection:
-        read = connection.spark.read.format("delta").load(orders.path)
+        read = connection.spark.read.format("delta").load(orders.upstream)
         assert read.count() == 400
-        orders.append(range(400, 500))
-        again = connection.spark.read.format("delta").load(orders.path)
+        orders.append(dict.fromkeys(range(400, 500), 1))
+        again = connection.spark.read.format("delta").load(orders.upstream)
         assert again.count() == 500
-        DeltaTable(orders.path).delete("order_id < 100")
+        DeltaTable(orders.upstream).delete("order_id < 100")
         assert again.count() == 400
 
 
