@@ -12,8 +12,8 @@ from tests.integration.engine.lakehouse import Lakehouse
 pytestmark = pytest.mark.spark
 
 COLUMNS = "region STRING, id BIGINT, amount DECIMAL(10,2), status STRING, note STRING"
-QUERY = "SELECT id, amount * 100 AS cents, upper(status) AS state FROM upstream WHERE status <> 'draft'"
-EXPECTED = "SELECT id, amount * 100 AS cents, upper(status) AS state FROM {upstream} WHERE status <> 'draft'"
+QUERY = "SELECT id, amount * 100 AS cents, concat(status, '{id}') AS state FROM upstream WHERE status <> 'draft'"
+EXPECTED = "SELECT id, amount * 100 AS cents, concat(status, '{id}') AS state FROM {upstream} WHERE status <> 'draft'"
 
 CHANGES = [
     [

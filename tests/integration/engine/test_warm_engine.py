@@ -79,6 +79,7 @@ def create(lake: Orders, engine: ConnectEngine) -> None:
 
 
 def test_the_next_driver_ends_what_a_killed_one_left_on_the_server(server: Remote, orders: Orders):
+    orders.define(query="SELECT order_id, '{order_id}' AS braces FROM upstream")
     with connected(server, what="killed") as killed, connected(server, what="next") as connection:
         engine = ConnectEngine(connection, None, run="epoch")
         create(orders, engine)
@@ -91,6 +92,8 @@ def test_the_next_driver_ends_what_a_killed_one_left_on_the_server(server: Remot
 
         busy.join(timeout=60)
         assert busy.error is not None, "its session was ended, and it with that"
+        view = DeltaTable(orders.backfill.job.materialized_view).to_pyarrow_table()
+        assert view["braces"].unique().to_pylist() == ["{order_id}"]
         assert records.session(LOCAL_DRIVER) is None
 
 
