@@ -17,7 +17,7 @@ from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.state.applications import ApplicationRecords
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.hooks.application import ApplicationHook
+    from airflow_backfill_provider.hooks.applications import ApplicationHook
 
 LOG_FOLDER = "airflow_backfill"
 

@@ -19,7 +19,7 @@ from airflow_backfill_provider.triggers.application import SUCCEEDED, SparkAppli
 if TYPE_CHECKING:
     from airflow_backfill_provider.backfill import Backfill
     from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
-    from airflow_backfill_provider.hooks.application import ApplicationHook
+    from airflow_backfill_provider.hooks.applications import ApplicationHook
 
 
 class BackfillOperator(BaseOperator):
@@ -134,7 +134,7 @@ class SparkBackfillOperator(BackfillOperator):
             if ended["outcome"] != SUCCEEDED:
                 raise airflow_error(ended["message"], retryable=ended["retryable"])
             return
-        from airflow_backfill_provider.hooks.application import application_hook
+        from airflow_backfill_provider.hooks.applications import application_hook
 
         hook = application_hook(
             spark_conn_id=self.spark_conn_id,

@@ -12,7 +12,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_backfill_provider.hooks import connect_application
-from airflow_backfill_provider.hooks.application import application_hook
+from airflow_backfill_provider.hooks.applications import application_hook
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.connect_application import ConnectApplicationHook
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
