@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.object_store import hadoop_settings
-from airflow_backfill_provider.spark_settings import require_java, spark_conf, spark_environment
+from airflow_backfill_provider.spark_settings import REMOTE_VARIABLE, require_java, spark_conf, spark_environment
 
 _PINNED = {
     # A file that is gone must be an error: skipping it would silently lose its rows (I6).
@@ -38,6 +38,8 @@ def start_session(app_name: str, *, master: str | None = None, conf: Mapping[str
     require_java()
     master = master or "local[*]"
     os.environ.update(spark_environment())
+    # Whoever calls this has chosen; Spark would not have both.
+    os.environ.pop(REMOTE_VARIABLE, None)
     settings = {**spark_conf(master), **(conf or {})}
     builder = SparkSession.builder.appName(app_name).master(master)
     for name, value in settings.items():

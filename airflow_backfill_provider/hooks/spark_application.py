@@ -27,7 +27,9 @@ from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.errors import airflow_error
 from airflow_backfill_provider.process_group import end_group
 from airflow_backfill_provider.spark_settings import (
+    REMOTE_VARIABLE,
     STORAGE_OPTIONS_VARIABLE,
+    TOKEN_VARIABLE,
     require_java,
     spark_conf,
     spark_environment,
@@ -37,6 +39,9 @@ from airflow_backfill_provider.spark_settings import (
 LOCAL_MASTER = "local[*]"
 KILL_GRACE_SECONDS = 2.0
 """How long the application may tidy up before it is killed; Airflow kills the task itself after five seconds."""
+
+_DECIDED = frozenset({REMOTE_VARIABLE, STORAGE_OPTIONS_VARIABLE, TOKEN_VARIABLE})
+"""What the connections decide, also where they say nothing."""
 
 # The provider masks names with "secret" or "password" only.
 _SECRET_CONF = re.compile(
@@ -126,8 +131,8 @@ class SparkApplicationHook(SparkSubmitHook):
 
     def environment(self) -> dict[str, str]:
         """Return the environment of :meth:`command`; it holds secrets."""
-        # The worker may have options of its own there; those of the connection are meant, also if it has none.
-        inherited = {name: value for name, value in os.environ.items() if name != STORAGE_OPTIONS_VARIABLE}
+        # The worker may have some of its own; those of the connections are meant, also if they have none.
+        inherited = {name: value for name, value in os.environ.items() if name not in _DECIDED}
         environment = {**inherited, **spark_environment(), **storage_options_to_environment(self._storage_options)}
         if self._is_cluster:
             connection = self.get_connection(str(self._spark_conn_id))

@@ -13,12 +13,12 @@ import os
 import signal
 import sys
 
-from pyspark.sql import SparkSession
-
 from airflow_backfill_provider import crash_points, protocol
 from airflow_backfill_provider.backfill import Backfill
-from airflow_backfill_provider.core.barrier import Requester
-from airflow_backfill_provider.engine import SparkEngine
+from airflow_backfill_provider.core.barrier import Barrier, Requester
+from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.engine.connect import connected
+from airflow_backfill_provider.engine.connect_engine import ConnectEngine
 
 
 def main(remote: str, state: str, point: str) -> None:
@@ -35,14 +35,18 @@ def main(remote: str, state: str, point: str) -> None:
     )
     if injection.barrier is None:
         return
-    spark = SparkSession.builder.remote(remote).create()
-    barrier, with_engine = injection.barrier, {"store": backfill.store, "engine": SparkEngine(spark)}
+    with connected(Remote.parse(remote), what="client") as connection:
+        run(injection.barrier, backfill, ConnectEngine(connection, None, run="epoch"))
+
+
+def run(barrier: Barrier, backfill: Backfill, engine: ConnectEngine) -> None:
+    """Run a pinned epoch, step by step if several runs share it."""
     if barrier.parallelism == 1:
-        protocol.run_barrier(barrier, **with_engine)
+        protocol.run_barrier(barrier, store=backfill.store, engine=engine)
         return
-    protocol.run_changes(barrier, **with_engine)
+    protocol.run_changes(barrier, store=backfill.store, engine=engine)
     for part in range(len(barrier.parts)):
-        protocol.run_part(barrier, part, **with_engine)
+        protocol.run_part(barrier, part, store=backfill.store, engine=engine)
 
 
 if __name__ == "__main__":

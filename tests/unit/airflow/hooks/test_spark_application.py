@@ -282,6 +282,17 @@ def test_an_application_that_is_killed_before_it_has_a_process_does_not_live_lon
     assert time.monotonic() - started < 10
 
 
+def test_a_server_that_the_worker_itself_would_use_is_not_passed_on(spark_submit, monkeypatch):
+    submitted = spark_submit()
+    monkeypatch.setenv("SPARK_REMOTE", "sc://the.workers.own")
+    monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", "very-secret")
+
+    run(SparkApplicationHook())
+
+    assert "SPARK_REMOTE" not in submitted.environment
+    assert "SPARK_CONNECT_AUTHENTICATE_TOKEN" not in submitted.environment
+
+
 def test_storage_options_of_the_worker_itself_are_not_passed_on(spark_submit, monkeypatch):
     submitted = spark_submit()
     monkeypatch.setenv("AIRFLOW_BACKFILL_STORAGE_OPTIONS", json.dumps(OPTIONS))
