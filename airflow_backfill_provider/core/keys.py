@@ -123,14 +123,11 @@ class KeyOrder:
         :returns: negative, zero or positive, as ``left`` comes before, with or after ``right``.
         """
         for field, mine, theirs in zip(self.fields, left, right, strict=False):
+            if mine == theirs:
+                continue
             if mine is None or theirs is None:
-                if mine is theirs:
-                    continue
                 return -1 if mine is None else 1
-            a, b = _comparable(mine), _comparable(theirs)
-            if a != b:
-                before = a < b  # type: ignore[operator]  # both sides have the column's one type
-                return 1 if before == field.descending else -1
+            return 1 if _is_less(mine, theirs) == field.descending else -1
         return 0
 
     def encode(self, position: Position | None) -> EncodedPosition | None:
@@ -179,9 +176,12 @@ EVERYTHING = KeyRange(None, None)
 """All keys."""
 
 
-def _comparable(value: KeyValue) -> KeyValue:
-    # UTF-8 bytes are what Spark compares; code points would agree, but only for well-formed strings.
-    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+def _is_less(left: KeyValue, right: KeyValue) -> bool:
+    """Compare two values of one column."""
+    if isinstance(left, str) and isinstance(right, str):
+        # UTF-8 bytes are what Spark compares; code points would agree, but only for well-formed strings.
+        return left.encode("utf-8", "surrogatepass") < right.encode("utf-8", "surrogatepass")
+    return left < right  # type: ignore[operator]
 
 
 def _encode_instant(value: dt.datetime) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain, takewhile
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,9 +21,11 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.core.keys import KeyKind, KeyOrder, KeyValue
+from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyValue
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
+
+Bound = tuple[KeyValue | None, ...]
 
 
 class DataFiles:
@@ -38,16 +41,20 @@ class DataFiles:
         self._table = table
         self._path = path
         self._options = dict(storage_options)
+        self._statistics: dict[KeyOrder, list[FileStatistics]] = {}
+
+    @property
+    def version(self) -> int:
+        """The opened version."""
+        return self._table.version()
 
     def row_count(self) -> int:
         """Return the number of rows by the statistics; deleted ones may be counted."""
-        actions = pa.table(self._table.get_add_actions(flatten=True))
-        return sum(count or 0 for count in actions.column("num_records").to_pylist())
+        return sum(count or 0 for count in self._column("num_records"))
 
     def size(self) -> int:
         """Return their bytes."""
-        actions = pa.table(self._table.get_add_actions(flatten=True))
-        return sum(actions.column("size_bytes").to_pylist())
+        return sum(self._column("size_bytes"))
 
     def statistics(self, order: KeyOrder) -> tuple[list[FileStatistics], ArrowKeyIndex]:
         """
@@ -60,12 +67,13 @@ class DataFiles:
 
     def keys(self, order: KeyOrder) -> ArrowKeyIndex:
         """Return the means to read exact keys."""
-        partitioned = [name for name in order.names if name in self._table.metadata().partition_columns]
-        values = {
-            _file_path(action["path"], self._path): {name: action[f"partition.{name}"] for name in partitioned}
-            for action in self._actions()
-        }
-        return ArrowKeyIndex(self.storage, order, physical_names_of(self._table), values if partitioned else {})
+        partitioned = self._partitioned(order)
+        values = {}
+        if partitioned:
+            of_columns = [self._column(f"partition.{name}") for name in partitioned]
+            of_files = (dict(zip(partitioned, found, strict=True)) for found in zip(*of_columns, strict=True))
+            values = dict(zip(self._paths(), of_files, strict=True))
+        return ArrowKeyIndex(self.storage, order, physical_names_of(self._table), values)
 
     def files(self, order: KeyOrder) -> list[FileStatistics]:
         """
@@ -73,22 +81,22 @@ class DataFiles:
 
         :raises UpstreamError: if files lie outside of the table's folder.
         """
-        physical_names = physical_names_of(self._table)
-        partitioned = [name for name in order.names if name in self._table.metadata().partition_columns]
-        files = []
-        for action in self._actions():
-            path = _file_path(action["path"], self._path)
-            rows = action.get("num_records")
-            files.append(
-                FileStatistics(
-                    path=path,
-                    row_count=_stored_rows(self.storage, path) if rows is None else rows,
-                    size=action["size_bytes"],
-                    lower=tuple(_bounds(action, order, physical_names, partitioned, lower=True)),
-                    upper=tuple(_bounds(action, order, physical_names, partitioned, lower=False)),
-                )
+        if order not in self._statistics:
+            self._statistics[order] = self._read_statistics(order)
+        return self._statistics[order]
+
+    def _read_statistics(self, order: KeyOrder) -> list[FileStatistics]:
+        columns = self._paths(), self._column("num_records"), self._column("size_bytes"), *self._bounds(order)
+        return [
+            FileStatistics(
+                path=path,
+                row_count=_stored_rows(self.storage, path) if rows is None else rows,
+                size=size,
+                lower=lower,
+                upper=upper,
             )
-        return files
+            for path, rows, size, lower, upper in zip(*columns, strict=True)
+        ]
 
     @cached_property
     def storage(self) -> arrow_fs.FileSystem:
@@ -104,9 +112,51 @@ class DataFiles:
             )
         return stored.select([physical_names[name] for name in columns]).rename_columns(list(columns))
 
-    def _actions(self) -> list[dict[str, Any]]:
-        actions: list[dict[str, Any]] = pa.table(self._table.get_add_actions(flatten=True)).to_pylist()
-        return actions
+    def _paths(self) -> list[str]:
+        return [_file_path(written, self._path) for written in self._column("path")]
+
+    def _partitioned(self, order: KeyOrder) -> list[str]:
+        """Return the key columns that are partition columns."""
+        return [name for name in order.names if name in self._table.metadata().partition_columns]
+
+    def _bounds(self, order: KeyOrder) -> tuple[list[Bound], list[Bound]]:
+        """
+        Return a lower and an upper bound of each file: of the leading key columns, as many as have statistics.
+
+        Column-wise bounds bound the key as a whole, because keys are compared column by column.
+        """
+        physical_names, partitioned = physical_names_of(self._table), self._partitioned(order)
+        lower: list[list[Bound]] = []
+        upper: list[list[Bound]] = []
+        for field in order.fields:
+            if field.name in partitioned:
+                exact: list[Bound] = [(value,) for value in self._column(f"partition.{field.name}")]
+                lower.append(exact)
+                upper.append(exact)
+                continue
+            begins, ends, nulls = self._statistics_of(field, physical_names[field.name])
+            rows = self._column("num_records")
+            lower.append([*map(_lower, begins, ends, nulls, rows)])
+            upper.append([*map(_upper, begins, ends, nulls, rows)])
+        return _of_key(lower), _of_key(upper)
+
+    def _statistics_of(self, field: KeyField, name: str) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return each file's first and last value of a column in the key's order, and its number of nulls."""
+        smallest, largest, nulls = (self._column(f"{figure}.{name}") for figure in ("min", "max", "null_count"))
+        if field.kind in {KeyKind.TIMESTAMP, KeyKind.TIMESTAMP_NTZ}:
+            largest = [None if value is None else _rounded_up(value) for value in largest]
+        return (largest, smallest, nulls) if field.descending else (smallest, largest, nulls)
+
+    def _column(self, name: str) -> list[Any]:
+        """Return what the log says of each file; ``None`` where it does not say it."""
+        if name not in self._actions.column_names:
+            return [None] * self._actions.num_rows
+        values: list[Any] = self._actions.column(name).to_pylist()
+        return values
+
+    @cached_property
+    def _actions(self) -> pa.Table:
+        return pa.table(self._table.get_add_actions(flatten=True))
 
 
 def physical_names_of(table: DeltaTable) -> dict[str, str]:
@@ -130,38 +180,33 @@ def _stored_rows(storage: arrow_fs.FileSystem, path: str) -> int:
         return int(pq.ParquetFile(source).metadata.num_rows)
 
 
-def _bounds(
-    action: Mapping[str, Any],
-    order: KeyOrder,
-    physical_names: Mapping[str, str],
-    partitioned: Iterable[str],
-    *,
-    lower: bool,
-) -> Iterable[KeyValue | None]:
-    """
-    Yield bounds of the leading key columns, ending before the first one without statistics.
+def _of_key(columns: Sequence[Sequence[Bound]]) -> list[Bound]:
+    """Return each file's bound of the whole key, ending before the first column that has none."""
+    if len(columns) == 1:
+        return list(columns[0])
+    of_files = zip(*columns, strict=True)
+    return [tuple(chain.from_iterable(takewhile(bool, of_columns))) for of_columns in of_files]
 
-    Column-wise bounds bound the key as a whole, because keys are compared column by column.
-    """
-    for field in order.fields:
-        if field.name in partitioned:
-            yield action[f"partition.{field.name}"]
-            continue
-        name = physical_names[field.name]
-        nulls = action.get(f"null_count.{name}")
-        if nulls is None:
-            return
-        if lower and nulls:
-            yield None
-            continue
-        if nulls == action.get("num_records"):
-            yield None
-            continue
-        smallest, largest = action.get(f"min.{name}"), action.get(f"max.{name}")
-        if smallest is None or largest is None:
-            return
-        if field.kind in {KeyKind.TIMESTAMP, KeyKind.TIMESTAMP_NTZ}:
-            # Statistics keep milliseconds, so the real maximum may lie up to one behind.
-            latest = dt.datetime.max.replace(tzinfo=largest.tzinfo)
-            largest += min(dt.timedelta(milliseconds=1), latest - largest)
-        yield smallest if lower != field.descending else largest
+
+def _lower(first: KeyValue | None, last: KeyValue | None, nulls: int | None, rows: int | None) -> Bound:
+    """Return a lower bound of one column, empty if there are no statistics of it; nulls come first."""
+    if nulls is None:
+        return ()
+    if nulls or nulls == rows:
+        return (None,)
+    return () if first is None or last is None else (first,)
+
+
+def _upper(first: KeyValue | None, last: KeyValue | None, nulls: int | None, rows: int | None) -> Bound:
+    """Return an upper bound of one column, empty if there are no statistics of it."""
+    if nulls is None:
+        return ()
+    if nulls == rows:
+        return (None,)
+    return () if first is None or last is None else (last,)
+
+
+def _rounded_up(largest: dt.datetime) -> dt.datetime:
+    # Statistics keep milliseconds, so the real maximum may lie up to one behind.
+    latest = dt.datetime.max.replace(tzinfo=largest.tzinfo)
+    return largest + min(dt.timedelta(milliseconds=1), latest - largest)

@@ -11,6 +11,7 @@ import datetime as dt
 import functools
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from airflow_backfill_provider.core.errors import (
     ChangeDataFeedDisabledError,
     ChangeFeedGapError,
+    StorageUnavailableError,
     UpstreamNotFoundError,
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
@@ -125,6 +127,7 @@ class UpstreamTable:
     def __init__(self, path: str, storage_options: Mapping[str, str] | None = None) -> None:
         self.path = path
         self._options = dict(storage_options or {})
+        self._described: DataFiles | None = None
 
     @property
     def log(self) -> DeltaLog:
@@ -135,17 +138,25 @@ class UpstreamTable:
         """
         Return the newest version's number.
 
-        :raises UpstreamNotFoundError: if there is no readable Delta table.
+        :raises UpstreamNotFoundError: if there is no Delta table.
         """
+        # Opening the table reads which files it has, which takes longer the more there are; it says best what is wrong.
+        with suppress(TableNotFoundError, StorageUnavailableError):
+            versions = self.log.versions()
+            if versions:
+                return versions[-1]
         return self._open(None).version()
 
     def at(self, version: int | None = None) -> UpstreamVersion:
         """
-        Describe one version, by default the newest.
+        Describe one version, by default the newest, as it is now.
+
+        It stays open, so that what is asked next about its files does not read the log again.
 
         :raises UpstreamNotFoundError: if there is no readable Delta table or no such version.
         """
         table = self._open(version)
+        self._described = self._files_of(table)
         metadata = table.metadata()
         fields = json.loads(table.schema().to_json())["fields"]
         return UpstreamVersion(
@@ -286,7 +297,12 @@ class UpstreamTable:
         return self._files(version).statistics(order)
 
     def _files(self, version: int) -> DataFiles:
-        return DataFiles(self._open(version), self.path, self._options)
+        if self._described is not None and self._described.version == version:
+            return self._described
+        return self._files_of(self._open(version))
+
+    def _files_of(self, table: DeltaTable) -> DataFiles:
+        return DataFiles(table, self.path, self._options)
 
     def _open(self, version: int | None) -> DeltaTable:
         try:

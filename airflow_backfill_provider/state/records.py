@@ -214,15 +214,16 @@ def parse_state(rows: pa.Table, *, vnode_count: int, incarnation: str, order: Ke
             "or rebuild the job"
         )
     rows = rows.sort_by("vnode")
-    columns = {name: rows.column(name).to_pylist() for name in rows.column_names}
-    keys = [columns[column] for column in _key_columns(order).values()]
+    keys = zip(*(rows.column(column).to_pylist() for column in _key_columns(order).values()), strict=True)
+    columns = (rows.column(name).to_pylist() for name in ("has_position", "backfill_finished", "row_count"))
     shared: dict[object, VnodeProgress] = {}
     vnodes = []
-    for index in range(vnode_count):
-        position = tuple(values[index] for values in keys) if columns["has_position"][index] else None
-        finished, count = columns["backfill_finished"][index], columns["row_count"][index]
+    for key, has_position, finished, count in zip(keys, *columns, strict=True):
+        position = key if has_position else None
         identity = (position, finished, count)
-        vnodes.append(shared.setdefault(identity, _progress(position, finished=finished, row_count=count)))
+        if identity not in shared:
+            shared[identity] = _progress(position, finished=finished, row_count=count)
+        vnodes.append(shared[identity])
     return BackfillState(epoch=epochs.pop(), vnodes=tuple(vnodes))
 
 

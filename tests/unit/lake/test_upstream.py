@@ -408,6 +408,34 @@ def test_files_are_those_of_the_version(orders):
     assert files[0].size == (Path(orders.path) / files[0].path).stat().st_size
 
 
+def test_files_of_the_version_that_was_described_need_no_other_look_at_the_log(orders):
+    orders.add(1, 2)
+    table = UpstreamTable(orders.path)
+    table.at()
+    shutil.rmtree(Path(orders.path, "_delta_log"))
+    assert table.row_count(0) == 2
+    assert len(table.files(0, order_by("id"))[0]) == 1
+
+
+def test_the_newest_version_is_told_without_reading_what_is_in_the_log(orders):
+    orders.add(1)
+    orders.add(2)
+    for version in (0, 1):
+        commit_file(orders.path, version).write_text("", encoding="utf-8")
+    assert UpstreamTable(orders.path).latest_version() == 1
+
+
+def test_a_table_that_was_made_anew_is_described_anew(orders):
+    """I6: what was read of the one before is forgotten."""
+    orders.add(1, 2)
+    table = UpstreamTable(orders.path)
+    before = table.at()
+    shutil.rmtree(orders.path)
+    orders.add(1)
+    assert table.at().table_id != before.table_id
+    assert table.row_count(0) == 1
+
+
 def test_an_empty_table_has_no_files(orders):
     orders.add()
     assert orders.table.row_count(0) == 0
