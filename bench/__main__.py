@@ -10,13 +10,18 @@ import sys
 
 from rich.console import Console
 
-from bench import growth, pages, random_keys, waiting, warm
+from bench import control_plane, growth, pages, random_keys, waiting
+from bench.comparison import main as comparison
 
 BENCHMARKS = {
+    "comparison": comparison.main,
+    "control_plane": control_plane.main,
     "growth": growth.main,
     "pages": pages.main,
+    "quick": comparison.quick,
     "random_keys": random_keys.main,
     "waiting": waiting.main,
+from bench import growth, pages, random_keys, waiting, warm
     "warm": warm.main,
 }
 

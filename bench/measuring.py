@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ class Epoch:
 
 def session() -> SparkSession:
     """Start Spark."""
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     return start_session("bench")
 
 
@@ -134,9 +136,14 @@ def measure(engine: SparkEngine, backfill: Backfill) -> Epoch | None:
     )
 
 
-def save(name: str, epochs: Iterable[Epoch]) -> Path:
-    """Write every single figure to a file, and return it."""
+def save_figures(name: str, figures: Mapping[str, Any] | Sequence[Any]) -> Path:
+    """Write some figures to a file, and return it."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps([asdict(epoch) for epoch in epochs], indent=2) + "\n")
+    path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     return path
+
+
+def save(name: str, epochs: Iterable[Epoch]) -> Path:
+    """Write every single figure to a file, and return it."""
+    return save_figures(name, [asdict(epoch) for epoch in epochs])

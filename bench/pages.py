@@ -13,24 +13,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from deltalake import write_deltalake
 from rich.console import Console
 from rich.table import Table
 
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted, VnodeProgress
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
-from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.plugin import observed_job
-from airflow_backfill_provider.protocol import utc_now
-from airflow_backfill_provider.state.store import BackfillStore
+from bench.made_jobs import WIDE_VNODES, make_job
 
 if TYPE_CHECKING:
     from fastapi.testclient import TestClient
 
 JOBS = int(os.environ.get("BENCH_JOBS", "500"))
-VNODES = 32_768
 REPETITIONS = 20
 WIDE = "wide"
 
@@ -43,54 +36,10 @@ def main(console: Console) -> None:
         os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] = "True"
         os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
         observed_job.FRESH_SECONDS = 0.0  # every question looks at the tables, as one that comes after a pause does
-        console.print(f"making {JOBS} jobs, and one with {VNODES:,} vnodes …")
+        console.print(f"making {JOBS} jobs, and one with {WIDE_VNODES:,} vnodes …")
         jobs = [make_job(folder, f"job_{number:04}", 256) for number in range(JOBS)]
-        with airflow_of([*jobs, make_job(folder, WIDE, VNODES)]) as client:
+        with airflow_of([*jobs, make_job(folder, WIDE, WIDE_VNODES)]) as client:
             report(console, client)
-
-
-def make_job(folder: Path, name: str, vnode_count: int) -> BackfillJob:
-    """Write the tables of a job in which every vnode has a position of its own."""
-    upstream = str(folder / name / "orders")
-    write_deltalake(
-        upstream, pa.table({"id": range(10)}), mode="append", configuration={"delta.enableChangeDataFeed": "true"}
-    )
-    job = BackfillJob(
-        name=name,
-        upstream={"path": upstream, "key": ["id"]},
-        materialized_view=str(folder / name / "view"),
-        query="SELECT id FROM upstream",
-        strategy="arrangement",
-        vnode_count=vnode_count,
-    )
-    settings = JobSettings(
-        sequence=1,
-        change=SettingsChange.CREATE,
-        job=job.model_dump(mode="json"),
-        strategy="arrangement",
-        upstream=ResolvedUpstream(
-            table_id=UpstreamTable(upstream).at().table_id, columns=(UpstreamColumn(name="id", type="long"),)
-        ),
-        incarnation="bench",
-        arranged_version=0,
-        requested_by="bench",
-        requested_at=utc_now(),
-    )
-    store = BackfillStore(job.state)
-    store.create(settings)
-    store.write_state(state_of(vnode_count, epoch=1), settings)
-    return job
-
-
-def state_of(vnode_count: int, epoch: int) -> BackfillState:
-    """Return a state with vnodes of every kind."""
-
-    def progress(vnode: int) -> VnodeProgress:
-        if vnode < vnode_count // 3:
-            return Completed(None, vnode)
-        return InProgress((vnode * 7,), vnode) if vnode < 2 * vnode_count // 3 else NotStarted()
-
-    return BackfillState(epoch=epoch, vnodes=tuple(progress(vnode) for vnode in range(vnode_count)))
 
 
 def airflow_of(jobs: list[BackfillJob]) -> TestClient:
@@ -131,7 +80,7 @@ def report(console: Console, client: TestClient) -> None:
         table.add_column(column, justify="left" if column == "question" else "right")
     wide = f"dags/refresh_{WIDE}/jobs/{WIDE}"
     questions = {
-        f"job with {VNODES:,} vnodes": wide,
+        f"job with {WIDE_VNODES:,} vnodes": wide,
         "its barrier log": f"{wide}/log",
         "list, a page of 25": "jobs",
         "list, all that wait": "jobs?state=waiting",

@@ -24,8 +24,8 @@ from airflow_backfill_provider import mutations
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.lake.version_watch import Versions
 from airflow_backfill_provider.state.store import BackfillStore
+from bench.made_jobs import make_job
 from bench.measuring import RESULTS
-from bench.pages import make_job
 
 SENSORS = int(os.environ.get("BENCH_SENSORS", "1000"))
 POLL_INTERVAL = 5.0

@@ -24,6 +24,7 @@ ATTEMPTS = 32
 
 _LAYOUT_PROPERTY = "backfill.layoutVersion"
 _COMPACT_FILES_AT = 100
+_ANSWERS_KEPT = 16
 
 
 def text_literal(value: str) -> str:
@@ -51,6 +52,7 @@ class ControlTable:
         self.location = location
         self.schema = schema
         self._options = dict(storage_options or {}) or None
+        self._known: tuple[tuple[str, int], dict[str | None, pa.Table]] = (("", -1), {})
 
     def exists(self) -> bool:
         """Tell whether the table was created."""
@@ -80,11 +82,21 @@ class ControlTable:
         """
         Return the rows, all or those that match; files whose statistics exclude a match are not opened.
 
+        What was read of the same version before is not read again: a barrier, say, needs the settings many times.
+
         :param where: a condition in SQL; see :func:`text_literal` for values that are not numbers.
         :raises StateLayoutError: if the table is missing, damaged, or of another layout version.
         :raises StorageUnavailableError: if its storage does not answer.
         """
-        return self._read(self._open(), where)
+        table = self._open()
+        version = (str(table.metadata().id), table.version())
+        known, answers = self._known
+        if known != version or len(answers) > _ANSWERS_KEPT:
+            answers = {}
+            self._known = (version, answers)
+        if where not in answers:
+            answers[where] = self._read(table, where)
+        return answers[where]
 
     def greatest(self, column: str) -> int:
         """Return the greatest value of an integer column by the log's statistics; 0 if there are no rows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -55,6 +56,33 @@ def test_a_table_is_made_once_and_found_afterwards(lake):
     table.create()
     assert numbers(table) == [1]
     assert DeltaTable(table.location).metadata().configuration["backfill.layoutVersion"] == "1"
+
+
+def test_what_was_read_of_a_version_is_not_read_again(table):
+    add_next(table)
+    assert numbers(table) == [1]
+    for file in data_files(table):
+        file.unlink()
+    assert numbers(table) == [1]
+    with pytest.raises(StateLayoutError):
+        table.read("n = 1")
+
+
+def test_another_writers_rows_are_seen_at_once(table):
+    assert numbers(table) == []
+    add_next(ControlTable(table.location, SCHEMA))
+    assert numbers(table) == [1]
+
+
+def test_a_table_that_was_made_anew_is_read_anew(table):
+    """I6: also where it has just as many versions."""
+    add_next(table)
+    assert numbers(table) == [1]
+    shutil.rmtree(table.location)
+    other = ControlTable(table.location, SCHEMA)
+    other.create()
+    other.update(lambda rows: Write(row(7)))
+    assert numbers(table) == [7]
 
 
 def test_looking_for_a_table_makes_none(tmp_path):

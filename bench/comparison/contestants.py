@@ -1,0 +1,168 @@
+"""Who is compared: the limit, two peers, and this package in several ways. One line here adds another way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from airflow_backfill_provider import creation, protocol
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.barrier import Barrier, Requester
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.engine import SparkEngine
+from airflow_backfill_provider.hooks.spark_application import application_path
+from airflow_backfill_provider.protocol import Engine
+from bench.comparison.peers import ChangeFeedStream, KeyRangeLoop
+from bench.comparison.stage import Stage
+from bench.comparison.workload import QUERY
+from bench.submitting import submit
+
+REQUESTER = Requester(user="bench")
+
+
+class Contestant(Protocol):
+    """A way to a view that equals the query over the upstream's last version."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables and plots."""
+        ...
+
+    def run(self, stage: Stage) -> None:
+        """Make the stage's view, letting the upstream's commits happen meanwhile; all of them by the end."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The limit: one statement that copies the last version, when nothing changes any more."""
+
+    name: str = "CREATE TABLE AS SELECT"
+
+    def run(self, stage: Stage) -> None:
+        """Let all commits happen, then copy."""
+        while stage.commit():
+            pass
+        query = QUERY.replace("FROM upstream", f"FROM delta.`{stage.upstream}`")
+        stage.spark.sql(f"CREATE TABLE delta.`{stage.view}` USING delta AS {query}")
+
+
+@dataclass(frozen=True, slots=True)
+class JobVariant:
+    """
+    A job as somebody would define it.
+
+    :param name: what it is called.
+    :param fields: what it has on top of upstream, view and query.
+    """
+
+    name: str
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    def backfill(self, stage: Stage) -> Backfill:
+        """Return the job on a stage; its rate limit divides the first rows into the workload's epochs."""
+        workload = stage.workload
+        job = BackfillJob(
+            name="bench",
+            upstream={"path": str(stage.upstream), "key": ["order_id"]},
+            materialized_view=str(stage.view),
+            query=QUERY,
+            state=str(stage.folder / "state"),
+            **{"rate_limit": -(-workload.rows // workload.epochs), **self.fields},
+        )
+        return Backfill(job)
+
+
+def spark_engine(stage: Stage) -> Engine:
+    """Return an engine in the session that lives on."""
+    return SparkEngine(stage.spark)
+
+
+@dataclass(frozen=True, slots=True)
+class WarmEpochs:
+    """
+    This package in an engine that lives on: one epoch after each commit, then until nothing is left to do.
+
+    :param variant: the job.
+    :param engine: makes the engine.
+    :param suffix: what to call the engine.
+    """
+
+    variant: JobVariant
+    engine: Callable[[Stage], Engine] = spark_engine
+    suffix: str = "warm"
+
+    @property
+    def name(self) -> str:
+        """The variant and the engine."""
+        return f"{self.variant.name}, {self.suffix}"
+
+    def run(self, stage: Stage) -> None:
+        """Create the job, and run its epochs."""
+        backfill, engine = self.variant.backfill(stage), self.engine(stage)
+        creation.create_job(
+            backfill.job,
+            store=backfill.store,
+            upstream=backfill.upstream,
+            engine=lambda: engine,
+            requested_by=str(REQUESTER),
+        )
+        _run_epochs(stage, backfill, lambda barrier: protocol.run_barrier(barrier, store=backfill.store, engine=engine))
+
+
+@dataclass(frozen=True, slots=True)
+class ColdEpochs:
+    """
+    This package as Airflow runs it without a warm engine: one ``spark-submit`` for each epoch.
+
+    :param variant: the job.
+    """
+
+    variant: JobVariant
+
+    @property
+    def name(self) -> str:
+        """The variant, cold."""
+        return f"{self.variant.name}, cold"
+
+    def run(self, stage: Stage) -> None:
+        """Create the job, and run its epochs."""
+        backfill = self.variant.backfill(stage)
+        definition = json.dumps(backfill.job.model_dump(mode="json"))
+        submit(application_path("backfill_job.py"), ["create", "--job", definition, "--requested-by", "bench"])
+        state = backfill.job.state
+
+        def run_epoch(barrier: Barrier) -> None:
+            submit(application_path("backfill_epoch.py"), ["--state", state, "--epoch", str(barrier.epoch)])
+
+        _run_epochs(stage, backfill, run_epoch)
+
+
+def _run_epochs(stage: Stage, backfill: Backfill, run: Callable[[Barrier], object]) -> None:
+    """Run an epoch after each commit, and more of them until nothing is left to do."""
+    while True:
+        more = stage.commit()
+        with stage.step():
+            barrier = protocol.inject_barrier(
+                store=backfill.store, upstream=backfill.upstream, requester=REQUESTER
+            ).barrier
+            if barrier is not None:
+                run(barrier)
+        if barrier is None and not more:
+            return
+
+
+VARIANTS = (
+    JobVariant("no_shuffle", {"strategy": "no_shuffle"}),
+    JobVariant("arrangement", {"strategy": "arrangement"}),
+)
+
+CONTESTANTS: tuple[Contestant, ...] = (
+    Copy(),
+    ChangeFeedStream(),
+    KeyRangeLoop(),
+    *map(WarmEpochs, VARIANTS),
+    *map(ColdEpochs, VARIANTS),
+)

@@ -1,0 +1,55 @@
+"""Choosing what to compare, from the environment."""
+
+from __future__ import annotations
+
+import os
+
+from rich.console import Console
+
+from bench.comparison.contestants import CONTESTANTS, Contestant, Copy, WarmEpochs
+from bench.comparison.peers import ChangeFeedStream
+from bench.comparison.race import race
+from bench.comparison.report import report
+from bench.comparison.workload import Workload
+from bench.measuring import session
+
+ROWS = int(os.environ.get("BENCH_ROWS", "20000000"))
+EPOCHS = int(os.environ.get("BENCH_EPOCHS", "20"))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
+ONLY = os.environ.get("BENCH_CONTESTANTS", "")
+
+WORKLOADS = (
+    ("ordered", "updates", 1),
+    ("ordered", "updates", 0),
+    ("ordered", "updates", 10),
+    ("ordered", "appends", 1),
+    ("ordered", "deletes", 1),
+    ("random", "updates", 1),
+)
+"""Keys, what commits do, and how many rows per thousand they change."""
+
+QUICK_WORKLOADS = (WORKLOADS[0], WORKLOADS[-1])
+
+
+def main(console: Console) -> None:
+    """Compare on every workload."""
+    compare(console, [Workload(*chosen, rows=ROWS, epochs=EPOCHS) for chosen in WORKLOADS], ROUNDS)
+
+
+def quick(console: Console) -> None:
+    """Compare in minutes: a small upstream, few epochs, one round."""
+    rows, epochs = min(ROWS, 400_000), min(EPOCHS, 4)
+    compare(console, [Workload(*chosen, rows=rows, epochs=epochs) for chosen in QUICK_WORKLOADS], rounds=1)
+
+
+def compare(console: Console, workloads: list[Workload], rounds: int) -> None:
+    """Warm the session up with a small race that is not counted, race, and report."""
+    limit = Copy()
+    contestants: list[Contestant] = [limit, *(chosen for chosen in CONTESTANTS[1:] if ONLY in chosen.name)]
+    spark = session()
+    warm_up = Workload(*QUICK_WORKLOADS[0], rows=100_000, epochs=2)
+    in_session = [found for found in contestants if isinstance(found, Copy | ChangeFeedStream | WarmEpochs)]
+    list(race(console, spark, warm_up, in_session, rounds=1))
+    runs = [run for workload in workloads for run in race(console, spark, workload, contestants, rounds)]
+    spark.stop()
+    report(console, workloads, runs, limit.name)

@@ -1,0 +1,135 @@
+"""What people write who don't use this package; written as its authors would like to be compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from bench.comparison.stage import Stage
+from bench.comparison.workload import QUERY
+from bench.submitting import submit
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFeedStream:
+    """
+    Peer 1: Structured Streaming over the change feed from version 0, with a MERGE into the view in each micro-batch.
+
+    The application lives all the time. A micro-batch takes what one commit changed, as it would if the commits came
+    as slowly as the epochs do.
+    """
+
+    name: str = "change feed stream with MERGE"
+
+    def run(self, stage: Stage) -> None:
+        """Run the stream until it has seen every commit."""
+        make_view(stage.spark, stage.upstream, stage.view)
+
+        def merge_batch(batch: DataFrame, _: int) -> None:
+            merge_changes(batch, stage.view)
+
+        stream = (
+            stage.spark.readStream.format("delta")
+            .option("readChangeFeed", "true")
+            .option("startingVersion", 0)
+            # The files of one commit are always taken together, so this is one commit for each batch.
+            .option("maxFilesPerTrigger", 1)
+            .load(str(stage.upstream))
+            .writeStream.foreachBatch(merge_batch)
+            .option("checkpointLocation", str(stage.folder / "checkpoint"))
+            .start()
+        )
+        try:
+            while True:
+                with stage.step():
+                    stream.processAllAvailable()
+                if not stage.commit():
+                    return
+        finally:
+            stream.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRangeLoop:
+    """
+    Peer 2: a loop of tasks in Airflow, each a Spark application that merges one range of keys (a microbatch).
+
+    The ranges were read at different times, so in the end one more application merges all that changed since.
+    """
+
+    name: str = "loop of key ranges with MERGE"
+
+    def run(self, stage: Stage) -> None:
+        """Submit an application for each range, then one that catches up."""
+        bounds = stage.workload.key_bounds()
+        make_view(stage.spark, stage.upstream, stage.view)
+        application = Path(__file__).with_name("key_range_task.py")
+        tables = ["--upstream", str(stage.upstream), "--view", str(stage.view)]
+        for after, up_to in zip([None, *bounds], [*bounds, None], strict=True):
+            stage.commit()
+            chosen = [*(["--after", after] if after else []), *(["--up-to", up_to] if up_to else [])]
+            with stage.step():
+                submit(application, [*tables, "range", *chosen])
+        while stage.commit():
+            pass
+        with stage.step():
+            submit(application, [*tables, "changes"])
+
+
+def make_view(spark: SparkSession, upstream: Path, view: Path) -> None:
+    """Make the empty table that is merged into."""
+    rows = spark.read.format("delta").load(str(upstream)).limit(0)
+    query(rows).write.format("delta").save(str(view))
+
+
+def query(rows: DataFrame) -> DataFrame:
+    """Run the view's query over some rows of the upstream."""
+    relation = "bench_upstream"
+    rows.createOrReplaceTempView(relation)
+    return rows.sparkSession.sql(QUERY.replace("FROM upstream", f"FROM {relation}"))
+
+
+def changes_since(spark: SparkSession, upstream: Path, version: int) -> DataFrame:
+    """Return the change feed from a version on."""
+    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", version)
+    return feed.load(str(upstream))
+
+
+def merge_changes(changes: DataFrame, view: Path) -> None:
+    """Merge a batch of the change feed: of each key its latest change, which deletes also what the filter drops."""
+    latest = Window.partitionBy("order_id").orderBy(F.col("_commit_version").desc())
+    changes = (
+        changes.filter("_change_type <> 'update_preimage'")
+        .withColumn("__place", F.row_number().over(latest))
+        .filter("__place = 1")
+        .withColumn("__deleted", F.expr("_change_type = 'delete' OR status = 'cancelled'"))
+    )
+    spark = changes.sparkSession
+    source = "bench_changes"
+    names = query(changes.limit(0)).columns
+    changes.withColumn("cents", F.expr("amount * 100")).createOrReplaceTempView(source)
+    assignments = ", ".join(f"view.{name} = change.{name}" for name in names)
+    spark.sql(
+        f"MERGE INTO delta.`{view}` AS view USING {source} AS change ON view.order_id = change.order_id "
+        "WHEN MATCHED AND change.__deleted THEN DELETE "
+        f"WHEN MATCHED THEN UPDATE SET {assignments} "
+        f"WHEN NOT MATCHED AND NOT change.__deleted THEN INSERT ({', '.join(names)}) "
+        f"VALUES ({', '.join(f'change.{name}' for name in names)})"
+    )
+
+
+def merge_range(spark: SparkSession, upstream: Path, view: Path, after: str | None, up_to: str | None) -> None:
+    """Merge the rows of a range of keys as they are now."""
+    rows = spark.read.format("delta").load(str(upstream))
+    if after is not None:
+        rows = rows.filter(F.col("order_id") > after)
+    if up_to is not None:
+        rows = rows.filter(F.col("order_id") <= up_to)
+    query(rows).createOrReplaceTempView("bench_range")
+    spark.sql(
+        f"MERGE INTO delta.`{view}` AS view USING bench_range AS batch ON view.order_id = batch.order_id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )

@@ -1,0 +1,157 @@
+"""
+What is done without Spark: asking, waiting, planning and committing, on small tables and on the largest ones.
+
+Nothing here starts a JVM; Airflow's own work is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from airflow_backfill_provider.core.progress import BackfillState, InProgress, NotStarted
+from airflow_backfill_provider.operators.epoch import RunEpochOperator
+from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.triggers import watched_job
+from airflow_backfill_provider.triggers.backfill import MaterializedViewFinishedTrigger
+from bench.made_jobs import WIDE_VNODES, make_job, make_job_over
+from bench.many_files import ROWS_PER_FILE, make_file, make_log
+from bench.measuring import save_figures
+from tests.unit.airflow.stand_in import Lake, context
+
+FILES = int(os.environ.get("BENCH_FILES", "100000"))
+COMMITS = 100
+POLLS = int(os.environ.get("BENCH_POLLS", "10000"))
+WARM_UP_POLLS = POLLS // 10
+REPETITIONS = 10
+CONNECTION = "airflow_backfill_default"
+
+
+def main(console: Console) -> None:
+    """Measure each, and save the figures."""
+    logging.disable(logging.WARNING)
+    os.environ[f"AIRFLOW_CONN_{CONNECTION.upper()}"] = json.dumps({"conn_type": "airflow_backfill"})
+    figures: dict[str, float] = {}
+    table = Table("without Spark", "figure", title="the control plane")
+    for measure in (epoch_with_nothing_new, waiting, injection, state_commit):
+        with tempfile.TemporaryDirectory(prefix="backfill-bench-") as name:
+            measured = measure(Path(name))
+        figures |= measured
+        for figure, value in measured.items():
+            table.add_row(figure, f"{value:,.4g}")
+    console.print(table)
+    console.print(f"every figure: {save_figures('control_plane', figures)}")
+
+
+def epoch_with_nothing_new(folder: Path) -> dict[str, float]:
+    """Run an epoch's task on a finished view whose upstream did not change."""
+    lake = Lake(folder)
+    lake.append(range(1000))
+    lake.create()
+    lake.finish()
+    operator = RunEpochOperator(task_id="run_epoch", job=lake.definition)
+
+    def run() -> None:
+        assert operator.execute(context("run_epoch"))["epoch"] is None
+
+    return {"nothing_new_seconds": _median_seconds(run)}
+
+
+def waiting(folder: Path) -> dict[str, float]:
+    """Poke a sensor, and poll a trigger ten thousand times; the memory that is more after the first tenth of them."""
+    watched_job.FRESH_SECONDS = 0.0  # every poll looks, as one does that comes seconds after the one before
+    job = make_job(folder, "waited_for", 256)
+    trigger = MaterializedViewFinishedTrigger(state=job.state, backfill_conn_id=CONNECTION, poll_interval=5.0)
+    watched = watched_job.watched_job(job.state, CONNECTION)
+    condition = trigger.condition
+
+    async def poll(times: int) -> float:
+        started = time.perf_counter()
+        for _ in range(times):
+            assert (await watched.observe(condition)).value is None
+        return (time.perf_counter() - started) / times
+
+    async def poll_all() -> tuple[float, int]:
+        await poll(WARM_UP_POLLS)
+        before = psutil.Process().memory_info().rss
+        seconds = await poll(POLLS - WARM_UP_POLLS)
+        return seconds, psutil.Process().memory_info().rss - before
+
+    seconds, more = asyncio.run(poll_all())
+    return {
+        "sensor_poke_seconds": _median_seconds(trigger.look),
+        "trigger_poll_seconds": seconds,
+        "trigger_polls_more_bytes": more,
+    }
+
+
+def injection(folder: Path) -> dict[str, float]:
+    """Inject a barrier on an upstream of very many files, of which half are read and one is read in part."""
+    upstream = folder / "orders"
+    make_log(upstream, FILES, COMMITS)
+    chunk = FILES // 100
+    position = FILES // 2 * ROWS_PER_FILE + ROWS_PER_FILE // 2
+    # The chunk begins and ends within these; the others are never looked into.
+    make_file(upstream, FILES // 2)
+    make_file(upstream, FILES // 2 + chunk)
+    answers = []
+    for number in range(3):
+        job = make_job_over(
+            str(upstream),
+            BackfillState(1, (InProgress((position,), position),) * 256),
+            key="c0",
+            strategy="no_shuffle",
+            name=f"many_files_{number}",
+            materialized_view=str(folder / f"view_{number}"),
+            rate_limit=chunk * ROWS_PER_FILE,
+        )
+        done = subprocess.run(
+            [sys.executable, "-m", "bench.injection", job.state], capture_output=True, text=True, check=True
+        )
+        answers.append(json.loads(done.stdout))
+    return {
+        "injection_seconds": statistics.median(answer["seconds"] for answer in answers),
+        "injection_peak_bytes": max(answer["peak_bytes"] for answer in answers),
+    }
+
+
+def state_commit(folder: Path) -> dict[str, float]:
+    """Commit the progress of very many vnodes, each at a position of its own, epoch by epoch."""
+    job = make_job(folder, "wide", WIDE_VNODES)
+    store = BackfillStore(job.state)
+    settings, before = store.settings(), store.state()
+    epochs = iter(range(before.epoch + 1, before.epoch + 100))
+
+    def commit() -> None:
+        epoch = next(epochs)
+        moved = (
+            InProgress((vnode * 7 + epoch,), vnode + epoch) if isinstance(was, InProgress | NotStarted) else was
+            for vnode, was in enumerate(before.vnodes)
+        )
+        store.write_state(BackfillState(epoch, tuple(moved)), settings)
+
+    return {"state_commit_seconds": _median_seconds(commit)}
+
+
+def _median_seconds(work: Callable[[], object]) -> float:
+    """Do it once to warm up, and then several times."""
+    work()
+    seconds = []
+    for _ in range(REPETITIONS):
+        started = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)

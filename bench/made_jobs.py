@@ -1,0 +1,81 @@
+"""Jobs with any number of vnodes and any progress, made without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted, VnodeProgress
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
+from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.protocol import utc_now
+from airflow_backfill_provider.state.store import BackfillStore
+
+WIDE_VNODES = 32_768
+
+
+def make_job(folder: Path, name: str, vnode_count: int) -> BackfillJob:
+    """Write the tables of a job over a few rows, in which every vnode has a position of its own."""
+    upstream = str(folder / name / "orders")
+    write_deltalake(
+        upstream, pa.table({"id": range(10)}), mode="append", configuration={"delta.enableChangeDataFeed": "true"}
+    )
+    return make_job_over(
+        upstream,
+        state_of(vnode_count, epoch=1),
+        name=name,
+        key="id",
+        strategy="arrangement",
+        materialized_view=str(folder / name / "view"),
+    )
+
+
+def make_job_over(upstream: str, state: BackfillState, *, key: str, strategy: str, **fields: Any) -> BackfillJob:
+    """
+    Write the tables of a job.
+
+    :param state: its progress.
+    :param key: the key, which is all that the view has.
+    :param fields: name and view, and what else differs from the defaults.
+    """
+    job = BackfillJob(
+        upstream={"path": upstream, "key": [key]},
+        query=f"SELECT {key} FROM upstream",
+        strategy=strategy,
+        vnode_count=len(state.vnodes),
+        **fields,
+    )
+    described = UpstreamTable(upstream).at()
+    settings = JobSettings(
+        sequence=1,
+        change=SettingsChange.CREATE,
+        job=job.model_dump(mode="json"),
+        strategy=strategy,
+        upstream=ResolvedUpstream(
+            table_id=described.table_id, columns=(UpstreamColumn(name=key, type=described.types[key]),)
+        ),
+        incarnation="bench",
+        arranged_version=0 if strategy == "arrangement" else None,
+        rate_limit=job.rate_limit,
+        requested_by="bench",
+        requested_at=utc_now(),
+    )
+    store = BackfillStore(job.state)
+    store.create(settings)
+    store.write_state(state, settings)
+    return job
+
+
+def state_of(vnode_count: int, epoch: int) -> BackfillState:
+    """Return a state with vnodes of every kind."""
+
+    def progress(vnode: int) -> VnodeProgress:
+        if vnode < vnode_count // 3:
+            return Completed(None, vnode)
+        return InProgress((vnode * 7,), vnode) if vnode < 2 * vnode_count // 3 else NotStarted()
+
+    return BackfillState(epoch=epoch, vnodes=tuple(progress(vnode) for vnode in range(vnode_count)))
