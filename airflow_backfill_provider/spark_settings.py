@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from airflow_backfill_provider import class_archive
 from airflow_backfill_provider.core.errors import SparkUnavailableError
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
@@ -79,7 +80,7 @@ def _jars_conf(master: str) -> dict[str, str]:
     jars = sorted(str(jar) for jar in folder.glob("*.jar"))
     if jars and is_local(master):
         # Nothing has to be copied to executors, and the class path is there a second or two sooner.
-        return {"spark.driver.extraClassPath": str(folder / "*")}
+        return {"spark.driver.extraClassPath": str(folder / "*"), **_class_archive_conf(folder)}
     if jars:
         return {"spark.jars": ",".join(jars)}
     if os.environ.get(JARS_VARIABLE):
@@ -88,6 +89,14 @@ def _jars_conf(master: str) -> dict[str, str]:
             "unset the variable"
         )
     return {"spark.jars.packages": DELTA_PACKAGE}
+
+
+def _class_archive_conf(folder: Path) -> dict[str, str]:
+    """Let Java use an archive of classes if one was made for it; see :mod:`.class_archive`."""
+    archive = class_archive.archive_path(folder, java_command())
+    if archive is None or not archive.exists():
+        return {}
+    return {"spark.driver.defaultJavaOptions": class_archive.java_options(archive)}
 
 
 def _local_conf() -> dict[str, str]:
@@ -103,16 +112,21 @@ def _local_conf() -> dict[str, str]:
     }
 
 
+def java_command() -> str:
+    """Return the Java that Spark will start, as ``JAVA_HOME`` or the path says."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"
+
+
 def require_java() -> None:
     """
     Refuse to start Spark where it could only fail.
 
     :raises SparkUnavailableError: if there is no Java, or one that is too old.
     """
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    java = shutil.which(java_command())
     needed = f"install Java {OLDEST_JAVA} or newer (Debian: apt-get install openjdk-17-jre-headless)"
-    if java is None or shutil.which(java) is None:
+    if java is None:
         raise SparkUnavailableError(f"there is no Java on this machine; {needed} or set JAVA_HOME")
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     version = _JAVA_VERSION.search(answer)

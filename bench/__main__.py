@@ -10,12 +10,14 @@ import sys
 
 from rich.console import Console
 
-from bench import control_plane, growth, pages, random_keys, waiting
+from bench import cold_start, control_plane, freshness, growth, pages, random_keys, waiting
 from bench.comparison import main as comparison
 
 BENCHMARKS = {
+    "cold_start": cold_start.main,
     "comparison": comparison.main,
     "control_plane": control_plane.main,
+    "freshness": freshness.main,
     "growth": growth.main,
     "pages": pages.main,
     "quick": comparison.quick,

@@ -22,11 +22,13 @@ class Submission:
 
     :param begun_at: when it was submitted, in seconds since 1970.
     :param seconds: from the submission to the end.
+    :param cpu_seconds: what it used of processors meanwhile.
     :param peak_bytes: the most memory that its driver had, Java and all.
     """
 
     begun_at: float
     seconds: float
+    cpu_seconds: float
     peak_bytes: int
 
 
@@ -52,4 +54,4 @@ def submit(application: Path, arguments: Sequence[str], conf: Mapping[str, str] 
             output.seek(0)
             last = output.read().decode("utf-8", "replace")[-3000:]
             raise RuntimeError(f"{application.name} {' '.join(arguments)} failed: {last}")
-    return Submission(begun_at, seconds, used.ru_maxrss * 1024)
+    return Submission(begun_at, seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)

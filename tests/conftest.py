@@ -6,7 +6,6 @@ import atexit
 import logging
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,13 +25,9 @@ settings.register_profile(
 settings.load_profile("tests")
 
 
-_CLASS_ARCHIVE = Path(sys.prefix, "share", "airflow-backfill", "classes.jsa")
-if _CLASS_ARCHIVE.exists():
-    # For every JVM that a test starts, in whatever process: half of its start is loading classes.
-    os.environ["SPARK_SUBMIT_OPTS"] = (
-        f"-XX:SharedArchiveFile={_CLASS_ARCHIVE} -XX:TieredStopAtLevel=1 -Xshare:auto -Xlog:cds=off "
-        "-Xlog:class+path=off"
-    )
+# For every JVM that a test starts, in whatever process: none lives long enough for Java's second compiler. They use the
+# archive of classes that `make test-slow` makes.
+os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1"
 
 
 # The tests' data is tiny: compiling code for it, or adapting plans to it, costs more than running it.

@@ -15,6 +15,7 @@ import typer
 
 from airflow_backfill_provider import __version__
 from airflow_backfill_provider.cli.commands import engine, look, steer, work
+from airflow_backfill_provider.cli.commands import look, set_up, steer, work
 from airflow_backfill_provider.cli.reporting import interrupted
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ for panel, commands in {
     "Work": (work.create, work.run, work.rebuild),
     "Look": (look.plan, look.status, look.watch, look.verify),
     "Steer": (steer.pause, steer.resume, steer.throttle, steer.rescale, steer.repair, steer.cancel),
+    "Set up": (set_up.archive_classes,),
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)

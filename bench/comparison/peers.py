@@ -98,6 +98,12 @@ def changes_since(spark: SparkSession, upstream: Path, version: int) -> DataFram
     return feed.load(str(upstream))
 
 
+def changes_of(spark: SparkSession, upstream: Path, version: int) -> DataFrame:
+    """Return the change feed of one version."""
+    feed = spark.read.format("delta").option("readChangeFeed", "true")
+    return feed.option("startingVersion", version).option("endingVersion", version).load(str(upstream))
+
+
 def merge_changes(changes: DataFrame, view: Path) -> None:
     """Merge a batch of the change feed: of each key its latest change, which deletes also what the filter drops."""
     latest = Window.partitionBy("order_id").orderBy(F.col("_commit_version").desc())

@@ -1,0 +1,41 @@
+"""
+An archive of the classes that Spark and Delta load, which lets a Spark on one machine start in about half the time.
+
+Java maps such an archive instead of reading, checking and linking some twenty thousand classes anew. It is made once,
+beside Delta's jars, by a small backfill in a JVM that writes down what it loaded. It is for that Java, that Spark and
+those jars; with any other its name is another one, and Java itself ignores an archive that does not fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+
+
+def archive_path(jars: Path, java: str) -> Path | None:
+    """
+    Return where the archive for this Java, this Spark and some jars lies, or would lie.
+
+    :param jars: the folder of Delta's jars.
+    :param java: the command that starts Java.
+    :returns: ``None`` if there is no Java or no Spark.
+    """
+    found = shutil.which(java)
+    try:
+        spark = version("pyspark")
+    except PackageNotFoundError:
+        return None
+    if found is None:
+        return None
+    binary = Path(found).resolve()
+    used = [str(binary), str(binary.stat().st_mtime_ns), spark, *sorted(jar.name for jar in jars.glob("*.jar"))]
+    return jars / f"classes-{hashlib.sha256('|'.join(used).encode()).hexdigest()[:16]}.jsa"
+
+
+def java_options(archive: Path) -> str:
+    """Return the options with which Java uses an archive, and starts without it if it does not fit."""
+    return f'"-XX:SharedArchiveFile={archive}" -Xshare:auto {QUIET}'
