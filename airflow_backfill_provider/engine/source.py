@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, GroupedData, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.barrier import PinnedRead, decoded
@@ -200,13 +200,13 @@ class Upstream:
         :raises DuplicateKeyError: if the key does not identify the rows.
         """
         keys = [column(name) for name in self.key.names]
-        counted = chunk.groupBy(*keys).agg(F.count("*").alias("__rows"))
-        total = counted.agg(F.sum("__rows").alias("rows"), F.max("__rows").alias("most")).first()
-        if total is None or total["rows"] is None:
-            return 0
-        if total["most"] > 1:
+        # Hashes are narrow, whatever the key is, and hardly ever the same.
+        rows, most = _rows_and_most(chunk.groupBy(F.xxhash64(*keys)))
+        if most > 1:
+            rows, most = _rows_and_most(chunk.groupBy(*keys))
+        if most > 1:
             raise self.duplicates()
-        return int(total["rows"])
+        return rows
 
     def measure_changes(self, net: DataFrame, visible: Column) -> tuple[int, int]:
         """
@@ -241,6 +241,13 @@ def is_behind(version: int) -> Column:
 def column(name: str) -> Column:
     """Return a top-level column by its exact name, dots and all."""
     return F.col(quote(name))
+
+
+def _rows_and_most(groups: GroupedData) -> tuple[int, int]:
+    """Return the number of rows, and that of the largest group."""
+    counted = groups.agg(F.count("*").alias("__rows"))
+    total = counted.agg(F.sum("__rows").alias("rows"), F.max("__rows").alias("most")).collect()[0]
+    return int(total["rows"] or 0), int(total["most"] or 0)
 
 
 def _appeared(removals: str, upserts: str) -> Column:

@@ -112,8 +112,7 @@ class StampedTable:
             with self.committing(_stamp(barrier, part), transaction):
                 self.spark.sql(statement).collect()
 
-        self._once(part, identity, barrier, write, may_be_empty=True)
-        if not self.is_written(part, identity, barrier):
+        if not self._once(part, identity, barrier, write, may_be_empty=True):
             self.append(self.read().limit(0), part, identity, barrier)
 
     def use_up(self, transaction: str) -> None:
@@ -148,6 +147,8 @@ class StampedTable:
         for commit in self.commits_back(identity):
             epoch = commit.transactions.get(transaction_id(identity, part))
             if epoch is None:
+                if _is_of_earlier_epoch(commit, identity, barrier):
+                    break
                 continue
             if epoch < barrier.epoch:
                 break
@@ -180,17 +181,17 @@ class StampedTable:
 
     def _once(
         self, part: str, identity: ViewIdentity, barrier: Barrier, write: Callable[[], None], *, may_be_empty: bool
-    ) -> None:
-        """Write unless it was written, and believe only the log."""
+    ) -> bool:
+        """Write unless it was written, believe only the log, and return whether it shows the write."""
         if self.is_written(part, identity, barrier):
-            return
+            return True
         failure: PySparkException | None = None
         try:
             write()
         except PySparkException as error:
             failure = error
         if self.is_written(part, identity, barrier):
-            return
+            return True
         if failure is not None:
             raise failure
         # A statement that changes nothing may leave no commit; in this Delta a DELETE leaves none, a MERGE one.
@@ -199,6 +200,7 @@ class StampedTable:
                 f"epoch {barrier.epoch}: Delta reported part {part} as written, but {self.path} does not show it; "
                 "run the epoch again"
             )
+        return False
 
 
 def stamp_of(commit: Commit) -> dict[str, object]:
@@ -208,6 +210,14 @@ def stamp_of(commit: Commit) -> dict[str, object]:
     except ValueError:
         return {}
     return stamp if isinstance(stamp, dict) else {}
+
+
+def _is_of_earlier_epoch(commit: Commit, identity: ViewIdentity, barrier: Barrier) -> bool:
+    """Tell whether an earlier epoch wrote a commit: it was done before this one began, so nothing of this is older."""
+    stamp = stamp_of(commit)
+    if stamp.get("event") != "epoch" or stamp.get("incarnation") != identity.incarnation:
+        return False
+    return int(str(stamp["epoch"])) < barrier.epoch
 
 
 def _stamp(barrier: Barrier, part: str) -> dict[str, object]:
