@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
 .PHONY: help install demo airflow test test-fast test-slow coverage check check-format check-lint check-types \
-        check-hooks format bench lock dist clean
+        check-hooks format bench bench-quick lock dist clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -94,8 +94,11 @@ format: install ## format the code and mend what the linter can
 	$(BIN)/ruff check --fix --exit-zero --quiet $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-bench: install ## run the benchmarks
+bench: install $(VENV)/.classes ## run the benchmarks (hours; ARGS=targets or another one's name for less)
 	$(BIN)/python -m bench $(ARGS)
+
+bench-quick: install $(VENV)/.classes ## compare with a plain copy and other ways in minutes, on a small upstream
+	$(BIN)/python -m bench quick
 
 lock: ## write the lock file anew (ARGS=--upgrade for newer versions)
 	scripts/lock.sh $(UV) $(LOCK) $(ARGS)

@@ -1,5 +1,5 @@
 """
-The benchmarks: ``make bench``, or ``make bench ARGS=growth`` for one of them.
+The benchmarks: ``make bench``, or ``make bench ARGS=growth`` for one of them; ``make bench-quick`` for a few minutes.
 
 Printed are figures of one run and their ratios; a JSON file in ``.bench`` holds every single one.
 """
@@ -10,24 +10,28 @@ import sys
 
 from rich.console import Console
 
-from bench import cold_start, control_plane, freshness, growth, pages, random_keys, waiting
+from bench import cold_start, control_plane, freshness, growth, memory, pages, random_keys, targets, waiting
 from bench.comparison import main as comparison
 
 BENCHMARKS = {
-    "cold_start": cold_start.main,
     "comparison": comparison.main,
-    "control_plane": control_plane.main,
     "freshness": freshness.main,
     "growth": growth.main,
-    "pages": pages.main,
-    "quick": comparison.quick,
+    "memory": memory.main,
     "random_keys": random_keys.main,
+    "cold_start": cold_start.main,
+    "pages": pages.main,
     "waiting": waiting.main,
+    "targets": targets.main,
 from bench import growth, pages, random_keys, waiting, warm
     "warm": warm.main,
 }
+"""All that is run by default, in this order: the targets last, which look at what the others found."""
+
+PARTS = {"quick": comparison.quick, "control_plane": control_plane.main}
+"""What is run by name alone."""
 
 if __name__ == "__main__":
     console = Console(width=120)
     for name in sys.argv[1:] or BENCHMARKS:
-        BENCHMARKS[name](console)
+        {**BENCHMARKS, **PARTS}[name](console)

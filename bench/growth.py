@@ -18,8 +18,8 @@ from rich.table import Table
 from airflow_backfill_provider.engine import SparkEngine
 from bench.measuring import ORDERED, RANDOM, Epoch, change_upstream, create, make_upstream, measure, save, session
 
-ROWS = int(os.environ.get("BENCH_ROWS", "250000"))
-EPOCHS = int(os.environ.get("BENCH_EPOCHS", "3"))
+ROWS = int(os.environ.get("BENCH_GROWTH_ROWS", "250000"))
+EPOCHS = int(os.environ.get("BENCH_GROWTH_EPOCHS", "3"))
 FACTORS = (1, 4, 16)
 CHUNK = ROWS // (EPOCHS * 2)
 CHANGES = CHUNK // 100

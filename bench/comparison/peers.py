@@ -75,8 +75,9 @@ class KeyRangeLoop:
                 submit(application, [*tables, "range", *chosen])
         while stage.commit():
             pass
-        with stage.step():
-            submit(application, [*tables, "changes"])
+        if stage.workload.per_mille:
+            with stage.step():
+                submit(application, [*tables, "changes"])
 
 
 def make_view(spark: SparkSession, upstream: Path, view: Path) -> None:

@@ -1,0 +1,172 @@
+"""
+The targets, what was measured for each, and whether it is met: ``make bench ARGS=targets``.
+
+The control plane is measured at once. What needs Spark and time is taken from the files that its benchmarks left in
+``.bench``; a target whose benchmark has not been run says which one that is.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import control_plane
+from bench.comparison.contestants import VARIANTS, Copy, WarmEpochs
+from bench.comparison.peers import ChangeFeedStream, KeyRangeLoop
+from bench.comparison.workload import Workload
+from bench.measuring import RESULTS
+
+MEBIBYTE = 2**20
+OURS = WarmEpochs(VARIANTS[0]).name
+MAIN_WORKLOAD = Workload("ordered", "updates", 1, rows=0, epochs=0).name
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """
+    One thing that must be so.
+
+    :param what: in words.
+    :param bound: what the figure must not exceed, or be below if ``at_least``.
+    :param unit: of both.
+    :param benchmark: which one measures it, by the name of its file of results.
+    :param figure: takes the figure from that file.
+    :param at_least: whether more is better.
+    """
+
+    what: str
+    bound: float
+    unit: str
+    benchmark: str
+    figure: Callable[[Any], float]
+    at_least: bool = False
+
+    def met(self, figure: float) -> bool:
+        """Tell whether a figure meets the target."""
+        return figure >= self.bound if self.at_least else figure <= self.bound
+
+
+def main(console: Console) -> None:
+    """Measure what is quick, and print all targets."""
+    control_plane.main(console)
+    table = Table("", "target", "measured", "", title="targets")
+    found = []
+    for target in TARGETS:
+        figure = _measured(target)
+        comparison = "≥" if target.at_least else "≤"
+        shown = f"make bench ARGS={target.benchmark}" if figure is None else f"{figure:,.2f} {target.unit}"
+        verdict = "not measured" if figure is None else "pass" if target.met(figure) else "FAIL"
+        table.add_row(target.what, f"{comparison} {target.bound:g} {target.unit}", shown, verdict)
+        found.append({"what": target.what, "bound": target.bound, "unit": target.unit, "measured": figure})
+    console.print(table)
+    path = RESULTS / "targets.json"
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    console.print(f"every figure: {path}")
+
+
+def _measured(target: Target) -> float | None:
+    try:
+        results = json.loads((RESULTS / f"{target.benchmark}.json").read_text(encoding="utf-8"))
+        return target.figure(results)
+    except (FileNotFoundError, KeyError, statistics.StatisticsError):
+        return None
+
+
+def _median(figures: Iterable[float]) -> float:
+    return statistics.median(figures)
+
+
+def _times_slower_than(other: str) -> Callable[[Any], float]:
+    """Return the median of the ratios to another contestant, round by round."""
+
+    def figure(results: Any) -> float:
+        runs = {
+            (run["contestant"], run["round"]): run["seconds"]
+            for run in results["runs"]
+            if run["workload"] == MAIN_WORKLOAD
+        }
+        return _median(
+            seconds / runs[other, number] for (contestant, number), seconds in runs.items() if contestant == OURS
+        )
+
+    return figure
+
+
+def _times_faster_than(other: str) -> Callable[[Any], float]:
+    slower = _times_slower_than(other)
+    return lambda results: 1 / slower(results)
+
+
+def _growth(figure: str) -> Callable[[Any], float]:
+    """Return how many times as much the largest upstream takes as the smallest."""
+
+    def measured(epochs: Any) -> float:
+        medians = {
+            name: _median(epoch[figure] for epoch in epochs if epoch["name"] == name)
+            for name in {epoch["name"] for epoch in epochs}
+        }
+        return max(medians.values()) / medians["times_1"]
+
+    return measured
+
+
+def _median_of(figure: str) -> Callable[[Any], float]:
+    return lambda results: _median(result[figure] for result in results)
+
+
+def _refresh_ratio(refreshes: Any) -> float:
+    return _median(refresh["epoch_seconds"] / refresh["merge_seconds"] for refresh in refreshes)
+
+
+def _start_ratio(starts: Any) -> float:
+    ours, plain = (
+        _median(start["to_first_commit"] for start in starts if start["name"] == name) for name in ("epoch", "plain")
+    )
+    return ours / plain
+
+
+TARGETS = (
+    Target("whole backfill against the limit", 1.3, "times", "comparison", _times_slower_than(Copy().name)),
+    Target(
+        "the same against peer 1",
+        5,
+        "times faster",
+        "comparison",
+        _times_faster_than(ChangeFeedStream().name),
+        at_least=True,
+    ),
+    Target(
+        "the same against peer 2",
+        5,
+        "times faster",
+        "comparison",
+        _times_faster_than(KeyRangeLoop().name),
+        at_least=True,
+    ),
+    Target("epoch at 16 times the upstream, no_shuffle", 1.1, "times", "growth_no_shuffle", _growth("run_seconds")),
+    Target("epoch at 16 times the upstream, arrangement", 1.1, "times", "growth_arrangement", _growth("run_seconds")),
+    Target("fixed cost of a warm epoch over its Spark writes", 1, "s", "freshness", _median_of("fixed_seconds")),
+    Target("cold application to its first commit, against a plain one", 0.4, "times", "cold_start", _start_ratio),
+    Target("fresh-keeping epoch against a MERGE by hand", 0.6, "times", "freshness", _refresh_ratio),
+    Target("epoch with nothing new", 100, "ms", "control_plane", lambda found: found["nothing_new_seconds"] * 1000),
+    Target("sensor poke", 10, "ms", "control_plane", lambda found: found["sensor_poke_seconds"] * 1000),
+    Target("trigger poll", 10, "ms", "control_plane", lambda found: found["trigger_poll_seconds"] * 1000),
+    Target(
+        "memory more after the polls",
+        5,
+        "MB",
+        "control_plane",
+        lambda found: found["trigger_polls_more_bytes"] / MEBIBYTE,
+    ),
+    Target("inject on 100,000 files", 2, "s", "control_plane", lambda found: found["injection_seconds"]),
+    Target("its memory", 500, "MB", "control_plane", lambda found: found["injection_peak_bytes"] / MEBIBYTE),
+    Target(
+        "state commit, 32,768 vnodes", 200, "ms", "control_plane", lambda found: found["state_commit_seconds"] * 1000
+    ),
+)
