@@ -23,7 +23,7 @@ from bench.comparison.workload import Workload
 from bench.measuring import RESULTS
 
 MEBIBYTE = 2**20
-OURS = WarmEpochs(VARIANTS[0]).name
+OURS = WarmEpochs(VARIANTS[2]).name
 MAIN_WORKLOAD = Workload("ordered", "updates", 1, rows=0, epochs=0).name
 
 
