@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cmp_to_key
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
@@ -131,12 +130,9 @@ def overlap_of(files: Sequence[FileStatistics], order: KeyOrder) -> float:
     events = [_Event(file.lower, False, file.row_count) for file in bounded]
     events += [_Event(file.upper, True, file.row_count) for file in bounded]
 
-    def compare(left: _Event, right: _Event) -> int:
-        # A file begins before another one ends at the same value, for both hold it.
-        return order.compare(left.bound, right.bound) or left.ends - right.ends
-
     around, pairs = 0, 0
-    for event in sorted(events, key=cmp_to_key(compare)):
+    # A file begins before another one ends at the same value, for both hold it.
+    for event in sorted(events, key=lambda event: (order.sort_key(event.bound), event.ends)):
         if event.ends:
             around -= event.rows
         else:

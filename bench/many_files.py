@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import uuid
 from pathlib import Path
 
@@ -17,7 +18,9 @@ _COMMITTED_AT = 1_700_000_000_000
 
 def make_log(path: Path, files: int, commits: int) -> None:
     """
-    Write the log of a table in key order: commits of equal size, a checkpoint, and a last small commit.
+    Write the log of a table: commits of equal size, a checkpoint, and a last small commit.
+
+    The files' ranges of keys follow each other, but the log lists them in random order, as Spark's checkpoints do.
 
     :param path: where the table shall seem to be.
     :param files: data files before the last commit, which adds one.
@@ -25,10 +28,11 @@ def make_log(path: Path, files: int, commits: int) -> None:
     """
     log = path / "_delta_log"
     log.mkdir(parents=True)
+    numbers = random.Random(0).sample(range(files), files)
     header = [_protocol(), _metadata()]
     for version in range(commits):
         first, last = files * version // commits, files * (version + 1) // commits
-        actions = [*(header if version == 0 else []), *(_added(number) for number in range(first, last))]
+        actions = [*(header if version == 0 else []), *(_added(number) for number in numbers[first:last])]
         _commit(log, version, actions)
     DeltaTable(path).create_checkpoint()
     _commit(log, commits, [_added(files)])

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
+from typing import Any
 
 from airflow_backfill_provider.core.errors import InvalidJobError, StateLayoutError
 
@@ -127,8 +128,18 @@ class KeyOrder:
                 continue
             if mine is None or theirs is None:
                 return -1 if mine is None else 1
-            return 1 if _is_less(mine, theirs) == field.descending else -1
+            # Values of one column have one type.
+            before = _utf8(mine) < _utf8(theirs) if isinstance(mine, str) else mine < theirs  # type: ignore[operator]
+            return 1 if before == field.descending else -1
         return 0
+
+    def sort_key(self, position: Sequence[KeyValue | None]) -> tuple[object, ...]:
+        """
+        Return what sorts positions as :meth:`compare` does, and of two with the same beginning the shorter one first.
+
+        Sorting very many of them compares each with others far more often than it makes one of these.
+        """
+        return tuple(map(_sortable, self.fields, position))
 
     def encode(self, position: Position | None) -> EncodedPosition | None:
         """Write a position, or the leading columns of one, down as text; ``None`` stays ``None``."""
@@ -176,12 +187,26 @@ EVERYTHING = KeyRange(None, None)
 """All keys."""
 
 
-def _is_less(left: KeyValue, right: KeyValue) -> bool:
-    """Compare two values of one column."""
-    if isinstance(left, str) and isinstance(right, str):
-        # UTF-8 bytes are what Spark compares; code points would agree, but only for well-formed strings.
-        return left.encode("utf-8", "surrogatepass") < right.encode("utf-8", "surrogatepass")
-    return left < right  # type: ignore[operator]
+def _utf8(text: object) -> bytes:
+    # These bytes are what Spark compares; code points would agree, but only for well-formed strings.
+    return str(text).encode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class _Descending:
+    """A value that sorts the other way round."""
+
+    value: Any
+
+    def __lt__(self, other: _Descending) -> bool:
+        return bool(other.value < self.value)
+
+
+def _sortable(field: KeyField, value: KeyValue | None) -> tuple[object, ...]:
+    if value is None:
+        return (0,)
+    comparable = _utf8(value) if isinstance(value, str) else value
+    return (1, _Descending(comparable) if field.descending else comparable)
 
 
 def _encode_instant(value: dt.datetime) -> str:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cmp_to_key
 from typing import Protocol
 
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, KeyValue, Position
@@ -234,7 +233,7 @@ def _last_file_bound_within(
     """
     best: Position | None = None
     rows, begun = 0, 0
-    uppers = sorted((file.upper for file in rest if _is_full(file.upper, order)), key=cmp_to_key(order.compare))
+    uppers = sorted((file.upper for file in rest if _is_full(file.upper, order)), key=order.sort_key)
     for upper in uppers:
         while begun < len(rest) and order.compare(rest[begun].lower, upper) <= 0:
             rows += counts[rest[begun].path]
@@ -308,11 +307,7 @@ def _describe(
 
 def _by_lower_bound(files: Sequence[FileStatistics], order: KeyOrder) -> list[FileStatistics]:
     # A shorter bound covers more keys than a longer one with the same beginning, so it comes first.
-    def compare(left: FileStatistics, right: FileStatistics) -> int:
-        by_key = order.compare(left.lower, right.lower) or len(left.lower) - len(right.lower)
-        return by_key or (left.path > right.path) - (left.path < right.path)
-
-    return sorted(files, key=cmp_to_key(compare))
+    return sorted(files, key=lambda file: (order.sort_key(file.lower), file.path))
 
 
 def _may_hold_some_of(file: FileStatistics, covered: KeyRange, order: KeyOrder) -> bool:

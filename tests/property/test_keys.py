@@ -47,6 +47,17 @@ def test_sorting_by_the_order_is_sorting_column_by_column(drawn):
     assert sorted(some, key=cmp_to_key(order.compare)) == in_order(some, order)
 
 
+@given(orders_and_keys(size=8), st.lists(st.integers(0, 3), min_size=8, max_size=8))
+def test_sort_keys_sort_as_the_order_does_and_shorter_positions_first(drawn, lengths):
+    order, some = drawn
+    cut = [key[:length] for key, length in zip(some, lengths, strict=True)]
+
+    def compare(left, right):
+        return order.compare(left, right) or len(left) - len(right)
+
+    assert sorted(cut, key=order.sort_key) == sorted(cut, key=cmp_to_key(compare))
+
+
 @given(orders_and_keys(size=1))
 @example((order_of("long"), ((None,),)))
 @example((order_of("long"), (None,)))
