@@ -7,6 +7,8 @@ Nothing here starts a JVM; Airflow's own work is left out.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import json
 import logging
 import os
@@ -67,7 +69,8 @@ def epoch_with_nothing_new(folder: Path) -> dict[str, float]:
     def run() -> None:
         assert operator.execute(context("run_epoch"))["epoch"] is None
 
-    return {"nothing_new_seconds": _median_seconds(run)}
+    with contextlib.redirect_stdout(io.StringIO()):
+        return _cost_of("nothing_new", run)
 
 
 def waiting(folder: Path) -> dict[str, float]:
@@ -92,7 +95,7 @@ def waiting(folder: Path) -> dict[str, float]:
 
     seconds, more = asyncio.run(poll_all())
     return {
-        "sensor_poke_seconds": _median_seconds(trigger.look),
+        **_cost_of("sensor_poke", trigger.look),
         "trigger_poll_seconds": seconds,
         "trigger_polls_more_bytes": more,
     }
@@ -124,6 +127,7 @@ def injection(folder: Path) -> dict[str, float]:
         answers.append(json.loads(done.stdout))
     return {
         "injection_seconds": statistics.median(answer["seconds"] for answer in answers),
+        "injection_cpu_seconds": statistics.median(answer["cpu_seconds"] for answer in answers),
         "injection_peak_bytes": max(answer["peak_bytes"] for answer in answers),
     }
 
@@ -133,25 +137,35 @@ def state_commit(folder: Path) -> dict[str, float]:
     job = make_job(folder, "wide", WIDE_VNODES)
     store = BackfillStore(job.state)
     settings, before = store.settings(), store.state()
-    epochs = iter(range(before.epoch + 1, before.epoch + 100))
+    first = before.epoch + 1
+    states = iter([_moved(before, epoch) for epoch in range(first, first + REPETITIONS + 1)])
 
     def commit() -> None:
-        epoch = next(epochs)
-        moved = (
-            InProgress((vnode * 7 + epoch,), vnode + epoch) if isinstance(was, InProgress | NotStarted) else was
-            for vnode, was in enumerate(before.vnodes)
-        )
-        store.write_state(BackfillState(epoch, tuple(moved)), settings)
+        store.write_state(next(states), settings)
 
-    return {"state_commit_seconds": _median_seconds(commit)}
+    return _cost_of("state_commit", commit)
 
 
-def _median_seconds(work: Callable[[], object]) -> float:
-    """Do it once to warm up, and then several times."""
+def _moved(state: BackfillState, epoch: int) -> BackfillState:
+    """Return the state with every vnode further on that is not completed."""
+    moved = (
+        InProgress((vnode * 7 + epoch,), vnode + epoch) if isinstance(was, InProgress | NotStarted) else was
+        for vnode, was in enumerate(state.vnodes)
+    )
+    return BackfillState(epoch, tuple(moved))
+
+
+def _cost_of(name: str, work: Callable[[], object]) -> dict[str, float]:
+    """
+    Do it once to warm up, and then several times; return the medians.
+
+    The processor's seconds tell more than the clock on a machine that does other things, too.
+    """
     work()
-    seconds = []
+    seconds, cpu_seconds = [], []
     for _ in range(REPETITIONS):
-        started = time.perf_counter()
+        started, cpu_started = time.perf_counter(), time.process_time()
         work()
         seconds.append(time.perf_counter() - started)
-    return statistics.median(seconds)
+        cpu_seconds.append(time.process_time() - cpu_started)
+    return {f"{name}_seconds": statistics.median(seconds), f"{name}_cpu_seconds": statistics.median(cpu_seconds)}
