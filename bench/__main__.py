@@ -10,7 +10,7 @@ import sys
 
 from rich.console import Console
 
-from bench import cold_start, control_plane, freshness, growth, memory, pages, random_keys, targets, waiting
+from bench import cold_start, control_plane, freshness, growth, memory, pages, random_keys, targets, waiting, warm
 from bench.comparison import main as comparison
 
 BENCHMARKS = {
@@ -22,9 +22,8 @@ BENCHMARKS = {
     "cold_start": cold_start.main,
     "pages": pages.main,
     "waiting": waiting.main,
-    "targets": targets.main,
-from bench import growth, pages, random_keys, waiting, warm
     "warm": warm.main,
+    "targets": targets.main,
 }
 """All that is run by default, in this order: the targets last, which look at what the others found."""
 

@@ -14,8 +14,7 @@ from typing import Annotated
 import typer
 
 from airflow_backfill_provider import __version__
-from airflow_backfill_provider.cli.commands import engine, look, steer, work
-from airflow_backfill_provider.cli.commands import look, set_up, steer, work
+from airflow_backfill_provider.cli.commands import engine, look, set_up, steer, work
 from airflow_backfill_provider.cli.reporting import interrupted
 
 app = typer.Typer(
