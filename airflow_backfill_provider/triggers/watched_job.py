@@ -60,20 +60,25 @@ class WatchedJob:
             answer = self._answers.setdefault(condition, CachedAnswer(LOOK_ANYWAY_SECONDS))
             return await _get(answer, versions, lambda: observe(self.reader, condition))
 
-    @cached_property
+    @property
     def reader(self) -> BackfillReader:
         """
-        What reads the tables.
+        What reads the tables; each time another one, for a reader remembers what it read of a version.
 
         :raises InvalidConnectionError: if the connection cannot be used.
         """
-        return BackfillHook(self._backfill_conn_id).reader(self._state)
+        return self._hook.reader(self._state)
+
+    @cached_property
+    def _hook(self) -> BackfillHook:
+        return BackfillHook(self._backfill_conn_id)
 
     @cached_property
     def _tables(self) -> VersionsWatch:
         from airflow_backfill_provider.lake.version_watch import VersionsWatch
 
-        return VersionsWatch(self.reader.watched_tables, self.reader.storage_options)
+        reader = self.reader
+        return VersionsWatch(reader.watched_tables, reader.storage_options)
 
     def _read_versions(self) -> Versions:
         return self._tables.latest()
