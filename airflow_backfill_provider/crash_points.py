@@ -15,14 +15,15 @@ class CrashPoint(StrEnum):
     """
     The gaps between the commits of one epoch, in order.
 
-    Those of the arrangement are reached under that strategy only, those of a report only where several runs share an
-    epoch.
+    Those of the arrangement are reached under that strategy only, that of a removal only in repairs and where changes
+    waited for their view to be finished, those of a report only where several runs share an epoch.
     """
 
     AFTER_PIN = "after_pin"
     BEFORE_ARRANGEMENT_COMMIT = "before_arrangement_commit"
     AFTER_ARRANGEMENT_COMMIT = "after_arrangement_commit"
     BEFORE_CHANGES_COMMIT = "before_changes_commit"
+    AFTER_REMOVAL_COMMIT = "after_removal_commit"
     AFTER_CHANGES_COMMIT = "after_changes_commit"
     BEFORE_SNAPSHOT_COMMIT = "before_snapshot_commit"
     AFTER_SNAPSHOT_COMMIT = "after_snapshot_commit"

@@ -22,7 +22,7 @@ from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import EpochCommit
 from airflow_backfill_provider.engine import SparkEngine
-from bench.comparison.contestants import REQUESTER, VARIANTS, JobVariant
+from bench.comparison.contestants import REQUESTER, SKIPPING, JobVariant
 from bench.comparison.peers import changes_of, make_view, merge_changes
 from bench.comparison.race import fingerprint
 from bench.comparison.stage import Stage
@@ -58,7 +58,7 @@ def main(console: Console) -> None:
         folder = Path(name)
         console.print(f"making {workload.rows:,} rows and {workload.epochs} commits …")
         make_history(spark, folder / "history", workload)
-        refreshes = list(_refreshes(spark, folder, workload, VARIANTS[0]))
+        refreshes = list(_refreshes(spark, folder, workload, SKIPPING))
     spark.stop()
     # The first ones warm the session up.
     counted = refreshes[2:]

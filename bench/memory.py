@@ -14,7 +14,7 @@ from rich.table import Table
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.hooks.spark_application import application_path
-from bench.comparison.contestants import REQUESTER, VARIANTS, JobVariant
+from bench.comparison.contestants import PLAIN, REQUESTER, JobVariant
 from bench.comparison.stage import Stage
 from bench.comparison.workload import Workload, make_history
 from bench.measuring import save_figures, session
@@ -39,7 +39,7 @@ def main(console: Console) -> None:
     """Run one epoch with changes on each size, with both strategies."""
     peaks: list[Peak] = []
     table = Table("strategy", *(f"{ROWS * factor:,} rows" for factor in FACTORS), title="peak of an epoch's driver")
-    for variant in VARIANTS:
+    for variant in PLAIN:
         spark = session()
         with tempfile.TemporaryDirectory(prefix="backfill-bench-") as name:
             mine = [_peak(spark, Path(name), variant, ROWS * factor) for factor in FACTORS]

@@ -195,7 +195,10 @@ class SparkEngine:
                 reached(CrashPoint.BEFORE_CHANGES_COMMIT)
                 if net is not None and through:
                     let_through = net.filter(visible)
-                    self._merge(tables, source.net_by_key(let_through) if source.by_vnode else let_through, barrier)
+                    by_key = source.net_by_key(let_through) if source.by_vnode else let_through
+                    # Rows as of several versions make no view that anybody could read.
+                    apply = self._rewrite if barrier.read_as_of else self._merge
+                    apply(tables, by_key, barrier)
                 reached(CrashPoint.AFTER_CHANGES_COMMIT)
             if barrier.repair and barrier.read_before:
                 with _timed(seconds, "repair"):
@@ -258,6 +261,15 @@ class SparkEngine:
                 APPEARED,
             )
             tables.view.merge(source_rows, outputs, columns, tables.identity, barrier)
+
+    def _rewrite(self, tables: _Tables, changes: DataFrame, barrier: Barrier) -> None:
+        """Remove the changed keys, and append the new rows that pass the query's filter."""
+        job, source = tables.job, tables.source
+        outputs = check_query(job.query).key_outputs(source.key.names)
+        keys = [column(name).alias(output) for name, output in zip(source.key.names, outputs, strict=True)]
+        with self._query(job, source, changes.filter(F.col(IS_UPSERT))) as written:
+            changed = changes.select(*keys, IS_UPSERT, APPEARED)
+            tables.view.rewrite(changed, written, outputs, tables.identity, barrier)
 
     def _read_parts(
         self, tables: _Tables, barrier: Barrier, change_rows: int, seconds: dict[str, float]
@@ -398,4 +410,4 @@ def _require_columns(schema: StructType) -> None:
 def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
     started = time.monotonic()
     yield
-    seconds[phase] = time.monotonic() - started
+    seconds[phase] = seconds.get(phase, 0.0) + time.monotonic() - started

@@ -34,12 +34,18 @@ _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 _FENCE = 2**62
 
+CHANGES_REMOVAL = "changes-removal"
+"""The part of an epoch that removes changed keys from a view that nobody reads yet; :data:`CHANGES` then appends."""
 
 REPAIR_REMOVAL = "repair-removal"
 """The part of an epoch that removes what is repaired from the view."""
 
 REPAIR = "repair"
 """The part of an epoch that writes what is repaired anew."""
+
+
+OF_CHANGES = (CHANGES_REMOVAL, CHANGES, REPAIR_REMOVAL, REPAIR)
+"""All parts of an epoch that write to the view, but those of its chunk."""
 
 
 def snapshot_part(part: int) -> str:

@@ -14,9 +14,12 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.engine.stamped_table import (
     CHANGES,
+    CHANGES_REMOVAL,
+    OF_CHANGES,
     REPAIR,
     REPAIR_REMOVAL,
     StampedTable,
@@ -99,7 +102,7 @@ class MaterializedView:
         if found is not None:
             # A zombie of the old incarnation could append after the replacement, so its ids are used up first.
             runs = range(earlier_incarnations[found.incarnation])
-            for part in (CHANGES, REPAIR_REMOVAL, REPAIR, *map(snapshot_part, runs)):
+            for part in (*OF_CHANGES, *map(snapshot_part, runs)):
                 self.table.use_up(transaction_id(found, part))
         ours = {JOB_PROPERTY: identity.job, INCARNATION_PROPERTY: identity.incarnation, FINISHED_PROPERTY: "false"}
         assignments = ", ".join(f"{_text(name)} = {_text(value)}" for name, value in {**properties, **ours}.items())
@@ -137,34 +140,47 @@ class MaterializedView:
         :param keys: the view's key columns.
         :param columns: the view's columns.
         """
-        on = " AND ".join(f"view.{quote(key)} <=> change.{quote(key)}" for key in keys)
         assignments = ", ".join(f"view.{quote(name)} = change.{quote(name)}" for name in columns)
-        refusal = f"view.{quote(keys[0])} = raise_error('{DUPLICATE_KEY}')"
         names = ", ".join(quote(name) for name in columns)
         values = ", ".join(f"change.{quote(name)}" for name in columns)
-        relation = f"backfill_changes_{identity.incarnation}_{barrier.epoch}"
-        changes.createOrReplaceTempView(relation)
-        try:
-            self.table.run(
-                f"MERGE INTO {self.table.sql_name} AS view USING {relation} AS change ON {on} "
-                f"WHEN MATCHED AND change.{APPEARED} AND change.{IS_UPSERT} THEN UPDATE SET {refusal} "
-                f"WHEN MATCHED AND NOT change.{IS_UPSERT} THEN DELETE "
-                f"WHEN MATCHED THEN UPDATE SET {assignments} "
-                f"WHEN NOT MATCHED AND change.{IS_UPSERT} THEN INSERT ({names}) VALUES ({values})",
-                CHANGES,
-                identity,
-                barrier,
-            )
-        finally:
-            self._spark.catalog.dropTempView(relation)
+        self._merge(
+            changes,
+            keys,
+            f"WHEN MATCHED AND change.{APPEARED} AND change.{IS_UPSERT} THEN UPDATE SET {_refusal(keys)} "
+            f"WHEN MATCHED AND NOT change.{IS_UPSERT} THEN DELETE "
+            f"WHEN MATCHED THEN UPDATE SET {assignments} "
+            f"WHEN NOT MATCHED AND change.{IS_UPSERT} THEN INSERT ({names}) VALUES ({values})",
+            CHANGES,
+            identity,
+            barrier,
+        )
+
+    def rewrite(
+        self, changed: DataFrame, written: DataFrame, keys: Sequence[str], identity: ViewIdentity, barrier: Barrier
+    ) -> None:
+        """
+        Apply net changes to a view that nobody reads yet, each of two commits once per epoch.
+
+        Removing the changed keys and appending their new rows costs much less than merging them: a merge that also
+        inserts has to shuffle the rows of every file that it touches.
+
+        :param changed: the view's key columns and the flags, as :meth:`merge` takes them.
+        :param written: the changed keys' new rows, in the view's columns.
+        :param keys: the view's key columns.
+        """
+        self._replace(
+            changed,
+            written,
+            keys,
+            f"WHEN MATCHED AND change.{APPEARED} AND change.{IS_UPSERT} THEN UPDATE SET {_refusal(keys)} "
+            "WHEN MATCHED THEN DELETE",
+            (CHANGES_REMOVAL, CHANGES),
+            identity,
+            barrier,
+        )
 
     def repair(
-        self,
-        removed: DataFrame,
-        written: DataFrame,
-        keys: Sequence[str],
-        identity: ViewIdentity,
-        barrier: Barrier,
+        self, removed: DataFrame, written: DataFrame, keys: Sequence[str], identity: ViewIdentity, barrier: Barrier
     ) -> None:
         """
         Remove rows and write others in their place, each once per epoch.
@@ -173,21 +189,47 @@ class MaterializedView:
         :param written: rows to write, in the view's columns.
         :param keys: the view's key columns.
         """
-        if self.table.is_written(REPAIR, identity, barrier):
+        self._replace(removed, written, keys, "WHEN MATCHED THEN DELETE", (REPAIR_REMOVAL, REPAIR), identity, barrier)
+
+    def _replace(
+        self,
+        removed: DataFrame,
+        written: DataFrame,
+        keys: Sequence[str],
+        removal: str,
+        parts: tuple[str, str],
+        identity: ViewIdentity,
+        barrier: Barrier,
+    ) -> None:
+        """
+        Remove keys in one commit, and append rows in another.
+
+        :param removal: the merge's clauses.
+        :param parts: the parts of the epoch that the two commits are.
+        """
+        removing, writing = parts
+        # Once the rows are written, the keys are there again.
+        if self.table.is_written(writing, identity, barrier):
             return
-        on = " AND ".join(f"view.{quote(key)} <=> gone.{quote(key)}" for key in keys)
-        relation = f"backfill_repair_{identity.incarnation}_{barrier.epoch}"
-        removed.createOrReplaceTempView(relation)
+        self._merge(removed, keys, removal, removing, identity, barrier)
+        reached(CrashPoint.AFTER_REMOVAL_COMMIT)
+        self.table.append(written, writing, identity, barrier)
+
+    def _merge(
+        self, changes: DataFrame, keys: Sequence[str], clauses: str, part: str, identity: ViewIdentity, barrier: Barrier
+    ) -> None:
+        on = " AND ".join(f"view.{quote(key)} <=> change.{quote(key)}" for key in keys)
+        relation = f"backfill_{part.replace('-', '_')}_{identity.incarnation}_{barrier.epoch}"
+        changes.createOrReplaceTempView(relation)
         try:
             self.table.run(
-                f"MERGE INTO {self.table.sql_name} AS view USING {relation} AS gone ON {on} WHEN MATCHED THEN DELETE",
-                REPAIR_REMOVAL,
+                f"MERGE INTO {self.table.sql_name} AS view USING {relation} AS change ON {on} {clauses}",
+                part,
                 identity,
                 barrier,
             )
         finally:
             self._spark.catalog.dropTempView(relation)
-        self.table.append(written, REPAIR, identity, barrier)
 
     def append(self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier) -> None:
         """Append a part of the chunk, once per epoch."""
@@ -230,6 +272,11 @@ class MaterializedView:
                     f"by job {identity.job}; only the job may write to its view: repair what was written to, or "
                     "rebuild the job"
                 )
+
+
+def _refusal(keys: Sequence[str]) -> str:
+    """Return an assignment that fails: the upstream inserted a key that it had."""
+    return f"view.{quote(keys[0])} = raise_error('{DUPLICATE_KEY}')"
 
 
 def _text(value: str) -> str:

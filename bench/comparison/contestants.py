@@ -154,11 +154,24 @@ def _run_epochs(stage: Stage, backfill: Backfill, run: Callable[[Barrier], objec
             return
 
 
+DELETION_VECTORS = {"table_properties": {"delta.enableDeletionVectors": "true"}}
+HIDDEN = {"visibility": "on_finish", **DELETION_VECTORS}
+
+PLAIN = (JobVariant("no_shuffle", {"strategy": "no_shuffle"}), JobVariant("arrangement", {"strategy": "arrangement"}))
+"""Jobs as they are without any choice."""
+
+SKIPPING = JobVariant("no_shuffle with deletion vectors", {"strategy": "no_shuffle", **DELETION_VECTORS})
+"""What we advise for views that are kept fresh."""
+
+FASTEST = JobVariant("no_shuffle with deletion vectors, hidden until finished", {"strategy": "no_shuffle", **HIDDEN})
+"""What we advise for a first backfill."""
+
 VARIANTS = (
-    JobVariant("no_shuffle", {"strategy": "no_shuffle"}),
-    JobVariant("arrangement", {"strategy": "arrangement"}),
-    JobVariant("no_shuffle, hidden until finished", {"strategy": "no_shuffle", "visibility": "on_finish"}),
-    JobVariant("arrangement, hidden until finished", {"strategy": "arrangement", "visibility": "on_finish"}),
+    *PLAIN,
+    SKIPPING,
+    JobVariant("arrangement with deletion vectors", {"strategy": "arrangement", **DELETION_VECTORS}),
+    FASTEST,
+    JobVariant("arrangement with deletion vectors, hidden until finished", {"strategy": "arrangement", **HIDDEN}),
 )
 
 CONTESTANTS: tuple[Contestant, ...] = (
@@ -166,5 +179,5 @@ CONTESTANTS: tuple[Contestant, ...] = (
     ChangeFeedStream(),
     KeyRangeLoop(),
     *map(WarmEpochs, VARIANTS),
-    *map(ColdEpochs, VARIANTS[:2]),
+    *map(ColdEpochs, PLAIN),
 )

@@ -41,6 +41,14 @@ def shared_numbers(lakehouse: Lakehouse) -> Lakehouse:
     return begun(lakehouse, strategy="arrangement", parallelism=2, vnode_count=4)
 
 
+@pytest.fixture
+def hidden_numbers(lakehouse: Lakehouse) -> Lakehouse:
+    """A job whose next epoch is its last, with changes that waited for it."""
+    begun(lakehouse, visibility="on_finish").epoch()
+    lakehouse.sql("UPDATE {upstream} SET name = 'once more' WHERE id % 8 = 0")
+    return lakehouse
+
+
 def begun(lakehouse: Lakehouse, **fields: Any) -> Lakehouse:
     """Create a job, run an epoch, and change the upstream all over."""
     lakehouse.make_upstream("id BIGINT, name STRING")
@@ -114,8 +122,9 @@ def attempt(remote: str, lakehouse: Lakehouse, point: str = "") -> int:
 
 
 OF_ARRANGEMENTS = {CrashPoint.BEFORE_ARRANGEMENT_COMMIT, CrashPoint.AFTER_ARRANGEMENT_COMMIT}
+OF_REPLACEMENTS = {CrashPoint.AFTER_REMOVAL_COMMIT}
 OF_SHARED_EPOCHS = {CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT}
-POINTS = [point for point in CrashPoint if point not in OF_ARRANGEMENTS | OF_SHARED_EPOCHS]
+POINTS = [point for point in CrashPoint if point not in OF_ARRANGEMENTS | OF_REPLACEMENTS | OF_SHARED_EPOCHS]
 """What an epoch passes that reads in place, in one run."""
 
 
@@ -135,7 +144,8 @@ def test_killed_at_every_point_one_after_another(remote: str, numbers: Lakehouse
 
 def test_killed_at_every_point_of_an_epoch_that_runs_share(remote: str, shared_numbers: Lakehouse) -> None:
     """I2 with vnodes on their own: changes, a part and the reports, each attempt dies one step later."""
-    changes = list(CrashPoint)[: list(CrashPoint).index(CrashPoint.BEFORE_SNAPSHOT_COMMIT)]
+    before = list(CrashPoint)[: list(CrashPoint).index(CrashPoint.BEFORE_SNAPSHOT_COMMIT)]
+    changes = [point for point in before if point not in OF_REPLACEMENTS]
     reports = [CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT]
     part = [CrashPoint.BEFORE_SNAPSHOT_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT, *reports]
     commit = [point for point in POINTS if point.value.endswith(("state_commit", "log_commit"))]
@@ -178,6 +188,20 @@ def test_died_between_two_commits_then_run_by_another(
     numbers.assert_truth()
     numbers.finish()
     numbers.assert_equals_query("SELECT * FROM {upstream}")
+
+
+@pytest.mark.parametrize(
+    "point",
+    [CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_REMOVAL_COMMIT, CrashPoint.AFTER_CHANGES_COMMIT],
+)
+def test_killed_while_waiting_changes_are_applied(remote: str, hidden_numbers: Lakehouse, point: CrashPoint) -> None:
+    """I2: keys are removed in one commit and their new rows appended in another, each once."""
+    assert attempt(remote, hidden_numbers, point) == -signal.SIGKILL
+    hidden_numbers.sql("UPDATE {upstream} SET name = 'meanwhile' WHERE id % 3 = 0")
+    assert attempt(remote, hidden_numbers) == 0
+    hidden_numbers.assert_truth()
+    hidden_numbers.finish()
+    hidden_numbers.assert_equals_query("SELECT * FROM {upstream}")
 
 
 class Attempt(threading.Thread):
@@ -273,3 +297,38 @@ def test_zombie_wakes_up_after_a_rebuild(numbers: Lakehouse, point: CrashPoint) 
     numbers.assert_truth()
     numbers.finish()
     numbers.assert_equals_query("SELECT * FROM {upstream}")
+
+
+@pytest.mark.parametrize("point", [CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_REMOVAL_COMMIT])
+def test_zombie_wakes_up_between_two_commits_of_changes(hidden_numbers: Lakehouse, point: CrashPoint) -> None:
+    """I5: whether its keys are removed or not, what a zombie had to append was appended by its successor."""
+    barrier = hidden_numbers.inject()
+    assert barrier is not None
+    assert barrier.completes
+    zombie = Attempt(lambda: hidden_numbers.run(barrier, UnlockedEngine(hidden_numbers.spark.newSession())))
+    zombie.stop_at(point)
+    other = UnlockedEngine(hidden_numbers.spark.newSession())
+    hidden_numbers.run(barrier, other)
+    hidden_numbers.sql("DELETE FROM {upstream} WHERE id = 8")
+    following = hidden_numbers.inject()
+    assert following is not None
+    hidden_numbers.run(following, other)
+    zombie.go.set()
+    zombie.join(timeout=300)
+    assert not zombie.is_alive()
+    hidden_numbers.assert_equals_query("SELECT * FROM {upstream}")
+
+
+def test_zombie_that_removed_keys_wakes_up_after_a_rebuild(hidden_numbers: Lakehouse) -> None:
+    """I5: the transaction ids of both commits of the changes are used up."""
+    barrier = hidden_numbers.inject()
+    assert barrier is not None
+    zombie = Attempt(lambda: hidden_numbers.run(barrier, UnlockedEngine(hidden_numbers.spark.newSession())))
+    zombie.stop_at(CrashPoint.BEFORE_CHANGES_COMMIT)
+    hidden_numbers.engine = UnlockedEngine(hidden_numbers.spark.newSession())
+    hidden_numbers.rebuild(rate_limit=None)
+    hidden_numbers.epoch()
+    zombie.go.set()
+    zombie.join(timeout=300)
+    assert not zombie.is_alive()
+    hidden_numbers.assert_equals_query("SELECT * FROM {upstream}")
