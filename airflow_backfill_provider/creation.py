@@ -51,7 +51,7 @@ def create_job(
         described = upstream.at()
         resolved = resolve_upstream(job, described)
         strategy = choose_strategy(job, upstream, described).strategy
-        engine().check(job, resolved, described.version, frozenset())
+        engine().check(job, resolved, described.version, strategy, frozenset())
         settings = JobSettings(
             sequence=1,
             change=SettingsChange.CREATE,
@@ -121,7 +121,7 @@ def rebuild_job(
     resolved = resolve_upstream(job, described)
     strategy = choose_strategy(job, upstream, described).strategy
     made = engine()
-    made.check(job, resolved, described.version, store.incarnations())
+    made.check(job, resolved, described.version, strategy, store.incarnations())
     incarnation = _new_incarnation()
 
     def change(settings: JobSettings) -> JobSettings:

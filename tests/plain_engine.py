@@ -23,7 +23,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from airflow_backfill_provider.core.barrier import Barrier, PinnedRead, decoded
 from airflow_backfill_provider.core.columns import APPEARED, EPOCH, IS_UPSERT
 from airflow_backfill_provider.core.errors import DuplicateKeyError, EpochFailedError
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyField, KeyRange, Position
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.crash_points import CrashPoint, reached
@@ -260,7 +260,14 @@ class PlainArrangement:
 class CountingEngine:
     """Knows how many rows a chunk has, and writes nothing but the arrangement and the view's identity."""
 
-    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
+    def check(
+        self,
+        job: BackfillJob,
+        upstream: ResolvedUpstream,
+        version: int,
+        strategy: Strategy,
+        incarnations: frozenset[str],
+    ) -> None:
         """Refuse nothing."""
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:

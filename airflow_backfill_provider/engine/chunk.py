@@ -34,10 +34,12 @@ class InPlaceChunk:
 
     :param source: the upstream.
     :param selected: its rows in the chunk's ranges.
+    :param expected: about how many rows it has, if that is known.
     """
 
     source: Upstream
     selected: DataFrame
+    expected: int | None
 
     def rows(self) -> DataFrame:
         """Return the rows."""
@@ -45,5 +47,5 @@ class InPlaceChunk:
 
     def count(self) -> dict[int, int]:
         """Count the rows, reading the key columns only."""
-        rows = self.source.measure_chunk(self.selected)
+        rows = self.source.measure_chunk(self.selected, expected=self.expected)
         return {0: rows} if rows else {}

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, GroupedData, SparkSession, Window
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.barrier import PinnedRead, decoded
@@ -21,6 +22,9 @@ from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.core.scan import by_vnode
 from airflow_backfill_provider.engine.predicates import in_any, within
+
+HASHES_IN_MEMORY = 10_000_000
+"""Rows whose keys' hashes, of eight bytes each, a driver takes into its memory."""
 
 _UPSERTS = ("insert", "update_postimage")
 
@@ -190,21 +194,21 @@ class Upstream:
         ]
         return F.pmod(F.hash(*hashed), F.lit(self.vnode_count))
 
-    def measure_chunk(self, chunk: DataFrame) -> int:
+    def measure_chunk(self, chunk: DataFrame, *, expected: int | None) -> int:
         """
         Count the chunk's rows, and refuse a key that several of them have.
 
         Reads the key columns only. It is the same number for every attempt of an epoch, also for one that finds the
         chunk written already, which the write's own metrics could not say.
 
+        :param expected: about how many rows it has, if that is known.
         :raises DuplicateKeyError: if the key does not identify the rows.
         """
         keys = [column(name) for name in self.key.names]
         # Hashes are narrow, whatever the key is, and hardly ever the same.
-        rows, most = _rows_and_most(chunk.groupBy(F.xxhash64(*keys)))
-        if most > 1:
-            rows, most = _rows_and_most(chunk.groupBy(*keys))
-        if most > 1:
+        hashes = chunk.select(F.xxhash64(*keys).alias("__hash"))
+        rows, distinct = _count_here(hashes) if are_few(expected) else _count_there(hashes)
+        if distinct < rows and chunk.groupBy(*keys).agg(F.count("*").alias("__rows")).filter("__rows > 1").head(1):
             raise self.duplicates()
         return rows
 
@@ -233,6 +237,11 @@ class Upstream:
         )
 
 
+def are_few(rows: int | None) -> bool:
+    """Tell whether so many rows' keys can be looked at in the driver's memory."""
+    return rows is not None and rows <= HASHES_IN_MEMORY
+
+
 def is_behind(version: int) -> Column:
     """Return the condition: the change was committed behind a version."""
     return F.col("_commit_version") > version
@@ -243,11 +252,17 @@ def column(name: str) -> Column:
     return F.col(quote(name))
 
 
-def _rows_and_most(groups: GroupedData) -> tuple[int, int]:
-    """Return the number of rows, and that of the largest group."""
-    counted = groups.agg(F.count("*").alias("__rows"))
-    total = counted.agg(F.sum("__rows").alias("rows"), F.max("__rows").alias("most")).collect()[0]
-    return int(total["rows"] or 0), int(total["most"] or 0)
+def _count_here(hashes: DataFrame) -> tuple[int, int]:
+    """Return the number of rows, and of different ones, from the driver's memory: a fraction of a shuffle's cost."""
+    collected = hashes.toArrow().column(0)
+    return len(collected), int(pc.count_distinct(collected, mode="all").as_py())
+
+
+def _count_there(hashes: DataFrame) -> tuple[int, int]:
+    """Return the number of rows, and of different ones, however many there are."""
+    counted = hashes.groupBy("__hash").agg(F.count("*").alias("__rows"))
+    total = counted.agg(F.sum("__rows").alias("rows"), F.count("*").alias("distinct")).collect()[0]
+    return int(total["rows"] or 0), int(total["distinct"])
 
 
 def _appeared(removals: str, upserts: str) -> Column:

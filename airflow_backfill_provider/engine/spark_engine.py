@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from airflow_backfill_provider.core.barrier import Barrier, decoded
 from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.query import check_query, quote
@@ -31,7 +31,7 @@ from airflow_backfill_provider.engine.chunk import Chunk, InPlaceChunk
 from airflow_backfill_provider.engine.driver_lock import driver_lock
 from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.session import prepare_session
-from airflow_backfill_provider.engine.source import Upstream, column, is_behind
+from airflow_backfill_provider.engine.source import Upstream, are_few, column, is_behind
 from airflow_backfill_provider.engine.spark_errors import epoch_errors, query_errors, view_errors
 from airflow_backfill_provider.engine.verification import Verification, compare
 from airflow_backfill_provider.engine.view import MaterializedView
@@ -52,12 +52,21 @@ class SparkEngine:
         self._spark = prepare_session(spark, storage_options)
         self._storage_options = storage_options
 
-    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
+    def check(
+        self,
+        job: BackfillJob,
+        upstream: ResolvedUpstream,
+        version: int,
+        strategy: Strategy,
+        incarnations: frozenset[str],
+    ) -> None:
         """
         Refuse a job that cannot work, before anything is written.
 
         :param upstream: the upstream's columns as resolved.
         :param version: the upstream's version to look at.
+        :param strategy: the chosen one. Chunks that are read in place are looked at one by one, so the keys of a large
+            upstream are left to the epochs; an arrangement takes over all rows at once.
         :param incarnations: the job's incarnations so far, whose view may lie at the view's path.
         :raises InvalidJobError: if the query is wrong.
         :raises MaterializedViewError: if the view's path is taken.
@@ -71,7 +80,9 @@ class SparkEngine:
                 _require_columns(result.schema)
                 if result.limit(1).count():
                     raise InvalidJobError("query: it gives a row where the upstream has none, so it is an aggregate")
-            source.measure_chunk(rows)
+            expected = UpstreamTable(source.path, self._storage_options).row_count(version)
+            if strategy is Strategy.ARRANGEMENT or are_few(expected):
+                source.measure_chunk(rows, expected=expected)
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """Make the view's empty table, and the arrangement if the strategy has one, exist; a no-op if they do."""
@@ -313,7 +324,7 @@ class SparkEngine:
         if tables.arrangement is not None:
             return tables.arrangement.chunk(barrier, ranges)
         rows = tables.source.chunk(self._spark, barrier.upstream.to_version, ranges)
-        return nullcontext(InPlaceChunk(tables.source, rows))
+        return nullcontext(InPlaceChunk(tables.source, rows, expected=barrier.rate_limit))
 
     # --------------------------------------------------------------------------------------------------- tables
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 
 
@@ -44,7 +44,14 @@ class PartWrites:
 class Engine(Protocol):
     """What the protocol needs of Spark; implemented by :class:`~airflow_backfill_provider.engine.SparkEngine`."""
 
-    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
+    def check(
+        self,
+        job: BackfillJob,
+        upstream: ResolvedUpstream,
+        version: int,
+        strategy: Strategy,
+        incarnations: frozenset[str],
+    ) -> None:
         """Refuse a job whose query, key or view's path is wrong, before anything is written."""
         ...
 

@@ -27,7 +27,7 @@ from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester, decoded
 from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.crash_points import CrashPoint, reached
@@ -102,7 +102,14 @@ class MemoryEngine:
         self.started_from: int | None = None
         self.seconds = {"snapshot": 0.25, "changes": 0.5}
 
-    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
+    def check(
+        self,
+        job: BackfillJob,
+        upstream: ResolvedUpstream,
+        version: int,
+        strategy: Strategy,
+        incarnations: frozenset[str],
+    ) -> None:
         """Refuse a path that belongs to somebody else, and what the test wants to be refused."""
         self.calls.append("check")
         _require_usable(job.materialized_view, job.name, incarnations)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_backfill_provider.core import errors
+from airflow_backfill_provider.engine import source
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
@@ -73,6 +74,28 @@ def test_duplicate_keys_are_refused_at_creation(numbers: Lakehouse) -> None:
     numbers.sql("INSERT INTO {upstream} VALUES (4, 'again', 0)")
     with pytest.raises(errors.DuplicateKeyError, match=r"several rows with the same key \(id\)"):
         numbers.create()
+    assert_nothing_written(numbers)
+
+
+def test_duplicate_keys_of_a_large_upstream_are_refused_by_the_epoch_that_reads_them(
+    numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "HASHES_IN_MEMORY", 5)
+    numbers.sql("INSERT INTO {upstream} VALUES (7, 'again', 0)")
+    numbers.create(strategy="no_shuffle", rate_limit=6)
+    numbers.epoch()
+    with pytest.raises(errors.DuplicateKeyError, match=r"several rows with the same key \(id\)"):
+        numbers.epoch()
+    assert numbers.view().count() == 6
+
+
+def test_duplicate_keys_of_a_large_upstream_never_get_into_an_arrangement(
+    numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "HASHES_IN_MEMORY", 5)
+    numbers.sql("INSERT INTO {upstream} VALUES (7, 'again', 0)")
+    with pytest.raises(errors.DuplicateKeyError, match=r"several rows with the same key \(id\)"):
+        numbers.create(strategy="arrangement")
     assert_nothing_written(numbers)
 
 

@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, Requester
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.protocol import EpochWrites
 from airflow_backfill_provider.state.control_table import ControlTable, Write
@@ -27,7 +27,14 @@ ROWS = 100
 class NoEngine:
     """Says that every chunk has as many rows as the rate limit, and writes nothing."""
 
-    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
+    def check(
+        self,
+        job: BackfillJob,
+        upstream: ResolvedUpstream,
+        version: int,
+        strategy: Strategy,
+        incarnations: frozenset[str],
+    ) -> None:
         """Refuse nothing."""
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:

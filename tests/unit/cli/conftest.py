@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.cli import spark
 from airflow_backfill_provider.cli.main import app
-from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from tests.builders import Template
 from tests.plain_engine import CountingEngine
 
@@ -41,7 +41,14 @@ class WatchedEngine(CountingEngine):
     before_execute: Callable[[Barrier], None] = lambda barrier: None
     failures: list[Exception] = field(default_factory=list)
 
-    def check(self, job: BackfillJob, upstream: ResolvedUpstream, version: int, incarnations: frozenset[str]) -> None:
+    def check(
+        self,
+        job: BackfillJob,
+        upstream: ResolvedUpstream,
+        version: int,
+        strategy: Strategy,
+        incarnations: frozenset[str],
+    ) -> None:
         if self.failures:
             raise self.failures.pop(0)
 
