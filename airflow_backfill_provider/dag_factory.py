@@ -28,6 +28,7 @@ def backfill_dag(
     *,
     schedule: Any = None,
     barriers: int = 1,
+    epochs_per_run: int = 1,
     start_date: dt.datetime = dt.datetime(2025, 1, 1, tzinfo=dt.UTC),
     backfill_conn_id: str = BackfillHook.default_conn_name,
     spark_conn_id: str | None = None,
@@ -51,7 +52,9 @@ def backfill_dag(
     :param job: the definition; a path is read when the DAG is parsed.
     :param schedule: a cron expression or a time delta, whose runs get real data intervals;
         :func:`~airflow_backfill_provider.assets.upstream_asset`; or whatever a DAG takes.
-    :param barriers: how many epochs a run carries.
+    :param barriers: how many task runs a run of the DAG has, one after another, each with a Spark application.
+    :param epochs_per_run: how many epochs each of them carries at most: 20 epochs in one application are ``barriers=1,
+        epochs_per_run=20``. Only 1 with several parallel runs.
     :param start_date: when the schedule begins.
     :param backfill_conn_id: the connection that says where control tables lie.
     :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the worker, with all its cores.
@@ -75,6 +78,7 @@ def backfill_dag(
         group(
             job=loaded,
             barriers=barriers,
+            epochs_per_run=epochs_per_run,
             backfill_conn_id=backfill_conn_id,
             spark_conn_id=spark_conn_id,
             conf=conf,

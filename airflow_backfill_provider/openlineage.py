@@ -64,15 +64,16 @@ def epoch_lineage(
     *,
     upstream_columns: Mapping[str, str],
     view_columns: Mapping[str, str],
+    rows: int,
 ) -> EpochLineage:
     """
-    Describe a committed epoch.
+    Describe a committed epoch, or several that ended with it.
 
     :param upstream_columns: the upstream's columns with their types.
     :param view_columns: the view's.
+    :param rows: how many were read, see :func:`rows_of`.
     """
     job = settings.definition
-    rows = commit.snapshot_read_row_count + commit.upstream_output_row_count
     return EpochLineage(
         upstream=TableState(
             place=job.upstream.path, version=barrier.upstream.to_version, columns=upstream_columns, rows=rows
@@ -81,6 +82,11 @@ def epoch_lineage(
         query=job.query,
         columns=query_lineage(job.query, tuple(upstream_columns), settings.key_order.names),
     )
+
+
+def rows_of(commit: EpochCommit) -> int:
+    """Return how many rows an epoch read: of the snapshot, and changed ones."""
+    return commit.snapshot_read_row_count + commit.upstream_output_row_count
 
 
 def dataset_name(place: str) -> tuple[str, str]:
@@ -130,14 +136,17 @@ class EpochLineageMixin:
     """
     For operators that commit an epoch: tells OpenLineage of it.
 
-    :meth:`remember_lineage` is to be called with the epoch before the operator ends; without it, nothing is told.
+    :meth:`remember_lineage` is to be called with each epoch before the operator ends; without it, nothing is told. A
+    task run is told of once: of several epochs as one step, to the versions that the last of them left.
     """
 
     _lineage: tuple[Backfill, Barrier, EpochCommit] | None = None
+    _rows = 0
 
     def remember_lineage(self, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
-        """Remember the epoch that this task run is about."""
+        """Remember an epoch that this task run is about."""
         self._lineage = (backfill, barrier, commit)
+        self._rows += rows_of(commit)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
         """Return the lineage of the epoch; called by OpenLineage's provider, which logs what is raised."""
@@ -155,6 +164,7 @@ class EpochLineageMixin:
                 commit,
                 upstream_columns=backfill.upstream.at(barrier.upstream.to_version).types,
                 view_columns=view.at().types,
+                rows=self._rows,
             )
         )
 

@@ -8,7 +8,9 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, TaskGroup, XComArg, chain
 
 from airflow_backfill_provider.assets import MATERIALIZED_VIEWS, view_assets
+from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
+from airflow_backfill_provider.operators.arguments import epochs_per_run_of
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
 from airflow_backfill_provider.operators.finish import FinishMaterializedViewWhenDueOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
@@ -28,14 +30,17 @@ class BackfillTaskGroup(TaskGroup):
 
     :param group_id: the group's id.
     :param job: the definition; a path is read when the DAG is parsed. Or the output of a task that returns one.
-    :param barriers: how many epochs a run carries. Or the output of a task that returns a list with an entry for each:
-        an epoch to run, or ``None`` to inject the next one.
+    :param barriers: how many task runs a run of the DAG has, each with a Spark application of its own. Or the output of
+        a task that returns a list with an entry for each: an epoch to run, alone, or ``None`` to inject the next one.
+    :param epochs_per_run: how many epochs each of these task runs carries at most, one after another in one Spark
+        application, where it injects them itself. A run of the DAG carries up to ``barriers`` times as many.
     :param backfill_conn_id: the connection that says where control tables lie.
     :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the worker, with all its cores.
     :param conf: Spark configuration on top of this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot; see
         :class:`~airflow_backfill_provider.operators.base.SparkBackfillOperator`.
     :param group: further arguments of Airflow's task group.
+    :raises InvalidJobError: if ``epochs_per_run`` is no number of epochs.
     """
 
     def __init__(
@@ -44,12 +49,15 @@ class BackfillTaskGroup(TaskGroup):
         *,
         job: JobDefinition | XComArg,
         barriers: int | XComArg = 1,
+        epochs_per_run: int | str = 1,
         backfill_conn_id: str = BackfillHook.default_conn_name,
         spark_conn_id: str | None = None,
         conf: Mapping[str, Any] | None = None,
         deferrable: bool = True,
         **group: Any,
     ) -> None:
+        if isinstance(epochs_per_run, int):
+            epochs_per_run_of(epochs_per_run)
         super().__init__(group_id=group_id, **group)
         definition, views = _definition(job, backfill_conn_id)
         about: dict[str, Any] = {"job": definition, "backfill_conn_id": backfill_conn_id}
@@ -62,6 +70,7 @@ class BackfillTaskGroup(TaskGroup):
                 max_active_tis_per_dagrun=1,
                 map_index_template="{{ epoch }}",
                 outlets=[MATERIALIZED_VIEWS],
+                epochs_per_run=epochs_per_run,
                 **about,
                 **spark,
             ).expand(barrier=[None] * barriers if isinstance(barriers, int) else barriers)
@@ -73,18 +82,21 @@ class ParallelBackfillTaskGroup(TaskGroup):
     """
     As :class:`BackfillTaskGroup`, but each epoch is shared by parallel task runs, one for each range of vnodes.
 
-    How many there are is the job's setting by the time that its barrier is pinned; a rescale needs no other DAG. The
+    How many there are is the job's setting by the time that its barrier is pinned; a rescale needs no other DAG. Each
+    task run has an application of its own, for its part of one epoch, so that ``epochs_per_run`` can only be 1. The
     tasks are at hand as ``create``, ``epochs`` (one group of tasks per barrier) and ``finish``.
 
     :param group_id: the group's id.
     :param job: the definition; a path is read when the DAG is parsed. Or the output of a task that returns one.
     :param barriers: how many epochs a run carries.
+    :param epochs_per_run: 1; an application of a shared epoch ends with it.
     :param backfill_conn_id: the connection that says where control tables lie.
     :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the workers, with all their cores.
     :param conf: Spark configuration on top of this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot; see
         :class:`~airflow_backfill_provider.operators.base.SparkBackfillOperator`.
     :param group: further arguments of Airflow's task group.
+    :raises InvalidJobError: if ``epochs_per_run`` is not 1.
     """
 
     def __init__(
@@ -93,12 +105,19 @@ class ParallelBackfillTaskGroup(TaskGroup):
         *,
         job: JobDefinition | XComArg,
         barriers: int = 1,
+        epochs_per_run: int = 1,
         backfill_conn_id: str = BackfillHook.default_conn_name,
         spark_conn_id: str | None = None,
         conf: Mapping[str, Any] | None = None,
         deferrable: bool = True,
         **group: Any,
     ) -> None:
+        if epochs_per_run != 1:
+            raise InvalidJobError(
+                f"epochs_per_run: {epochs_per_run!r} is not possible where task runs share an epoch, for each of them "
+                "has an application for its part of one; use barriers for more epochs in a run of the DAG, or a job "
+                "with parallelism 1"
+            )
         super().__init__(group_id=group_id, **group)
         definition, views = _definition(job, backfill_conn_id)
         about: dict[str, Any] = {"job": definition, "backfill_conn_id": backfill_conn_id}

@@ -39,6 +39,7 @@ ONE = os.environ.get("AIRFLOW_BACKFILL_JOB")
 files = {str(file): file.stem for file in ([Path(ONE)] if ONE else []) + sorted(FOLDER.glob("*.yaml"))}
 
 SETTINGS = "Change the settings first"
+SPARK = "Start Spark less often"
 OTHER = "A definition instead of a file"
 
 # Bold and not code where it can be part of a longer text: the form's boxes of code cover the line above them.
@@ -114,6 +115,16 @@ params = {
         items={"type": ["string", "number", "boolean", "array", "null"]},
         section=SETTINGS,
     ),
+    "epochs_per_run": Param(
+        1,
+        title="Epochs per Spark application",
+        description_md="How many of them one task run and its Spark application carry. More of them start Spark less "
+        "often; what is asked for meanwhile takes effect with the next epoch all the same.",
+        type="integer",
+        minimum=1,
+        maximum=1000,
+        section=SPARK,
+    ),
     "definition": Param(
         None,
         title="Definition",
@@ -158,9 +169,11 @@ def choose_mutation(params: dict[str, Any] | None = None) -> str:
 
 
 @task(trigger_rule="none_failed_min_one_success")
-def count_epochs(params: dict[str, Any] | None = None) -> list[None]:
-    """Return one entry per epoch; ``None`` has each inject its own barrier."""
-    return [None] * (params or {})["epochs"]
+def share_epochs(params: dict[str, Any] | None = None) -> list[int]:
+    """Return one entry per task run: how many of the epochs it carries."""
+    chosen = params or {}
+    epochs, most = chosen["epochs"], chosen["epochs_per_run"]
+    return [min(most, epochs - carried) for carried in range(0, epochs, most)]
 
 
 with DAG(
@@ -186,7 +199,7 @@ with DAG(
             ),
         ]
         cancel = CancelBackfillOperator(task_id="cancel", job=job)
-    barriers = count_epochs()
+    shares = share_epochs()
     epochs = RunEpochOperator.partial(
         task_id="run_epoch",
         job=job,
@@ -194,8 +207,8 @@ with DAG(
         max_active_tis_per_dagrun=1,
         map_index_template="{{ epoch }}",
         outlets=[MATERIALIZED_VIEWS],
-    ).expand(barrier=barriers)
+    ).expand(epochs_per_run=shares)
     finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", job=job, outlets=[MATERIALIZED_VIEWS])
 
     create >> mutation >> [*mutations, cancel]
-    mutations >> barriers >> epochs >> finish
+    mutations >> shares >> epochs >> finish

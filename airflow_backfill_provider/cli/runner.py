@@ -70,28 +70,25 @@ class Runner:
 
     def _epoch(self) -> EpochCommit | str:
         """Run one epoch; return its commit, or why there is nothing to do."""
-        store, upstream = self.backfill.store, self.backfill.upstream
-        injection = protocol.inject_barrier(store=store, upstream=upstream, requester=self.requester)
-        if injection.barrier is None:
-            return injection.reason
-        if injection.commit is None:
-            return self._execute(injection.barrier)
-        return injection.commit
-
-    def _execute(self, barrier: Barrier) -> EpochCommit:
-        engine = self._engine()
-        self._show(f"epoch {barrier.epoch} runs")
-        commit = protocol.run_barrier(barrier, store=self.backfill.store, engine=engine)
-        if commit.completed:
+        done = protocol.run_next_epoch(
+            store=self.backfill.store,
+            upstream=self.backfill.upstream,
+            requester=self.requester,
+            engine=self._engine,
+        )
+        if done.commit is None:
+            return done.reason
+        if done.commit.completed:
             self._finish()
-        return commit
+        return done.commit
 
-    def _engine(self) -> Engine:
+    def _engine(self, barrier: Barrier) -> Engine:
         if self._made is None:
             # Whatever Java prints while it starts goes elsewhere, and so would the bar.
             self.view.pause()
             self.view.say("starting Spark")
             self._made = self.engine()
+        self._show(f"epoch {barrier.epoch} runs")
         return self._made
 
     def _finish(self) -> bool:

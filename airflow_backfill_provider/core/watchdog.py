@@ -30,6 +30,9 @@ SHORTEST_WAIT = dt.timedelta(minutes=30)
 LONGEST_FIRST_EPOCH = dt.timedelta(days=1)
 """After which a pinned epoch is late that has none before it to be compared with."""
 
+LONGEST_REST = dt.timedelta(days=1)
+"""After which a run is late if one before it carried all the epochs that are looked at."""
+
 IDLE_EPOCHS = 3
 """Epochs in a row without a row; each reads at least one (I4), unless it falls into a gap between keys."""
 
@@ -198,16 +201,16 @@ def _silent(
 ) -> Alarm | None:
     """Tell of epochs that stopped coming although they used to."""
     usual = _usual_interval(barriers)
-    if usual is None or not commits:
+    if not commits or len(barriers) == 1:
         return None
     # Who has just resumed the job gets some time until its next epoch.
     waited = now - max(commits[-1].committed_at, settings.requested_at)
-    if waited <= max(PATIENCE * usual, SHORTEST_WAIT):
+    if waited <= (LONGEST_REST if usual is None else max(PATIENCE * usual, SHORTEST_WAIT)):
         return None
+    rhythm = "the last ones came in one run" if usual is None else f"they usually come every {_span(usual)}"
     return Alarm(
         kind=AlarmKind.STALLED,
-        message=f"no epoch came for {_span(waited)}, they usually come every {_span(usual)}, and the view is not "
-        "finished",
+        message=f"no epoch came for {_span(waited)}, {rhythm}, and the view is not finished",
         remedy="look whether the DAG is paused or its runs fail, or go on with airflow-backfill run",
     )
 
@@ -252,8 +255,12 @@ def _usual_epoch(barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) ->
 
 
 def _usual_interval(barriers: Sequence[Barrier]) -> dt.timedelta | None:
-    """Return how long after one barrier the next usually comes."""
-    return _median(later.injected_at - earlier.injected_at for earlier, later in itertools.pairwise(barriers))
+    """Return how long after one run of a DAG, or one barrier of somebody else, the next usually comes."""
+    begins: dict[object, dt.datetime] = {}
+    for barrier in barriers:
+        asked = barrier.injected_by
+        begins.setdefault((asked.dag_id, asked.run_id) if asked.is_task_run else barrier.epoch, barrier.injected_at)
+    return _median(later - earlier for earlier, later in itertools.pairwise(sorted(begins.values())))
 
 
 def _median(spans: Iterator[dt.timedelta]) -> dt.timedelta | None:

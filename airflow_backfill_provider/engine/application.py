@@ -7,6 +7,7 @@ on standard error says why.
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import os
 import sys
@@ -16,10 +17,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider import creation, protocol
+from airflow_backfill_provider import creation, protocol, story
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.application import DONE, FAILED, FAILED_FOR_GOOD, SAYS, SAYS_ERROR, SAYS_SPARK
-from airflow_backfill_provider.core.barrier import EpochCommit
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.remote import Remote
@@ -76,16 +77,41 @@ def _on_server(remote: Remote) -> Iterator[EngineFor]:
         yield lambda storage_options, run: ConnectEngine(connection, storage_options, run=run)
 
 
-def run_epoch(engine: EngineFor, storage_options: dict[str, str], *, state: str, epoch: int) -> None:
+def run_epochs(
+    engine: EngineFor,
+    storage_options: dict[str, str],
+    *,
+    state: str,
+    epoch: int,
+    epochs: int = 1,
+    until: dt.datetime | None = None,
+) -> None:
     """
-    Run one pinned epoch to its commit.
+    Run one pinned epoch to its commit, and after it as many as the task run that asked for it may still carry.
 
+    :param epochs: how many epochs that task run carries at most, in all its tries.
+    :param until: the instant of the upstream up to which they go.
     :raises StateError: if no such epoch is pinned.
     """
     backfill = Backfill.at(state, storage_options)
-    barrier = backfill.store.pinned(epoch)
+    first = backfill.store.pinned(epoch)
     made = engine(storage_options, "epoch")
-    _log(protocol.run_barrier(barrier, store=backfill.store, engine=made))
+
+    def begun(barrier: Barrier) -> SparkEngine:
+        if barrier != first:
+            _say(SAYS, "; ".join(story.begin(barrier, backfill.job.upstream.path)))
+            for warning in barrier.warnings:
+                if warning not in first.warnings:
+                    _say(SAYS, f"epoch {barrier.epoch}: {warning}")
+        return made
+
+    for done in protocol.run_epochs(
+        first, store=backfill.store, upstream=backfill.upstream, engine=begun, epochs=epochs, until=until
+    ):
+        if done.commit is None:
+            _say(SAYS, f"no further epoch: {done.reason}")
+        else:
+            _log(done.commit)
 
 
 def run_changes(engine: EngineFor, storage_options: dict[str, str], *, state: str, epoch: int) -> None:
@@ -118,12 +144,7 @@ def run_part(engine: EngineFor, storage_options: dict[str, str], *, state: str, 
 
 
 def _log(commit: EpochCommit) -> None:
-    end = ", every vnode completed" if commit.completed else ""
-    _say(
-        SAYS,
-        f"epoch {commit.epoch} committed: {commit.snapshot_read_row_count} snapshot rows read, "
-        f"{commit.upstream_output_row_count} changes applied, {commit.rows_read} rows read in all{end}",
-    )
+    _say(SAYS, story.end(commit))
 
 
 def create(

@@ -47,6 +47,18 @@ def parallelism_of(value: Any) -> int:
     return number
 
 
+def epochs_per_run_of(value: Any) -> int:
+    """
+    Return how many epochs a task run carries.
+
+    :raises InvalidJobError: if it is no such number.
+    """
+    number = _whole_number(value)
+    if not number:
+        raise InvalidJobError(f"epochs_per_run: {value!r} is no number of epochs; allowed are numbers from 1")
+    return number
+
+
 def vnodes_of(value: Any) -> list[int | str]:
     """
     Return vnodes as they are written: a text with commas in between, or a list; nothing for none.

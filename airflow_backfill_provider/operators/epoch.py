@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow.sdk import Context, XComArg
@@ -12,9 +13,15 @@ from airflow_backfill_provider.core.application import epoch_application
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
-from airflow_backfill_provider.operators.arguments import epoch_of, is_unset
+from airflow_backfill_provider.operators.arguments import epoch_of, epochs_per_run_of, is_unset
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
-from airflow_backfill_provider.operators.summaries import barrier_summary, epoch_summary, no_barrier, no_epoch
+from airflow_backfill_provider.operators.summaries import (
+    barrier_summary,
+    epochs_summary,
+    name_of_epochs,
+    no_barrier,
+    no_epoch,
+)
 from airflow_backfill_provider.operators.task_run import interval_of_no_length, requester_of, until_of
 from airflow_backfill_provider.operators.telling import EpochTellingOperator
 
@@ -29,15 +36,19 @@ MOST_OF_OTHERS = 10
 class _InjectingOperator(EpochTellingOperator):
     """A task that may pin a barrier."""
 
-    def inject(self, backfill: Backfill, context: Context, requester: Requester) -> Injection:
-        """Pin the next barrier on behalf of a requester, or find the one that is due."""
+    def inject(self, backfill: Backfill, context: Context, requester: Requester, epochs: int = 1) -> Injection:
+        """Pin the next barrier on behalf of a requester that carries so many epochs, or find the one that is due."""
         from airflow_backfill_provider import protocol
 
         note = interval_of_no_length(context)
         if note is not None:
             self.log.warning("%s", note)
         return protocol.inject_barrier(
-            store=backfill.store, upstream=backfill.upstream, requester=requester, until=until_of(context)
+            store=backfill.store,
+            upstream=backfill.upstream,
+            requester=requester,
+            until=until_of(context),
+            epochs=epochs,
         )
 
 
@@ -65,51 +76,77 @@ class InjectBarrierOperator(_InjectingOperator):
 
 class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
     """
-    Runs one epoch: one barrier, one run of the Spark application. (templated: barrier, and those of the base)
+    Runs one epoch, or several in one Spark application. (templated: barrier, epochs_per_run, and those of the base)
 
     Starts Spark only if there is something to do: a window that is covered already, or an epoch that is
     committed already, makes it succeed at once. What the application says of itself is not believed; the epoch is done
     once the barrier log says so. If somebody else's barrier is due, a failed run's say, it is completed first.
 
-    Returns the epoch's summary (``epoch, from_version, to_version, rows, changes, progress, finished``); ``epoch`` is
-    ``None`` if there was nothing to do, and ``reason`` says why. With
-    :data:`~airflow_backfill_provider.assets.MATERIALIZED_VIEWS` among its outlets, the view's asset gets an event for
-    every epoch; a retry may repeat one.
+    With ``epochs_per_run`` each epoch has a barrier of its own all the same, on behalf of this task run: a pause,
+    another rate limit or a repair takes effect between two of them, and each is committed before the next is pinned.
+    The task run ends before it carried them all when there is nothing left to do, and with the epoch after which every
+    vnode is Completed. A retry goes on with the epoch that failed, and carries what is left of the number; so does a
+    cleared task.
 
-    :param barrier: the epoch to run, as a number or as :class:`InjectBarrierOperator` returns it; ``None`` injects one
-        on behalf of this task run, with the rules of that operator.
+    Returns the epochs' summary (``epoch, epochs, from_version, to_version, rows, changes, progress, finished``):
+    ``epoch`` is the last one, ``epochs`` are all, and the rest is about them together; ``epoch`` is ``None`` if there
+    was nothing to do, and ``reason`` says why. With
+    :data:`~airflow_backfill_provider.assets.MATERIALIZED_VIEWS` among its outlets, the view's asset gets an event for
+    every epoch; a retry may repeat one. An asset among them gets one event, of the last epoch.
+
+    :param barrier: the epoch to run, as a number or as :class:`InjectBarrierOperator` returns it, which is run alone;
+        ``None`` injects on behalf of this task run, with the rules of that operator.
+    :param epochs_per_run: how many epochs a task run injects and runs at most, one after another in one application.
     """
 
-    template_fields: Sequence[str] = ("barrier", *SparkBackfillOperator.template_fields)
+    template_fields: Sequence[str] = ("barrier", "epochs_per_run", *SparkBackfillOperator.template_fields)
 
-    def __init__(self, *, barrier: Mapping[str, Any] | int | str | XComArg | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        barrier: Mapping[str, Any] | int | str | XComArg | None = None,
+        epochs_per_run: int | str = 1,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.barrier: Any = barrier
+        self.epochs_per_run: Any = epochs_per_run
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Run the epoch."""
+        """Run the epoch, or the epochs."""
         with self.created() as backfill:
             if is_unset(self.barrier):
                 summary = self._run_own(backfill, context)
             elif isinstance(self.barrier, Mapping) and self.barrier.get("epoch") is None:
                 summary = self._run_none(backfill, str(self.barrier.get("reason", "there is no barrier")))
             else:
-                summary = self._run(backfill, backfill.store.pinned(epoch_of(self.barrier)), context)
+                barrier = backfill.store.pinned(epoch_of(self.barrier))
+                summary = self._summary(backfill, [barrier], [self._run(backfill, barrier)], context)
         # What a mapped task run is called in the grid; see map_index_template.
-        cast("dict[str, Any]", context)["epoch"] = "nothing to do" if summary["epoch"] is None else summary["epoch"]
+        cast("dict[str, Any]", context)["epoch"] = name_of_epochs(summary["epochs"])
         return summary
 
     def _run_own(self, backfill: Backfill, context: Context) -> dict[str, Any]:
-        """Inject until the barrier is this task run's own, and run each."""
-        requester = requester_of(context)
+        """Inject until the barrier is this task run's own, and run each; its own with those that follow."""
+        requester, epochs = requester_of(context), epochs_per_run_of(self.epochs_per_run)
+        if self._ended:
+            # Nothing is injected after the own application: what is new since it ended is for the next run.
+            carried = backfill.store.carried_by(requester)
+            if carried.barriers and self.waited_for(_application_of(backfill, carried.barriers[-1])):
+                return self._run_carried(backfill, carried.barriers[-1], context, epochs)
         for _ in range(MOST_OF_OTHERS):
-            injection = self.inject(backfill, context, requester)
-            if injection.barrier is None:
-                return self._run_none(backfill, injection.reason)
-            summary = self._run(backfill, injection.barrier, context)
-            if injection.barrier.injected_by == requester:
-                return summary
-            self.log.info("epoch %d was of %s", injection.barrier.epoch, injection.barrier.injected_by)
+            injection = self.inject(backfill, context, requester, epochs)
+            barrier = injection.barrier
+            if barrier is None:
+                carried = backfill.store.carried_by(requester)
+                if epochs == 1 or not carried.barriers or carried.due is not None:
+                    return self._run_none(backfill, injection.reason)
+                self.log.info("nothing more to do: %s", injection.reason)
+                return self._summary(backfill, carried.barriers, carried.commits, context)
+            if barrier.injected_by == requester:
+                return self._run_carried(backfill, barrier, context, epochs)
+            self._summary(backfill, [barrier], [self._run(backfill, barrier)], context)
+            self.log.info("epoch %d was of %s", barrier.epoch, barrier.injected_by)
         raise ConcurrentUpdateError(
             f"others pinned {MOST_OF_OTHERS} barriers of job {backfill.job.name} before this task run could pin its "
             "own; try again"
@@ -120,40 +157,96 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         progress, _ = current_progress(backfill.store, backfill.store.settings().incarnation)
         return no_epoch(reason, progress)
 
-    def _run(self, backfill: Backfill, barrier: Barrier, context: Context) -> dict[str, Any]:
-        commit = backfill.store.commit_of(barrier.epoch)
-        waited = self.waited_for(epoch_application(barrier.epoch))
+    def _run(self, backfill: Backfill, barrier: Barrier) -> EpochCommit:
+        """Run one epoch."""
+        store = backfill.store
+        ran = self._submit(backfill, barrier, [], done=lambda: store.commit_of(barrier.epoch) is not None)
+        commit = store.commit_of(barrier.epoch)
         if commit is None:
-            if not waited:
-                self.tell_plan(backfill, barrier)
-            commit, waited = self._submit_epoch(backfill, barrier.epoch), True
-        if waited:
-            self.tell_commit(backfill, barrier, commit)
-        else:
-            self.log.info("epoch %d was committed before", commit.epoch)
-        self.emit_epoch(context, backfill, barrier, commit)
-        return epoch_summary(barrier, commit, progress_after(commit, barrier))
+            raise _not_committed(backfill, barrier)
+        self._tell(backfill, [commit], ran=ran)
+        return commit
 
-    def _submit_epoch(self, backfill: Backfill, epoch: int) -> EpochCommit:
-        """Run the application; whatever becomes of it, the barrier log tells whether the epoch is committed."""
+    def _run_carried(self, backfill: Backfill, barrier: Barrier, context: Context, epochs: int) -> dict[str, Any]:
+        """Run a barrier of this task run, and those that it may still pin."""
+        store, requester = backfill.store, barrier.injected_by
+
+        def done() -> bool:
+            carried = store.carried_by(requester)
+            return carried.due is None and not carried.may_pin_another(epochs)
+
+        ran = self._submit(backfill, barrier, _further(epochs, until_of(context)), done=done)
+        carried = store.carried_by(requester)
+        if carried.due is not None:
+            raise _not_committed(backfill, carried.due)
+        self._tell(backfill, carried.commits, ran=ran)
+        return self._summary(backfill, carried.barriers, carried.commits, context)
+
+    def _submit(
+        self, backfill: Backfill, barrier: Barrier, further: Sequence[str], *, done: Callable[[], bool]
+    ) -> bool:
+        """
+        Run the application from a barrier on; whatever becomes of it, the barrier log tells whether it is done.
+
+        :param further: the application's arguments beside the epoch.
+        :param done: asks the barrier log whether there is nothing left to do for it.
+        :returns: whether one ran.
+        """
+        name = _application_of(backfill, barrier)
+        waited = self.waited_for(name)
+        if done():
+            return waited
+        if not waited:
+            self.tell_plan(backfill, barrier)
         try:
             self.run_application(
                 backfill,
-                epoch_application(epoch),
+                name,
                 "backfill_epoch.py",
-                ["--state", backfill.job.state, "--epoch", str(epoch)],
-                epoch=epoch,
+                ["--state", backfill.job.state, "--epoch", str(barrier.epoch), *further],
+                epoch=None if further else barrier.epoch,
             )
         except AirflowException as error:
-            commit = backfill.store.commit_of(epoch)
-            if commit is None:
+            if not done():
                 raise
             self.log.warning("the application failed after the commit, or beside another that committed: %s", error)
-            return commit
-        commit = backfill.store.commit_of(epoch)
-        if commit is None:
-            raise EpochFailedError(
-                f"the application of epoch {epoch} of job {backfill.job.name} ended without an error, but the barrier "
-                f"log at {backfill.job.state} holds no commit; running it again is safe"
-            )
-        return commit
+        return True
+
+    def _tell(self, backfill: Backfill, commits: Sequence[EpochCommit], *, ran: bool) -> None:
+        if ran:
+            # That they are committed, the application said.
+            self.tell_progress(backfill, commits)
+        else:
+            self.log.info("committed before: epoch %s", name_of_epochs([commit.epoch for commit in commits]))
+
+    def _summary(
+        self, backfill: Backfill, barriers: Sequence[Barrier], commits: Sequence[EpochCommit], context: Context
+    ) -> dict[str, Any]:
+        for barrier, commit in zip(barriers, commits, strict=True):
+            self.emit_epoch(context, backfill, barrier, commit)
+        return epochs_summary(barriers, commits, progress_after(commits[-1], barriers[-1]))
+
+
+def _application_of(backfill: Backfill, barrier: Barrier) -> str:
+    """
+    Return what the application of a barrier is called: by the first epoch that its task run pinned.
+
+    So another try finds the application that runs, whichever epoch it is at.
+    """
+    asked = barrier.injected_by
+    carried = backfill.store.carried_by(asked).barriers if asked.is_task_run else (barrier,)
+    return epoch_application(carried[0].epoch)
+
+
+def _further(epochs: int, until: dt.datetime | None) -> list[str]:
+    """Return the arguments of an application that runs several epochs."""
+    if epochs == 1:
+        return []
+    return ["--epochs", str(epochs), *(["--until", until.isoformat()] if until else [])]
+
+
+def _not_committed(backfill: Backfill, barrier: Barrier) -> EpochFailedError:
+    return EpochFailedError(
+        f"the application of epoch {barrier.epoch} of job {backfill.job.name} ended without an error, but the barrier "
+        f"log at {backfill.job.state} holds no commit; running it again is safe"
+    )

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.sdk import Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_backfill_provider import story
 from airflow_backfill_provider.core.application import epoch_application
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
 from airflow_backfill_provider.operators.arguments import epoch_of
 from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator
-from airflow_backfill_provider.operators.summaries import epoch_summary, no_epoch
+from airflow_backfill_provider.operators.summaries import epochs_summary, no_epoch
 from airflow_backfill_provider.operators.telling import EpochTellingOperator
 
 if TYPE_CHECKING:
@@ -126,9 +127,10 @@ class EpochSummaryOperator(EpochTellingOperator):
                     f"epoch {barrier.epoch} of job {backfill.job.name} is not committed; parts that are not read yet: "
                     f"{_left(backfill, barrier) or 'none, so clear the task run that read the last one'}"
                 )
-            self.tell_commit(backfill, barrier, commit)
+            self.log.info("%s", story.end(commit))
+            self.tell_progress(backfill, [commit])
             self.emit_epoch(context, backfill, barrier, commit)
-        return epoch_summary(barrier, commit, progress_after(commit, barrier))
+        return epochs_summary([barrier], [commit], progress_after(commit, barrier))
 
 
 def _pinned(backfill: Backfill, barrier: Any) -> Barrier | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
@@ -39,6 +40,24 @@ def epoch_summary(barrier: Barrier, commit: EpochCommit, progress: float) -> dic
     }
 
 
+def epochs_summary(barriers: Sequence[Barrier], commits: Sequence[EpochCommit], progress: float) -> dict[str, Any]:
+    """Describe what a task run carried: its committed epochs together, by the name of the last one."""
+    return {
+        **epoch_summary(barriers[-1], commits[-1], progress),
+        "epochs": [barrier.epoch for barrier in barriers],
+        "from_version": barriers[0].upstream.from_version,
+        "rows": sum(commit.snapshot_read_row_count for commit in commits),
+        "changes": sum(commit.upstream_output_row_count for commit in commits),
+    }
+
+
+def name_of_epochs(epochs: Sequence[int]) -> int | str:
+    """Return what a task run is called that carried some epochs, in ascending order."""
+    if not epochs:
+        return "nothing to do"
+    return epochs[0] if len(epochs) == 1 else f"{epochs[0]} to {epochs[-1]}"
+
+
 def epoch_event(backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> dict[str, Any]:
     """Describe a committed epoch to those who wait for the view's asset."""
     return {
@@ -59,6 +78,7 @@ def no_epoch(reason: str, progress: float) -> dict[str, Any]:
     """Describe that there was no epoch to run, with the fields of an epoch; ``epoch`` is ``None``."""
     return {
         "epoch": None,
+        "epochs": [],
         "from_version": None,
         "to_version": None,
         "rows": 0,

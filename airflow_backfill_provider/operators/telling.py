@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from airflow.sdk import Context
 
+from airflow_backfill_provider import story
 from airflow_backfill_provider.assets import emit, materialized_view_asset
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.metrics import emit_epoch_metrics
 from airflow_backfill_provider.openlineage import EpochLineageMixin
-from airflow_backfill_provider.operators import story
 from airflow_backfill_provider.operators.base import BackfillOperator
 from airflow_backfill_provider.operators.summaries import epoch_event
 
@@ -29,19 +30,19 @@ class EpochTellingOperator(EpochLineageMixin, BackfillOperator):
         for warning in barrier.warnings:
             self.log.warning("%s", warning)
 
-    def tell_commit(self, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
-        """Log what an epoch did and how far the job is, and send its metrics; for whoever saw it being committed."""
-        self.log.info("%s", story.end(barrier, commit))
+    def tell_progress(self, backfill: Backfill, commits: Sequence[EpochCommit]) -> None:
+        """Log how far the job is after epochs, and send their metrics; for whoever saw them being committed."""
         try:
             status = backfill.status()
         except BackfillError as error:
-            # The epoch is committed, whatever became of the upstream since.
+            # The epochs are committed, whatever became of the upstream since.
             self.log.warning("how far the job is cannot be told: %s", error)
             return
-        self.log.info("%s", story.progress(status))
+        self.log.info("after epoch %d: %s", commits[-1].epoch, story.progress(status))
         for alarm in status.alarms:
             self.log.warning("%s", alarm)
-        emit_epoch_metrics(status, commit)
+        for commit in commits:
+            emit_epoch_metrics(status, commit)
 
     def emit_epoch(self, context: Context, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
         """Tell those who wait for the view of a committed epoch, through the task's outlets, and OpenLineage."""

@@ -1,7 +1,7 @@
 """
 The epoch protocol, whole: inject, execute, commit, finish.
 
-One barrier is one epoch is one application run::
+One barrier is one epoch::
 
     inject   (no JVM)  read settings, state and barrier log; adopt the pinned uncommitted barrier, or pin the next one:
                        version window, new positions, what was read before, rate limit, mutations
@@ -10,9 +10,10 @@ One barrier is one epoch is one application run::
     commit   (no JVM)  the per-vnode state, then the barrier log's record of the epoch
     finish   (no JVM)  once every vnode is Completed, exactly once
 
-An epoch is one application run, or several that share it: one applies the changes, then each reads its part of
+An epoch is run by one application, or by several that share it: one applies the changes, then each reads its part of
 the chunk and reports, and whoever reports last commits. Both ways write the same, so either can go on where the
-other died.
+other died. One application may also run several epochs, one after another, each injected once the one before is
+committed.
 
 What makes it safe to run any step again, twice at once, or long after:
 
@@ -29,6 +30,7 @@ chunk a pure append.
 
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.engine import Engine, EpochWrites, PartWrites
+from airflow_backfill_provider.protocol.epochs import run_epochs, run_next_epoch
 from airflow_backfill_provider.protocol.finish import finish_job
 from airflow_backfill_provider.protocol.inject import Injection, inject_barrier
 from airflow_backfill_provider.protocol.run import run_barrier, run_changes, run_part, skip_changes
@@ -43,6 +45,8 @@ __all__ = [
     "inject_barrier",
     "run_barrier",
     "run_changes",
+    "run_epochs",
+    "run_next_epoch",
     "run_part",
     "skip_changes",
     "utc_now",

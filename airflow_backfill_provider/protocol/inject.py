@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from airflow_backfill_provider.core.barrier import (
     Barrier,
     EpochCommit,
-    PinnedMutation,
     PinnedPart,
     PinnedRange,
     PinnedRead,
@@ -30,7 +29,7 @@ from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.snapshot_plan import SnapshotPlan, plan_snapshot
-from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.state.store import BackfillStore, LogEnd
 
 PARTIAL_REPAIR = (
     "the epoch repairs only what was chosen, and takes the rest of the view as it is; if somebody else wrote to the "
@@ -62,44 +61,42 @@ def inject_barrier(
     upstream: UpstreamTable,
     requester: Requester,
     until: dt.datetime | None = None,
+    epochs: int = 1,
     clock: Clock = utc_now,
 ) -> Injection:
     """
     Pin the next epoch, or return the one that is due.
 
-    In order: the barrier that this very task run pinned before (a retry, a cleared task); the barrier that
-    somebody pinned and nobody committed; a new one up to the upstream's newest version at ``until``.
+    In order: the last barrier that this very task run pinned before (a retry, a cleared task), unless the task run may
+    pin another; the barrier that somebody pinned and nobody committed; a new one up to the upstream's newest version at
+    ``until``.
 
+    :param epochs: how many a task run carries at most; see
+        :class:`~airflow_backfill_provider.core.carried.CarriedEpochs`.
     :param until: look at the upstream as of this instant, by default as it is now. A run of an Airflow schedule passes
         its ``data_interval_end``.
     :raises JobCancelledError: if the job was cancelled.
     :raises UpstreamError: if the upstream can no longer be backfilled from.
     """
     for _ in range(_INJECTIONS):
-        settings = store.settings()
+        history = store.settings_history()
+        settings = history[-1]
         if requester.is_task_run:
-            mine = store.barrier_of(requester)
-            if mine is not None and mine.incarnation == settings.incarnation:
-                return _injected(store, mine)
+            mine = store.carried_by(requester)
+            ours = bool(mine.barriers) and mine.barriers[-1].incarnation == settings.incarnation
+            if ours and not mine.may_pin_another(epochs):
+                return Injection(mine.barriers[-1], None if mine.due else mine.commits[-1])
         if settings.cancelled:
             raise JobCancelledError(
-                f"job {settings.job['name']} was cancelled by {_who_cancelled(store)}; rebuild it to start over"
+                f"job {settings.job['name']} was cancelled by {_who_cancelled(history)}; rebuild it to start over"
             )
-        store.repair_state()
-        # Read before the barrier: whatever is pinned from here on takes the next number first, and is adopted.
-        last_epoch = store.last_epoch()
-        previous = store.newest_barrier(settings)
-        if previous is not None and store.commit_of(previous.epoch) is None:
-            return Injection(previous)
+        # Read before the state: whatever is pinned from here on takes the next number first, and is adopted.
+        end = store.log_end(settings)
+        state = store.repair_state(settings)
+        if end.barrier is not None and end.commit is None:
+            return Injection(end.barrier)
         barrier, idle = _next_barrier(
-            store,
-            settings,
-            upstream,
-            previous=previous,
-            last_epoch=last_epoch,
-            requester=requester,
-            until=until,
-            now=clock(),
+            store, history, state, upstream, end=end, requester=requester, until=until, now=clock()
         )
         if barrier is None:
             return Injection(None, reason=idle)
@@ -108,54 +105,52 @@ def inject_barrier(
         if pinned.incarnation != settings.incarnation:
             continue
         if idle and pinned == barrier:
-            _commit_idle(store, barrier, clock())
+            store.record_commit(barrier, _idle_commit(barrier, settings, state, end.commit, clock()))
             return Injection(None, reason=idle)
-        return _injected(store, pinned)
+        return Injection(pinned, store.commit_of(pinned.epoch))
     raise ConcurrentUpdateError(f"the job at {store.location} is being rebuilt; try again")
 
 
-def _commit_idle(store: BackfillStore, barrier: Barrier, now: dt.datetime) -> None:
+def _idle_commit(
+    barrier: Barrier, settings: JobSettings, state: BackfillState, previous: EpochCommit | None, now: dt.datetime
+) -> EpochCommit:
     """
-    Commit an epoch in which nothing happens to the view, without an engine.
+    Return the commit of an epoch in which nothing happens to the view; it needs no engine.
 
-    It moves the window past versions that only compacted files, say, so that the view does not seem to lag behind
-    them and no later epoch needs their log.
+    The epoch moves the window past versions that only compacted files, say, so that the view does not seem to lag
+    behind them and no later epoch needs their log.
+
+    :param previous: the incarnation's newest commit.
     """
-    state = store.state()
-    previous = store.commit_of(barrier.prev_epoch)
-    mine = previous is not None and previous.incarnation == barrier.incarnation
-    commit = EpochCommit(
+    continues = previous is not None and previous.epoch == barrier.prev_epoch
+    return EpochCommit(
         epoch=barrier.epoch,
         incarnation=barrier.incarnation,
         digest=barrier.digest,
         snapshot_read_row_count=0,
         upstream_output_row_count=0,
-        rows_read=store.settings().scan.rows_read(state),
+        rows_read=settings.scan.rows_read(state),
         completed=state.completed,
-        view_version=previous.view_version if previous and mine else None,
+        view_version=previous.view_version if previous and continues else None,
         watermark=barrier.upstream.watermark,
         seconds={},
         committed_at=now,
     )
-    store.record_commit(barrier, commit)
-
-
-def _injected(store: BackfillStore, barrier: Barrier) -> Injection:
-    return Injection(barrier, store.commit_of(barrier.epoch))
 
 
 def _next_barrier(
     store: BackfillStore,
-    settings: JobSettings,
+    history: Sequence[JobSettings],
+    state: BackfillState,
     upstream: UpstreamTable,
     *,
-    previous: Barrier | None,
-    last_epoch: int,
+    end: LogEnd,
     requester: Requester,
     until: dt.datetime | None,
     now: dt.datetime,
 ) -> tuple[Barrier | None, str]:
     """Return the next barrier, if there is one to pin, and why there is nothing to do for Spark, if there is not."""
+    settings, previous = history[-1], end.barrier
     from_version = previous.upstream.to_version if previous else settings.first_version
     to_version = upstream.latest_version() if until is None else upstream.version_at(until)
     if to_version is None:
@@ -166,8 +161,8 @@ def _next_barrier(
         return None, f"the window up to version {to_version} is covered: version {from_version} is committed already"
     described.require_as_created(settings.upstream, upstream.path)
 
-    state, scan = store.state(), settings.scan
-    _require_state_of(state, store.commit_of(previous.epoch) if previous else None, settings, store)
+    scan = settings.scan
+    _require_state_of(state, end.commit, settings, store)
     plan = plan_snapshot(
         settings,
         state,
@@ -178,8 +173,9 @@ def _next_barrier(
         storage_options=store.storage_options,
     )
     read_before = scan.read(state)
-    mutations = list(_mutations_since(store, settings, previous))
-    repair = sum((record.repair for record in _records_since(store, settings, previous)), Repair())
+    records = list(_records_since(history, previous))
+    mutations = [mutation for record in records if (mutation := record.as_mutation()) is not None]
+    repair = sum((record.repair for record in records), Repair())
     completes = _completes(settings, state, plan)
     read_as_of = _read_as_of(previous)
     oldest_version = previous.oldest_version_after if previous else from_version
@@ -200,8 +196,8 @@ def _next_barrier(
     barrier = Barrier(
         job=settings.job["name"],
         incarnation=settings.incarnation,
-        epoch=last_epoch + 1,
-        prev_epoch=last_epoch,
+        epoch=end.last_epoch + 1,
+        prev_epoch=end.last_epoch,
         upstream=UpstreamWindow(
             table_id=described.table_id,
             from_version=from_version,
@@ -301,21 +297,14 @@ def _why_idle(
     return ""
 
 
-def _records_since(store: BackfillStore, settings: JobSettings, previous: Barrier | None) -> Iterator[JobSettings]:
+def _records_since(history: Sequence[JobSettings], previous: Barrier | None) -> Iterator[JobSettings]:
     """Yield the settings' records that no barrier of the incarnation has carried yet."""
     seen = previous.settings_sequence if previous else 0
-    for record in store.settings_history():
-        if record.incarnation == settings.incarnation and record.sequence > seen:
+    for record in history:
+        if record.incarnation == history[-1].incarnation and record.sequence > seen:
             yield record
 
 
-def _mutations_since(store: BackfillStore, settings: JobSettings, previous: Barrier | None) -> Iterator[PinnedMutation]:
-    for record in _records_since(store, settings, previous):
-        mutation = record.as_mutation()
-        if mutation is not None:
-            yield mutation
-
-
-def _who_cancelled(store: BackfillStore) -> str:
-    records = reversed(store.settings_history())
+def _who_cancelled(history: Sequence[JobSettings]) -> str:
+    records = reversed(history)
     return next((record.requested_by for record in records if record.change is SettingsChange.CANCEL), "somebody")

@@ -88,21 +88,21 @@ class ControlTable:
         :raises StateLayoutError: if the table is missing, damaged, or of another layout version.
         :raises StorageUnavailableError: if its storage does not answer.
         """
-        table = self._open()
-        version = (str(table.metadata().id), table.version())
-        known, answers = self._known
-        if known != version or len(answers) > _ANSWERS_KEPT:
-            answers = {}
-            self._known = (version, answers)
-        if where not in answers:
-            answers[where] = self._read(table, where)
-        return answers[where]
+        return self._remembered(self._open(), where)
 
     def greatest(self, column: str) -> int:
         """Return the greatest value of an integer column by the log's statistics; 0 if there are no rows."""
-        actions = pa.table(self._open().get_add_actions(flatten=True))
-        values = actions.column(f"max.{column}").to_pylist() if actions.num_rows else []
-        return max((value for value in values if value is not None), default=0)
+        return _greatest(self._open(), column)
+
+    def read_last(self, column: str, count: int) -> tuple[int, pa.Table]:
+        """
+        Return the greatest value of an integer column, 0 if there are no rows, and the rows of the last values.
+
+        :param count: how many values, down from the greatest.
+        """
+        table = self._open()
+        greatest = _greatest(table, column)
+        return greatest, self._remembered(table, f"{column} > {greatest - count}")
 
     def update(
         self,
@@ -177,6 +177,16 @@ class ControlTable:
             )
         return table
 
+    def _remembered(self, table: DeltaTable, where: str | None) -> pa.Table:
+        version = (str(table.metadata().id), table.version())
+        known, answers = self._known
+        if known != version or len(answers) > _ANSWERS_KEPT:
+            answers = {}
+            self._known = (version, answers)
+        if where not in answers:
+            answers[where] = self._read(table, where)
+        return answers[where]
+
     def _read(self, table: DeltaTable, where: str | None) -> pa.Table:
         # An Arrow dataset over deltalake's file system leaves threads behind that can abort the process at its exit.
         condition = f" WHERE {where}" if where else ""
@@ -190,3 +200,9 @@ class ControlTable:
         return StateLayoutError(
             f"control table {self.location} cannot be read: {error}; restore it from a copy, or rebuild the job"
         )
+
+
+def _greatest(table: DeltaTable, column: str) -> int:
+    actions = pa.table(table.get_add_actions(flatten=True))
+    values = actions.column(f"max.{column}").to_pylist() if actions.num_rows else []
+    return max((value for value in values if value is not None), default=0)

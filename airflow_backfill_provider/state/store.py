@@ -9,17 +9,34 @@ the epoch protocol. Every write decides on the rows that it replaces (see
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport, Requester
+from airflow_backfill_provider.core.carried import CarriedEpochs
 from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError, StateLayoutError
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from airflow_backfill_provider.state.control_table import ControlTable, Write, text_literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEnd:
+    """
+    Where a job's barrier log ends, from one moment.
+
+    :param last_epoch: the newest epoch that was ever pinned, 0 before the first.
+    :param barrier: the newest barrier of the incarnation that was asked for, if it has one.
+    :param commit: that barrier's commit, if it is committed.
+    """
+
+    last_epoch: int
+    barrier: Barrier | None = None
+    commit: EpochCommit | None = None
 
 
 class BackfillReader:
@@ -83,7 +100,10 @@ class BackfillReader:
 
     def state(self) -> BackfillState:
         """Return the committed progress of every vnode, checked against the job's settings."""
-        settings = self.settings()
+        return self.state_of(self.settings())
+
+    def state_of(self, settings: JobSettings) -> BackfillState:
+        """Return the committed progress of every vnode, for settings that were read already."""
         return self._parse_state(self._state_table(settings).read(), settings)
 
     def barriers(self, *, since_epoch: int = 0) -> list[Barrier]:
@@ -125,22 +145,30 @@ class BackfillReader:
 
     def newest_barrier(self, settings: JobSettings) -> Barrier | None:
         """Return the newest barrier of the settings' incarnation."""
-        newest = self.last_epoch()
+        return self.log_end(settings).barrier
+
+    def log_end(self, settings: JobSettings) -> LogEnd:
+        """Return where the log ends, for the settings' incarnation."""
         reach = 1
-        while newest > settings.base_epoch:
-            since = max(newest - reach, settings.base_epoch) + 1
-            ours = [found for found in self.barriers(since_epoch=since) if found.incarnation == settings.incarnation]
-            if ours or since == settings.base_epoch + 1:
-                return ours[-1] if ours else None
+        while True:
+            last_epoch, rows = self._barrier_log.read_last("epoch", reach)
+            ours = [found for found in self._barriers(rows) if found.incarnation == settings.incarnation]
+            if ours:
+                done = {commit.epoch: commit for commit in self._commits(rows)}
+                return LogEnd(last_epoch=last_epoch, barrier=ours[-1], commit=done.get(ours[-1].epoch))
+            if last_epoch - reach <= settings.base_epoch:
+                return LogEnd(last_epoch=last_epoch)
             # A late injector of an earlier incarnation pinned the newest ones.
             reach *= 8
-        return None
 
-    def barrier_of(self, requester: Requester) -> Barrier | None:
-        """Return the newest barrier that was pinned on behalf of a requester."""
+    def carried_by(self, requester: Requester) -> CarriedEpochs:
+        """Return the epochs that a task run pinned, of the incarnation that it pinned the last one of."""
         rows = self._barrier_log.read(f"requested_by = {text_literal(str(requester))}")
         mine = [barrier for barrier in self._barriers(rows) if barrier.injected_by == requester]
-        return mine[-1] if mine else None
+        barriers = tuple(barrier for barrier in mine if barrier.incarnation == mine[-1].incarnation)
+        epochs = {barrier.epoch for barrier in barriers}
+        commits = tuple(commit for commit in self._commits(rows) if commit.epoch in epochs)
+        return CarriedEpochs(barriers=barriers, commits=commits)
 
     def _table(self, name: str, schema: pa.Schema) -> ControlTable:
         return ControlTable(f"{self.location}/{name}", schema, self.storage_options)
@@ -200,16 +228,18 @@ class BackfillStore(BackfillReader):
         self.repair_state()
         return self.settings()
 
-    def repair_state(self) -> None:
+    def repair_state(self, settings: JobSettings | None = None) -> BackfillState:
         """
-        Make the per-vnode state exist for the settings' incarnation; a crash of its creation is repaired so.
+        Return the per-vnode state, and make it exist before; a crash of its creation is repaired so.
 
+        :param settings: the settings in force, if they were read already.
         :raises StateLayoutError: if it is gone although epochs were committed; to begin again would read rows twice.
         """
-        settings = self.settings()
+        settings = settings or self.settings()
         table = self._state_table(settings)
-        if table.exists() and table.read().num_rows:
-            return
+        rows = table.read() if table.exists() else None
+        if rows:
+            return self._parse_state(rows, settings)
         if self.newest_barrier(settings) is not None:
             raise StateLayoutError(
                 f"{table.location} is empty or missing, but epochs of the job were pinned; restore it from a copy, or "
@@ -224,6 +254,7 @@ class BackfillStore(BackfillReader):
             return Write(records.state_rows(initial, settings.incarnation, settings.key_order), "overwrite")
 
         table.update(decide)
+        return self.state_of(settings)
 
     def change_settings(self, change: Callable[[JobSettings], JobSettings | None]) -> JobSettings:
         """

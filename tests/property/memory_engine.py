@@ -341,15 +341,22 @@ class Backfilling:
         self.job = BackfillJob(**{**self.job.model_dump(mode="json"), **changes})
         return creation.rebuild_job(self.job, requested_by="rebuilder", **self._with(), upstream=self.orders.table)
 
-    def ask(self, requester: Requester = TESTER, until: dt.datetime | None = None) -> protocol.Injection:
+    def ask(
+        self, requester: Requester = TESTER, until: dt.datetime | None = None, epochs: int = 1
+    ) -> protocol.Injection:
         """Ask for a barrier."""
         return protocol.inject_barrier(
-            store=self.store, upstream=self.orders.table, requester=requester, until=until, clock=self.clock
+            store=self.store,
+            upstream=self.orders.table,
+            requester=requester,
+            until=until,
+            epochs=epochs,
+            clock=self.clock,
         )
 
-    def inject(self, requester: Requester = TESTER, until: dt.datetime | None = None) -> Barrier:
+    def inject(self, requester: Requester = TESTER, until: dt.datetime | None = None, epochs: int = 1) -> Barrier:
         """Ask for a barrier, and get one."""
-        injection = self.ask(requester, until)
+        injection = self.ask(requester, until, epochs)
         assert injection.barrier is not None, injection.reason
         return injection.barrier
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_backfill_provider import crash_points, mutations, protocol
+from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
@@ -190,3 +191,96 @@ def test_the_view_of_an_arrangement_is_the_query_whatever_happens(initial, steps
         backfilling.orders.add(*initial)
         backfilling.create()
         play(backfilling, steps)
+
+
+MEANWHILE = st.one_of(
+    st.tuples(st.just("add"), st.sampled_from(IDS)),
+    st.tuples(st.just("change"), st.sampled_from(IDS)),
+    st.tuples(st.just("remove"), st.sampled_from(IDS)),
+    st.tuples(st.just("rekey"), st.sampled_from(IDS), st.sampled_from(IDS)),
+    st.tuples(st.just("pause"), st.booleans()),
+    st.tuples(st.just("throttle"), st.sampled_from([None, 0, 1, 2])),
+    st.tuples(st.just("rescale"), st.integers(1, 3)),
+    st.tuples(st.just("repair"), st.sampled_from(IDS), st.integers(0, 2)),
+)
+
+
+def happen(backfilling, steps):
+    """Let others do something."""
+    for kind, *arguments in steps:
+        (steer if kind in {"pause", "throttle", "rescale", "repair"} else write)(backfilling, kind, *arguments)
+
+
+def carried(backfilling, times, most):
+    """Run epochs for task runs that carry so many each, others doing something after each; return what happened."""
+    times, task = iter(times), 0
+    reasons = []
+    while len(reasons) < EPOCHS:
+        requester = Requester(dag_id="d", run_id=f"run_{task}", task_id="t")
+        task += 1
+        injection = backfilling.ask(requester, epochs=most)
+        if injection.barrier is None:
+            reasons.append(injection.reason)
+            happen(backfilling, next(times, ()))
+            continue
+        for done in protocol.run_epochs(
+            injection.barrier,
+            store=backfilling.store,
+            upstream=backfilling.orders.table,
+            engine=lambda _: backfilling.engine(),
+            epochs=most,
+            clock=backfilling.clock,
+        ):
+            if done.commit is None:
+                # The next task run asks at once, and is told the same.
+                break
+            reasons.append("")
+            backfilling.assert_truth()
+            happen(backfilling, next(times, ()))
+            if len(reasons) == EPOCHS:
+                break
+    return reasons
+
+
+EPOCHS = 5
+
+
+@given(
+    INITIAL,
+    st.lists(st.lists(MEANWHILE, max_size=2), min_size=EPOCHS, max_size=EPOCHS),
+    st.integers(2, EPOCHS),
+    st.sampled_from(["no_shuffle", "arrangement"]),
+    st.sampled_from(Visibility),
+)
+@settings(max_examples=16)
+def test_epochs_in_one_run_leave_what_as_many_runs_leave(initial, times, most, strategy, visibility):
+    """I1 after each epoch, and the same barriers, commits and rows: nothing is carried over between two epochs."""
+    left = []
+    for carries in (1, most):
+        with TemporaryDirectory() as folder:
+            job = {"strategy": strategy, "visibility": visibility, "vnode_count": 3, "query": PAID, "rate_limit": 2}
+            backfilling = Backfilling(Path(folder), **job)
+            backfilling.orders.add(*initial)
+            backfilling.create()
+            reasons = carried(backfilling, times, carries)
+            barriers, commits = backfilling.store.log()
+            left.append((reasons, [said(b) for b in barriers], [said(c) for c in commits], backfilling.rows()))
+    assert left[0] == left[1]
+
+
+def said(record):
+    """What a record says apart from who asked, when, in which incarnation, and of which table."""
+    told = record.model_dump(
+        exclude={
+            "incarnation",
+            "digest",
+            "definition",
+            "injected_by",
+            "injected_at",
+            "committed_at",
+            "watermark",
+            "seconds",
+        }
+    )
+    told.pop("upstream", {}).pop("table_id", None)
+    return told

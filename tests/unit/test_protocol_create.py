@@ -409,9 +409,9 @@ def test_a_rebuild_that_died_is_completed_by_creating_by_an_epoch_or_by_rebuildi
 @pytest.mark.parametrize(
     ("asleep_before", "meanwhile"),
     [
-        ("newest_barrier", "rebuilt"),
-        ("newest_barrier", "rebuilt and injected"),
-        ("state", "rebuilt and injected"),
+        ("log_end", "rebuilt"),
+        ("log_end", "rebuilt and injected"),
+        ("repair_state", "rebuilt and injected"),
         ("pin", "rebuilt"),
         ("pin", "rebuilt and ran an epoch"),
     ],

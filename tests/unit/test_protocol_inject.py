@@ -288,7 +288,7 @@ MEANWHILE = {
 
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
-@pytest.mark.parametrize("asleep_before", ["settings", "newest_barrier", "state", "last_epoch", "pin"])
+@pytest.mark.parametrize("asleep_before", ["settings_history", "log_end", "repair_state", "pin"])
 def test_an_injector_that_sleeps_anywhere_while_another_works_pins_nothing_twice(backfilling, asleep_before, meanwhile):
     """I2 and I3: each barrier goes on where the one before ended, whoever was faster."""
     if meanwhile != "injected":

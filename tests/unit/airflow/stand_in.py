@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ from airflow_backfill_provider import creation, mutations, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.hooks.errors import airflow_error
+from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
 from tests.plain_engine import CountingEngine
 
 ROWS = 1000
@@ -34,12 +34,14 @@ class StandInSpark:
     :param before: failures to raise before an application does anything, as (message, retryable).
     :param after: failures to raise after it has done everything.
     :param lazy: do nothing and report success.
+    :param meanwhile: what others do after each epoch of several in one application.
     """
 
     submitted: list[list[str]] = field(default_factory=list)
     before: list[tuple[str, bool]] = field(default_factory=list)
     after: list[tuple[str, bool]] = field(default_factory=list)
     lazy: bool = False
+    meanwhile: list[Callable[[], object]] = field(default_factory=list)
 
     def run(self, backfill: Backfill, application: str, arguments: Sequence[str]) -> None:
         self.submitted.append([application, *arguments])
@@ -57,6 +59,9 @@ class StandInSpark:
             case ["--state", state, "--epoch", epoch]:
                 assert state == backfill.job.state
                 run_epoch(backfill, int(epoch))
+            case ["--state", _, "--epoch", epoch, "--epochs", epochs, *until]:
+                with airflow_errors():
+                    self._run_epochs(backfill, int(epoch), int(epochs), until[1] if until else None)
             case ["--state", _, "--epoch", epoch, "--step", "changes"]:
                 protocol.run_changes(backfill.store.pinned(int(epoch)), store=backfill.store, engine=CountingEngine())
             case ["--state", _, "--epoch", epoch, "--step", "snapshot", "--part", part]:
@@ -74,10 +79,22 @@ class StandInSpark:
             case other:
                 raise AssertionError(other)
 
+    def _run_epochs(self, backfill: Backfill, epoch: int, epochs: int, until: str | None) -> None:
+        for _ in protocol.run_epochs(
+            backfill.store.pinned(epoch),
+            store=backfill.store,
+            upstream=backfill.upstream,
+            engine=lambda _: CountingEngine(),
+            epochs=epochs,
+            until=None if until is None else dt.datetime.fromisoformat(until),
+        ):
+            if self.meanwhile:
+                self.meanwhile.pop(0)()
+
     @property
     def epochs(self) -> list[int]:
         """The epochs that were submitted."""
-        return [int(call[-1]) for call in self.submitted if call[0] == "backfill_epoch.py"]
+        return [int(call[call.index("--epoch") + 1]) for call in self.submitted if "--epoch" in call]
 
 
 @dataclass
@@ -130,10 +147,12 @@ class Lake:
             requested_by="somebody",
         )
 
-    def inject(self, requester: Requester = SOMEBODY) -> Barrier:
+    def inject(self, requester: Requester = SOMEBODY, epochs: int = 1) -> Barrier:
         """Pin a barrier."""
         backfill = self.backfill
-        barrier = protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=requester).barrier
+        barrier = protocol.inject_barrier(
+            store=backfill.store, upstream=backfill.upstream, requester=requester, epochs=epochs
+        ).barrier
         assert barrier is not None
         return barrier
 

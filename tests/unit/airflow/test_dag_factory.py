@@ -39,6 +39,24 @@ def test_a_dag_creates_the_job_runs_its_epochs_in_order_and_finishes_the_view():
     assert dag.get_task("backfill.create_job").retries == 2
 
 
+def test_a_dag_carries_several_epochs_in_one_application():
+    epochs = backfill_dag(JOB, epochs_per_run=20).get_task("backfill.run_epoch")
+
+    assert epochs.partial_kwargs["epochs_per_run"] == 20
+    assert epochs.expand_input.value == {"barrier": [None]}
+
+
+def test_shared_epochs_are_one_to_an_application():
+    with pytest.raises(InvalidJobError, match="epochs_per_run: 2 is not possible where task runs share an epoch"):
+        backfill_dag({**JOB, "strategy": "arrangement", "parallelism": 2}, epochs_per_run=2)
+
+
+@pytest.mark.parametrize("epochs_per_run", [0, -1, True])
+def test_a_number_of_epochs_that_is_none_is_refused_when_the_dag_is_parsed(epochs_per_run):
+    with pytest.raises(InvalidJobError, match="is no number of epochs; allowed are numbers from 1"):
+        backfill_dag(JOB, epochs_per_run=epochs_per_run)
+
+
 def test_a_dag_goes_through_airflows_serialization():
     dag = backfill_dag(JOB, schedule="@daily")
 

@@ -148,6 +148,7 @@ def test_the_trigger_form_works_without_any_job_file(monkeypatch, tmp_path: Path
     [
         ("epochs", -1),
         ("epochs", "2"),
+        ("epochs_per_run", 0),
         ("rate_limit", -1),
         ("parallelism", 0),
         ("mutation", "stop"),
@@ -187,6 +188,16 @@ def test_the_trigger_form_takes_what_is_meant(name, value):
     assert params[name] == value
 
 
+@pytest.mark.parametrize(
+    ("epochs", "epochs_per_run", "shares"),
+    [(3, 1, [1, 1, 1]), (10, 4, [4, 4, 2]), (4, 4, [4]), (2, 20, [2]), (0, 1, [])],
+)
+def test_the_epochs_of_the_trigger_form_are_shared_by_applications(epochs, epochs_per_run, shares):
+    share = load("backfill_manual").get_task("share_epochs").python_callable
+
+    assert share({"epochs": epochs, "epochs_per_run": epochs_per_run}) == shares
+
+
 def test_the_trigger_form_begins_with_what_everybody_needs_and_explains_every_field():
     params = load("backfill_manual").params
     schemas = {name: params.get_param(name).schema for name in params}
@@ -195,6 +206,7 @@ def test_the_trigger_form_begins_with_what_everybody_needs_and_explains_every_fi
     assert {schema.get("section") for schema in schemas.values()} == {
         None,
         "Change the settings first",
+        "Start Spark less often",
         "A definition instead of a file",
     }
     assert all(schema["title"] and len(schema["description_md"]) > 20 for schema in schemas.values())
@@ -206,5 +218,6 @@ def test_the_trigger_form_begins_with_what_everybody_needs_and_explains_every_fi
         "parallelism": 1,
         "vnodes": None,
         "keys": None,
+        "epochs_per_run": 1,
         "definition": None,
     }

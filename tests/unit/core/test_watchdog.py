@@ -6,6 +6,7 @@ import datetime as dt
 
 import pytest
 
+from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.watchdog import AlarmKind, ChangeFeed, changes_needed_after, read_up_to, watch
 from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
 
@@ -75,6 +76,34 @@ def test_one_outage_among_the_epochs_does_not_change_what_is_usual():
     barriers, commits = log_of()
     early = barriers[0].model_copy(update={"injected_at": NOW - 100 * DAY})
     assert alarms_of(([early, *barriers[1:]], commits), 4 * HOUR)
+
+
+def in_runs(log, epochs):
+    """The log with so many epochs of each run of a DAG, a minute apart; the runs keep the rhythm."""
+    barriers, commits = log
+    task = Requester(dag_id="d", task_id="t")
+    for index, barrier in enumerate(barriers):
+        first = barriers[index - index % epochs]
+        at = first.injected_at + index % epochs * MINUTE
+        asked = task.model_copy(update={"run_id": str(index // epochs), "map_index": index % 2})
+        barriers[index] = barrier.model_copy(update={"injected_at": at, "injected_by": asked})
+        commits[index] = commits[index].model_copy(update={"committed_at": at + MINUTE})
+    return barriers, commits
+
+
+@pytest.mark.parametrize(("after", "stalled"), [(13 * HOUR, False), (14 * HOUR, True)])
+def test_epochs_that_one_run_carries_have_the_rhythm_of_the_runs(after, stalled):
+    """Six epochs in a row, and then none for six hours."""
+    alarms = alarms_of(in_runs(log_of(epochs=12), 6), after)
+    assert len(alarms) == stalled
+    assert all("they usually come every 6 h 0 min" in alarm.message for alarm in alarms)
+
+
+@pytest.mark.parametrize(("after", "stalled"), [(23 * HOUR, False), (25 * HOUR, True)])
+def test_a_run_that_carried_all_that_is_looked_at_has_a_day(after, stalled):
+    alarms = alarms_of(in_runs(log_of(epochs=12, every=MINUTE), 12), after)
+    assert len(alarms) == stalled
+    assert all("the last ones came in one run" in alarm.message for alarm in alarms)
 
 
 @pytest.mark.parametrize(

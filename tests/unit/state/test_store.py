@@ -12,15 +12,17 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.carried import CarriedEpochs
 from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError, StateLayoutError
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.state import control_table, records
 from airflow_backfill_provider.state.control_table import ControlTable
-from airflow_backfill_provider.state.store import BackfillReader, BackfillStore
+from airflow_backfill_provider.state.store import BackfillReader, BackfillStore, LogEnd
 from tests.builders import NOW, Template, barrier_of, commit_file, commit_of, job_of, part_of, report_of, settings_of
 
 TASK = Requester(dag_id="o'brien's dag", run_id="manual__2026-01-01T00:00:00+00:00", task_id="inject")
+OTHER = TASK.model_copy(update={"map_index": 1})
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +182,7 @@ def test_a_pinned_barrier_is_what_everybody_finds(store):
     assert store.pin(barrier) == barrier
     assert store.barriers() == [barrier]
     assert store.last_epoch() == 1
-    assert store.barrier_of(TASK) == barrier
+    assert store.carried_by(TASK) == CarriedEpochs(barriers=(barrier,))
 
 
 def test_pinning_an_epoch_again_returns_the_barrier_that_the_log_holds(store):
@@ -228,19 +230,36 @@ def test_barriers_are_found_by_the_very_task_run_that_pinned_them(store):
     for epoch, requester in enumerate(requesters, 1):
         store.pin(barrier_of(epoch, injected_by=requester))
     for epoch, requester in enumerate(requesters, 1):
-        found = store.barrier_of(requester)
-        assert found is not None
+        (found,) = store.carried_by(requester).barriers
         assert found.epoch == epoch
-    assert store.barrier_of(Requester(dag_id="x' OR '1'='1", run_id="", task_id="")) is None
+    assert store.carried_by(Requester(dag_id="x' OR '1'='1", run_id="", task_id="")) == CarriedEpochs()
 
 
-def test_of_several_barriers_of_one_requester_the_newest_is_found(store):
-    for epoch in (1, 2, 3):
-        store.pin(barrier_of(epoch, injected_by=TASK))
-    store.record_commit(barrier_of(3, injected_by=TASK), commit_of(barrier_of(3)))
-    found = store.barrier_of(TASK)
-    assert found is not None
-    assert found.epoch == 3
+def test_what_a_requester_carried_are_its_barriers_and_their_commits(store):
+    barriers = [store.pin(barrier_of(epoch, injected_by=OTHER if epoch == 2 else TASK)) for epoch in (1, 2, 3)]
+    commits = [store.record_commit(barrier, commit_of(barrier)) for barrier in barriers[:2]]
+    assert store.carried_by(TASK) == CarriedEpochs(barriers=(barriers[0], barriers[2]), commits=(commits[0],))
+    assert store.carried_by(OTHER) == CarriedEpochs(barriers=(barriers[1],), commits=(commits[1],))
+
+
+def test_what_a_requester_carried_before_a_rebuild_counts_until_it_pins_again(store):
+    before = store.pin(barrier_of(1, injected_by=TASK))
+    assert store.carried_by(TASK).barriers == (before,)
+    after = store.pin(barrier_of(2, injected_by=TASK, incarnation="b2"))
+    assert store.carried_by(TASK).barriers == (after,)
+
+
+def test_where_the_log_ends_is_told_of_one_incarnation(store):
+    """A late injector of an earlier incarnation may have pinned the newest epochs."""
+    settings = settings_of()
+    assert store.log_end(settings) == LogEnd(last_epoch=0)
+    first = store.pin(barrier_of(1))
+    assert store.log_end(settings) == LogEnd(last_epoch=1, barrier=first)
+    done = store.record_commit(first, commit_of(first))
+    for epoch in range(2, 12):
+        store.pin(barrier_of(epoch, incarnation="late"))
+    assert store.log_end(settings) == LogEnd(last_epoch=11, barrier=first, commit=done)
+    assert store.log_end(settings.model_copy(update={"base_epoch": 1, "incarnation": "b2"})) == LogEnd(last_epoch=11)
 
 
 # --- committing -----------------------------------------------------------------------------------

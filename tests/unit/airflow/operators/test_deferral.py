@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
+from airflow_backfill_provider import mutations
 from airflow_backfill_provider.assets import MATERIALIZED_VIEWS
 from airflow_backfill_provider.core.application import ApplicationRecord
+from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
@@ -33,6 +35,7 @@ lake, application, *arguments = sys.argv[1:]
 fields = json.loads(lake)
 StandInSpark().run(Lake(Path(fields.pop("folder")), fields).backfill, application, arguments)
 """
+TASK = Requester(dag_id="dag", run_id="run_1", task_id="run_epoch")
 FAILS = "import sys; print('airflow-backfill: error: no such key'); sys.exit({code})"
 FAILS_AFTER_THE_COMMIT = f"{WORKS}\nprint('airflow-backfill: error: too late'); sys.exit(1)"
 
@@ -44,10 +47,14 @@ class Submitting:
         self.program = WORKS
         self.lake: Lake | None = None
         self.submitted: list[str] = []
+        self.epochs: int | None = None
 
     def command(self, application: str, arguments: list[str]) -> list[str]:
         assert self.lake is not None
         self.submitted.append(application)
+        if self.epochs is not None:
+            # It dies after so many.
+            arguments = [*arguments[:-1], str(self.epochs)]
         fields = json.dumps({"folder": str(self.lake.folder), **self.lake.fields})
         return [sys.executable, "-c", self.program, fields, application, *arguments]
 
@@ -204,6 +211,73 @@ def test_an_epoch_that_somebody_else_commits_meanwhile_ends_the_wait(created: La
     run_epoch(created.backfill, 1)
 
     assert run(created).resume(context("run_epoch"), event_of(waiting))["epoch"] == 1
+
+
+def test_several_epochs_in_one_application_are_waited_for_together(created: Lake, submitting, monkeypatch):
+    """The trigger is not content with the first one's commit."""
+    monkeypatch.setattr("airflow_backfill_provider.triggers.application.COMMIT_LOOK_SECONDS", 0.0)
+    event = event_of(deferred(run(created, epochs_per_run=2)))
+    assert event == {"name": "epoch-1", "outcome": "succeeded"}
+
+    ctx = context("run_epoch")
+    summary = run(created, epochs_per_run=2).resume(ctx, event)
+
+    assert (summary["epochs"], ctx["epoch"]) == ([1, 2], "1 to 2")
+    assert [e.extra["epoch"] for e in ctx["outlet_events"][MATERIALIZED_VIEWS].asset_alias_events] == [1, 2]
+    assert submitting.submitted == ["backfill_epoch.py"]
+
+
+def test_a_retry_finds_the_application_that_is_at_a_later_epoch_by_now(created: Lake, submitting):
+    submitting.program = HANG_IN_PYTHON
+    deferred(run(created, epochs_per_run=3))
+    run_epoch(created.backfill, 1)
+    created.inject(TASK, epochs=3)
+
+    waiting = deferred(run(created, epochs_per_run=3))
+
+    assert waiting.trigger.serialize()[1]["name"] == "epoch-1"
+    assert submitting.submitted == ["backfill_epoch.py"]
+
+
+def test_whoever_takes_up_a_barrier_waits_for_the_application_that_is_at_it(created: Lake, submitting):
+    submitting.program = HANG_IN_PYTHON
+    deferred(run(created, epochs_per_run=3))
+    run_epoch(created.backfill, 1)
+    created.inject(TASK, epochs=3)
+    other = RunEpochOperator(task_id="run_epoch", job=created.definition)
+
+    with pytest.raises(TaskDeferred) as waiting:
+        other.execute(context("run_epoch", run_id="run_2"))
+
+    assert waiting.value.trigger.serialize()[1]["name"] == "epoch-1"
+    assert submitting.submitted == ["backfill_epoch.py"]
+
+
+def test_an_application_that_dies_in_between_is_followed_by_one_for_what_is_left(created: Lake, submitting):
+    submitting.program = FAILS_AFTER_THE_COMMIT
+    operator = run(created, epochs_per_run=3)
+    submitting.epochs = 1
+    event = event_of(deferred(operator))
+    with pytest.raises(AirflowException, match="too late"):
+        run(created, epochs_per_run=3).resume(context("run_epoch"), event)
+    assert created.backfill.store.last_epoch() == 1
+
+    submitting.program, submitting.epochs = WORKS, None
+    event = event_of(deferred(run(created, epochs_per_run=3)))
+
+    assert run(created, epochs_per_run=3).resume(context("run_epoch"), event)["epochs"] == [1, 2, 3]
+    assert record(created, "epoch-1").succeeded
+
+
+def test_what_is_new_since_the_application_ended_is_left_to_the_next_run(created: Lake, submitting):
+    created.epochs(1)
+    mutations.throttle_job(0, store=created.backfill.store, requested_by="vera")
+    created.append([2000])
+    event = event_of(deferred(run(created, epochs_per_run=3)))
+    created.append([2001])
+
+    assert run(created, epochs_per_run=3).resume(context("run_epoch"), event)["epochs"] == [2]
+    assert submitting.submitted == ["backfill_epoch.py"]
 
 
 def test_creating_a_job_is_deferred_as_well(orders: Lake, submitting):

@@ -6,11 +6,11 @@ import datetime as dt
 
 import pytest
 
+from airflow_backfill_provider import story
 from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation, Repair
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress
 from airflow_backfill_provider.core.status import job_status
 from airflow_backfill_provider.core.watchdog import ChangeFeed
-from airflow_backfill_provider.operators import story
 from tests.builders import NOW, barrier_of, commit_of, part_of, settings_of, window_of
 
 THROTTLE = PinnedMutation(mutation=Mutation.THROTTLE, value=500000, requested_by="vera", requested_at=NOW)
@@ -62,9 +62,7 @@ def test_an_epoch_without_new_versions_says_so():
 def test_an_epoch_ends_with_what_it_did():
     barrier = barrier_of()
 
-    assert (
-        story.end(barrier, commit_of(barrier)) == "epoch 1 is committed: 100 rows read, 3 changes applied, 2 s in Spark"
-    )
+    assert story.end(commit_of(barrier)) == "epoch 1 is committed: 100 rows read, 3 changes applied, 2 s in Spark"
 
 
 def test_progress_tells_how_much_how_fast_and_how_long():

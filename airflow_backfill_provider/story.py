@@ -29,11 +29,11 @@ def begin(barrier: Barrier, upstream: str) -> Iterator[str]:
         yield f"takes effect: {pinned.mutation}{value}, asked for by {pinned.requested_by}"
 
 
-def end(barrier: Barrier, commit: EpochCommit) -> str:
+def end(commit: EpochCommit) -> str:
     """Return what an epoch did."""
     seconds = text.duration(sum(commit.seconds.values()))
     return (
-        f"epoch {barrier.epoch} is committed: {text.rows(commit.snapshot_read_row_count)} read, "
+        f"epoch {commit.epoch} is committed: {text.rows(commit.snapshot_read_row_count)} read, "
         f"{commit.upstream_output_row_count:,} changes applied, {seconds} in Spark"
     )
 
