@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.core.application import epoch_application
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.carried import CarriedEpochs
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
 from airflow_backfill_provider.operators.arguments import epoch_of, epochs_per_run_of, is_unset
@@ -138,11 +139,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             injection = self.inject(backfill, context, requester, epochs)
             barrier = injection.barrier
             if barrier is None:
-                carried = backfill.store.carried_by(requester)
-                if epochs == 1 or not carried.barriers or carried.due is not None:
-                    return self._run_none(backfill, injection.reason)
-                self.log.info("nothing more to do: %s", injection.reason)
-                return self._summary(backfill, carried.barriers, carried.commits, context)
+                return self._run_no_more(backfill, injection, context, epochs)
             if barrier.injected_by == requester:
                 return self._run_carried(backfill, barrier, context, epochs)
             self._summary(backfill, [barrier], [self._run(backfill, barrier)], context)
@@ -151,6 +148,15 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             f"others pinned {MOST_OF_OTHERS} barriers of job {backfill.job.name} before this task run could pin its "
             "own; try again"
         )
+
+    def _run_no_more(self, backfill: Backfill, injection: Injection, context: Context, epochs: int) -> dict[str, Any]:
+        """Tell why there is nothing to do, and what an earlier try did, if this is a retry."""
+        self.log.info("nothing to do: %s", injection.reason)
+        carried = backfill.store.carried_by(requester_of(context)) if epochs > 1 else CarriedEpochs()
+        if carried.commits and carried.due is None:
+            return self._summary(backfill, carried.barriers, carried.commits, context)
+        newest = injection.newest
+        return no_epoch(injection.reason, progress_after(newest[1], newest[0]) if newest else 0.0)
 
     def _run_none(self, backfill: Backfill, reason: str) -> dict[str, Any]:
         self.log.info("nothing to do: %s", reason)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from airflow_backfill_provider.core.barrier import (
     Barrier,
@@ -48,11 +48,13 @@ class Injection:
     :param barrier: the barrier to run, or ``None`` if there is nothing to do.
     :param commit: the epoch's commit, if the barrier is done already.
     :param reason: why there is nothing to do.
+    :param newest: if so, the newest epoch that is committed, if any is.
     """
 
     barrier: Barrier | None
     commit: EpochCommit | None = None
     reason: str = ""
+    newest: tuple[Barrier, EpochCommit] | None = field(default=None, compare=False)
 
 
 def inject_barrier(
@@ -99,14 +101,15 @@ def inject_barrier(
             store, history, state, upstream, end=end, requester=requester, until=until, now=clock()
         )
         if barrier is None:
-            return Injection(None, reason=idle)
+            newest = (end.barrier, end.commit) if end.barrier and end.commit else None
+            return Injection(None, reason=idle, newest=newest)
         pinned = store.pin(barrier)
         reached(CrashPoint.AFTER_PIN)
         if pinned.incarnation != settings.incarnation:
             continue
         if idle and pinned == barrier:
-            store.record_commit(barrier, _idle_commit(barrier, settings, state, end.commit, clock()))
-            return Injection(None, reason=idle)
+            commit = store.record_commit(barrier, _idle_commit(barrier, settings, state, end.commit, clock()))
+            return Injection(None, reason=idle, newest=(barrier, commit))
         return Injection(pinned, store.commit_of(pinned.epoch))
     raise ConcurrentUpdateError(f"the job at {store.location} is being rebuilt; try again")
 

@@ -282,5 +282,8 @@ def said(record):
             "seconds",
         }
     )
-    told.pop("upstream", {}).pop("table_id", None)
+    told.get("upstream", {}).pop("table_id", None)
+    told.get("upstream", {}).pop("watermark", None)
+    for mutation in told.get("mutations", ()):
+        mutation.pop("requested_at")
     return told

@@ -57,7 +57,7 @@ def test_a_job_is_created_and_run_on_the_server(orders: Orders, warm: str, serve
     assert record is not None
     assert record.succeeded
     assert record.web_url == str(server)
-    assert any("epoch 1 committed: 100 snapshot rows read" in line for line in record.said)
+    assert any("epoch 1 is committed: 100 rows read" in line for line in record.said)
     assert read_token() not in record.model_dump_json() + Path(record.log).read_text(encoding="utf-8")
 
     orders.delete(3)

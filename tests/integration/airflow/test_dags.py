@@ -70,6 +70,21 @@ def test_a_backfill_lives_through_its_dags(orders: Orders, environment, run_dag)
     assert refused.states["backfill.run_epoch", 0] == "failed"
 
 
+def test_a_task_run_carries_several_epochs(orders: Orders, environment, run_dag, tmp_path):
+    """One application, and still an event of the view for each epoch."""
+    orders.define(name="carried_orders", materialized_view=str(tmp_path / "carried orders"))
+
+    run = run_dag("backfill_manual", {"job": str(orders.file), "epochs": 5, "epochs_per_run": 5})
+
+    assert run.state == "success"
+    assert run.result("run_epoch", 0)["epochs"] == [1, 2]
+    assert run.name("run_epoch", 0) == "1 to 2"
+    assert run.result("finish_view")["finished_epoch"] == 2
+    assert asset_events("carried_orders") == [("epoch", 1), ("epoch", 2), ("finished", 2)]
+    assert orders.backfill.store.applications.read("epoch-2") is None
+    assert orders.view() == orders.expected()
+
+
 def test_parallel_task_runs_share_an_epoch(orders: Orders, environment, run_dag, tmp_path):
     """Each task run reads the vnodes that it owns; local tables make their applications take turns."""
     environment.setenv("AIRFLOW_BACKFILL_BARRIERS", "1")

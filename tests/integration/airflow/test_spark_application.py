@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from airflow.triggers.base import BaseTrigger
 
 from airflow_backfill_provider.hooks import spark_application
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
 from tests.integration.airflow.orders import Orders
 from tests.unit.airflow.stand_in import context
@@ -77,6 +79,38 @@ def test_a_query_that_spark_refuses_fails_the_task_for_good_and_says_why(orders:
 
     assert "\n" not in str(error.value)
     assert not Path(orders.backfill.job.state).exists()
+
+
+def test_one_application_runs_several_epochs_and_ends_when_nothing_is_left(orders: Orders, capfd):
+    """I1, I4: three epochs on the worker, then the rest without it; each application starts Spark once."""
+    definition = orders.define(name="several", rate_limit=20)
+    create = CreateBackfillJobOperator(task_id="create", job=definition, deferrable=False)
+    create.execute(context("create"))
+
+    def operator(**arguments: Any) -> RunEpochOperator:
+        return RunEpochOperator(task_id="run", job=definition, **arguments)
+
+    capfd.readouterr()
+    first = operator(epochs_per_run=3, deferrable=False).execute(context("run"))
+    told = capfd.readouterr().out
+    assert (first["epochs"], first["rows"], first["finished"]) == ([1, 2, 3], 60, False)
+    for epoch in (1, 2, 3):
+        assert len(re.findall(rf"epoch {epoch} (is )?committed", told)) == 1, "said once"
+        assert told.count(f"epoch {epoch}: upstream versions" if epoch == 1 else f"epoch {epoch}: the upstream") == 1
+    assert told.count("airflow-backfill: spark: ") == 1
+    assert "after epoch 3: 60.0 % of the snapshot" in told
+
+    orders.delete(1)
+    with pytest.raises(TaskDeferred) as waiting:
+        operator(epochs_per_run=9).execute(context("run", run_id="run_2"))
+    event = asyncio.run(first_event(waiting.value.trigger))
+    summary = operator(epochs_per_run=9).resume(context("run", run_id="run_2"), event)
+
+    assert (summary["epochs"], summary["changes"], summary["finished"]) == ([4, 5], 1, True)
+    record = orders.backfill.store.applications.read("epoch-4")
+    assert record is not None
+    assert [line.split(":")[0] for line in record.said] == ["epoch 4 is committed", "epoch 5", "epoch 5 is committed"]
+    assert orders.view() == orders.expected()
 
 
 async def first_event(trigger: BaseTrigger) -> Any:

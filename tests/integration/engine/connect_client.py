@@ -1,7 +1,8 @@
 """
-One attempt of a job's next epoch in a process of its own: ``connect_client.py REMOTE STATE POINT``.
+One attempt of a job's next epoch in a process of its own: ``connect_client.py REMOTE STATE POINT [EPOCHS]``.
 
-A job with parallel runs has its epoch done step by step, as several applications would that share it.
+With a number of epochs, it is a try of one task run that carries them, and dies in the second of them. Otherwise a job
+with parallel runs has its epoch done step by step, as several applications would that share it.
 
 Talks to a warm Spark Connect server, injects, runs, and dies by SIGKILL at the named crash point, if one is given. It
 is also the proof that the engine works through Spark Connect.
@@ -20,23 +21,40 @@ from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.engine.connect import connected
 from airflow_backfill_provider.engine.connect_engine import ConnectEngine
 
+TASK = Requester(dag_id="orders", run_id="run_1", task_id="run_epoch")
 
-def main(remote: str, state: str, point: str) -> None:
-    """Run the next epoch, up to the crash point."""
+
+def main(remote: str, state: str, point: str, epochs: str = "") -> None:
+    """Run the next epoch, or several, up to the crash point."""
+    backfill = Backfill.at(state)
 
     def die(reached: crash_points.CrashPoint) -> None:
-        if reached == point:
+        if reached == point and (not epochs or backfill.store.carried_by(TASK).commits):
             os.kill(os.getpid(), signal.SIGKILL)
 
     crash_points.install(die)
-    backfill = Backfill.at(state)
     injection = protocol.inject_barrier(
-        store=backfill.store, upstream=backfill.upstream, requester=Requester(user="client")
+        store=backfill.store,
+        upstream=backfill.upstream,
+        requester=TASK if epochs else Requester(user="client"),
+        epochs=int(epochs or 1),
     )
     if injection.barrier is None:
         return
     with connected(Remote.parse(remote), what="client") as connection:
-        run(injection.barrier, backfill, ConnectEngine(connection, None, run="epoch"))
+        engine = ConnectEngine(connection, None, run="epoch")
+        if epochs:
+            run_several(injection.barrier, backfill, engine, int(epochs))
+        else:
+            run(injection.barrier, backfill, engine)
+
+
+def run_several(barrier: Barrier, backfill: Backfill, engine: ConnectEngine, epochs: int) -> None:
+    """Run a pinned epoch, and those after it that its task run carries."""
+    for _ in protocol.run_epochs(
+        barrier, store=backfill.store, upstream=backfill.upstream, engine=lambda _: engine, epochs=epochs
+    ):
+        pass
 
 
 def run(barrier: Barrier, backfill: Backfill, engine: ConnectEngine) -> None:

@@ -106,11 +106,11 @@ def _wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
     raise AssertionError(log.read_text()[-2000:])
 
 
-def attempt(remote: str, lakehouse: Lakehouse, point: str = "") -> int:
+def attempt(remote: str, lakehouse: Lakehouse, point: str = "", *epochs: str) -> int:
     """Run the client once and return its exit code."""
     assert lakehouse.job is not None
     done = subprocess.run(
-        [sys.executable, str(CLIENT), remote, lakehouse.job.state, point],
+        [sys.executable, str(CLIENT), remote, lakehouse.job.state, point, *epochs],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -136,6 +136,23 @@ def test_killed_at_every_point_one_after_another(remote: str, numbers: Lakehouse
     commits = numbers.backfill.store.commits()
     assert [commit.epoch for commit in commits] == [1, 2]
     assert commits[1].snapshot_read_row_count == 10
+    numbers.assert_truth()
+    numbers.finish()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")
+    assert numbers.view().count() == numbers.view().select("id").distinct().count()
+
+
+def test_killed_at_every_point_of_the_second_of_three_epochs(remote: str, numbers: Lakehouse) -> None:
+    """I2: each try goes on with the epoch that died, and the last one carries what is left of the three."""
+    for point in POINTS:
+        assert attempt(remote, numbers, point, "3") == -signal.SIGKILL, point
+        assert [commit.epoch for commit in numbers.backfill.store.commits()] == [1, 2]
+    for _ in range(2):
+        assert attempt(remote, numbers, "", "3") == 0
+        barriers, commits = numbers.backfill.store.log()
+        assert [commit.epoch for commit in commits] == [1, 2, 3, 4]
+        assert [barrier.injected_by.is_task_run for barrier in barriers] == [False, True, True, True]
+    assert [commit.snapshot_read_row_count for commit in commits[:3]] == [10, 10, 10]
     numbers.assert_truth()
     numbers.finish()
     numbers.assert_equals_query("SELECT * FROM {upstream}")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from airflow_backfill_provider import mutations, protocol
+from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.progress import Completed
 from airflow_backfill_provider.core.query import quote
 from tests.integration.engine.lakehouse import Lakehouse
@@ -234,6 +237,42 @@ def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
     commit = lakehouse.run(barrier)
     assert commit.snapshot_read_row_count == 100
     assert lakehouse.view().count() == 200
+
+
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+def test_what_is_asked_for_between_the_epochs_of_one_run_is_in_the_next(lakehouse: Lakehouse, strategy: str) -> None:
+    """One engine, and each epoch a barrier of its own: changes, a pause, a resume with a repair, and another limit."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(40)")
+    lakehouse.create(rate_limit=10, strategy=strategy)
+    task = Requester(dag_id="d", run_id="r", task_id="t")
+    backfill = lakehouse.backfill
+    asked: dict[str, Any] = {"store": backfill.store, "requested_by": "vera"}
+
+    def pause() -> None:
+        lakehouse.sql("UPDATE {upstream} SET name = 'changed' WHERE id % 4 = 0")
+        mutations.pause_job(**asked)
+
+    def resume() -> None:
+        mutations.resume_job(**asked)
+        mutations.repair_job(keys=[[0]], vnodes=[], **asked)
+
+    meanwhile = [pause, resume, lambda: mutations.throttle_job(None, **asked), lambda: None]
+    first = protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=task).barrier
+    assert first is not None
+    for done in protocol.run_epochs(
+        first, store=backfill.store, upstream=backfill.upstream, engine=lambda _: lakehouse.engine, epochs=9
+    ):
+        assert done.commit is not None
+        lakehouse.assert_truth()
+        meanwhile.pop(0)()
+    barriers = list(lakehouse.barriers())
+    assert [barrier.paused for barrier in barriers] == [False, True, False, False]
+    assert [bool(barrier.repair) for barrier in barriers] == [False, False, True, False]
+    assert [bool(barrier.parts) for barrier in barriers] == [True, False, True, True]
+    assert {barrier.injected_by for barrier in barriers} == {task}
+    assert backfill.store.commits()[-1].completed
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
 def test_rebuild_starts_over_with_another_definition(lakehouse: Lakehouse) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 
 import pytest
 from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
+from airflow_backfill_provider.state.control_table import ControlTable
 from tests.unit.airflow.stand_in import Lake, StandInSpark, context, run_epoch
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -70,6 +73,21 @@ def test_task_runs_in_a_row_finish_the_backfill_and_then_start_no_spark(created:
     assert [summary["progress"] for summary in summaries] == [0.4, 0.8, 1.0, 1.0]
     assert summaries[3].keys() - {"reason"} == summaries[0].keys()
     assert spark.epochs == [1, 2, 3]
+
+
+def test_a_task_with_nothing_to_do_reads_each_control_table_about_once(created: Lake, spark: StandInSpark, monkeypatch):
+    created.finish()
+    read: list[str] = []
+    load = ControlTable._open
+
+    def count(table: ControlTable) -> DeltaTable:
+        read.append(Path(table.location).name)
+        return load(table)
+
+    monkeypatch.setattr(ControlTable, "_open", count)
+    assert run(created)["epoch"] is None
+    # The settings also for the definition; the log also for the task run's own barrier.
+    assert sorted(read) == ["barrier_log", "barrier_log", "settings", "settings", "vnode_state"]
 
 
 def test_a_retry_of_a_committed_epoch_submits_nothing(created: Lake, spark: StandInSpark):
