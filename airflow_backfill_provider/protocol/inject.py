@@ -81,6 +81,8 @@ def inject_barrier(
     :raises UpstreamError: if the upstream can no longer be backfilled from.
     """
     for _ in range(_INJECTIONS):
+        # Read first: what is pinned from here on, also after a rebuild, takes the next number first, and is adopted.
+        end = store.log_end()
         history = store.settings_history()
         settings = history[-1]
         if requester.is_task_run:
@@ -92,26 +94,42 @@ def inject_barrier(
             raise JobCancelledError(
                 f"job {settings.job['name']} was cancelled by {_who_cancelled(history)}; rebuild it to start over"
             )
-        # Read before the state: whatever is pinned from here on takes the next number first, and is adopted.
-        end = store.log_end(settings)
+        previous, commit = _previous(store, settings, end)
         state = store.repair_state(settings)
-        if end.barrier is not None and end.commit is None:
-            return Injection(end.barrier)
+        if previous is not None and commit is None:
+            return Injection(previous)
         barrier, idle = _next_barrier(
-            store, history, state, upstream, end=end, requester=requester, until=until, now=clock()
+            store,
+            history,
+            state,
+            upstream,
+            previous=previous,
+            commit=commit,
+            last_epoch=end.last_epoch,
+            requester=requester,
+            until=until,
+            now=clock(),
         )
         if barrier is None:
-            newest = (end.barrier, end.commit) if end.barrier and end.commit else None
+            newest = None if previous is None or commit is None else (previous, commit)
             return Injection(None, reason=idle, newest=newest)
         pinned = store.pin(barrier)
         reached(CrashPoint.AFTER_PIN)
         if pinned.incarnation != settings.incarnation:
             continue
         if idle and pinned == barrier:
-            commit = store.record_commit(barrier, _idle_commit(barrier, settings, state, end.commit, clock()))
-            return Injection(None, reason=idle, newest=(barrier, commit))
+            done = store.record_commit(barrier, _idle_commit(barrier, settings, state, commit, clock()))
+            return Injection(None, reason=idle, newest=(barrier, done))
         return Injection(pinned, store.commit_of(pinned.epoch))
     raise ConcurrentUpdateError(f"the job at {store.location} is being rebuilt; try again")
+
+
+def _previous(store: BackfillStore, settings: JobSettings, end: LogEnd) -> tuple[Barrier | None, EpochCommit | None]:
+    """Return the newest barrier of the settings' incarnation and its commit, of what there is."""
+    if end.barrier is not None and end.barrier.incarnation == settings.incarnation:
+        return end.barrier, end.commit
+    previous = store.newest_barrier(settings) if end.last_epoch > settings.base_epoch else None
+    return previous, None if previous is None else store.commit_of(previous.epoch)
 
 
 def _idle_commit(
@@ -147,13 +165,15 @@ def _next_barrier(
     state: BackfillState,
     upstream: UpstreamTable,
     *,
-    end: LogEnd,
+    previous: Barrier | None,
+    commit: EpochCommit | None,
+    last_epoch: int,
     requester: Requester,
     until: dt.datetime | None,
     now: dt.datetime,
 ) -> tuple[Barrier | None, str]:
     """Return the next barrier, if there is one to pin, and why there is nothing to do for Spark, if there is not."""
-    settings, previous = history[-1], end.barrier
+    settings = history[-1]
     from_version = previous.upstream.to_version if previous else settings.first_version
     to_version = upstream.latest_version() if until is None else upstream.version_at(until)
     if to_version is None:
@@ -165,7 +185,7 @@ def _next_barrier(
     described.require_as_created(settings.upstream, upstream.path)
 
     scan = settings.scan
-    _require_state_of(state, end.commit, settings, store)
+    _require_state_of(state, commit, settings, store)
     plan = plan_snapshot(
         settings,
         state,
@@ -199,8 +219,8 @@ def _next_barrier(
     barrier = Barrier(
         job=settings.job["name"],
         incarnation=settings.incarnation,
-        epoch=end.last_epoch + 1,
-        prev_epoch=end.last_epoch,
+        epoch=last_epoch + 1,
+        prev_epoch=last_epoch,
         upstream=UpstreamWindow(
             table_id=described.table_id,
             from_version=from_version,

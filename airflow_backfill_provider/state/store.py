@@ -27,11 +27,11 @@ from airflow_backfill_provider.state.control_table import ControlTable, Write, t
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEnd:
     """
-    Where a job's barrier log ends, from one moment.
+    Where a job's barrier log ends, as of one moment.
 
     :param last_epoch: the newest epoch that was ever pinned, 0 before the first.
-    :param barrier: the newest barrier of the incarnation that was asked for, if it has one.
-    :param commit: that barrier's commit, if it is committed.
+    :param barrier: that epoch's, of whichever incarnation.
+    :param commit: that epoch's, if it is committed.
     """
 
     last_epoch: int
@@ -145,21 +145,25 @@ class BackfillReader:
 
     def newest_barrier(self, settings: JobSettings) -> Barrier | None:
         """Return the newest barrier of the settings' incarnation."""
-        return self.log_end(settings).barrier
-
-    def log_end(self, settings: JobSettings) -> LogEnd:
-        """Return where the log ends, for the settings' incarnation."""
+        newest = self.last_epoch()
         reach = 1
-        while True:
-            last_epoch, rows = self._barrier_log.read_last("epoch", reach)
-            ours = [found for found in self._barriers(rows) if found.incarnation == settings.incarnation]
-            if ours:
-                done = {commit.epoch: commit for commit in self._commits(rows)}
-                return LogEnd(last_epoch=last_epoch, barrier=ours[-1], commit=done.get(ours[-1].epoch))
-            if last_epoch - reach <= settings.base_epoch:
-                return LogEnd(last_epoch=last_epoch)
+        while newest > settings.base_epoch:
+            since = max(newest - reach, settings.base_epoch) + 1
+            ours = [found for found in self.barriers(since_epoch=since) if found.incarnation == settings.incarnation]
+            if ours or since == settings.base_epoch + 1:
+                return ours[-1] if ours else None
             # A late injector of an earlier incarnation pinned the newest ones.
             reach *= 8
+        return None
+
+    def log_end(self) -> LogEnd:
+        """Return where the log ends."""
+        last_epoch, rows = self._barrier_log.read_last("epoch", 1)
+        return LogEnd(
+            last_epoch=last_epoch,
+            barrier=next(iter(self._barriers(rows)), None),
+            commit=next(iter(self._commits(rows)), None),
+        )
 
     def carried_by(self, requester: Requester) -> CarriedEpochs:
         """Return the epochs that a task run pinned, of the incarnation that it pinned the last one of."""

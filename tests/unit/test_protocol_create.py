@@ -410,8 +410,11 @@ def test_a_rebuild_that_died_is_completed_by_creating_by_an_epoch_or_by_rebuildi
     ("asleep_before", "meanwhile"),
     [
         ("log_end", "rebuilt"),
+        ("settings_history", "rebuilt"),
+        ("settings_history", "rebuilt and injected"),
         ("log_end", "rebuilt and injected"),
         ("repair_state", "rebuilt and injected"),
+        ("repair_state", "rebuilt and ran an epoch"),
         ("pin", "rebuilt"),
         ("pin", "rebuilt and ran an epoch"),
     ],
