@@ -157,8 +157,17 @@ class BackfillReader:
         return None
 
     def log_end(self) -> LogEnd:
-        """Return where the log ends."""
-        last_epoch, rows = self._barrier_log.read_last("epoch", 1)
+        """
+        Return where the log ends.
+
+        :raises JobNotCreatedError: if there is no job.
+        """
+        try:
+            last_epoch, rows = self._barrier_log.read_last("epoch", 1)
+        except StateLayoutError:
+            # Of a job that was never created, this says it better.
+            self.settings()
+            raise
         return LogEnd(
             last_epoch=last_epoch,
             barrier=next(iter(self._barriers(rows)), None),

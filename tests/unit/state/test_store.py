@@ -501,7 +501,12 @@ def used(store):
 
 LOOKS = {
     "settings": [BackfillReader.created, BackfillReader.settings, BackfillReader.state],
-    "barrier_log": [BackfillReader.barriers, BackfillReader.commits, lambda store: store.pin(barrier_of(2))],
+    "barrier_log": [
+        BackfillReader.barriers,
+        BackfillReader.commits,
+        BackfillReader.log_end,
+        lambda store: store.pin(barrier_of(2)),
+    ],
     "vnode_state": [
         BackfillReader.state,
         BackfillStore.repair_state,
