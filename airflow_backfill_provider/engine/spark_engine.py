@@ -209,7 +209,7 @@ class SparkEngine:
                     by_key = source.net_by_key(let_through) if source.by_vnode else let_through
                     # Rows as of several versions make no view that anybody could read.
                     apply = self._rewrite if barrier.read_as_of else self._merge
-                    apply(tables, by_key, barrier)
+                    apply(tables, by_key, through, barrier)
                 reached(CrashPoint.AFTER_CHANGES_COMMIT)
             if barrier.repair and barrier.read_before:
                 with _timed(seconds, "repair"):
@@ -254,7 +254,7 @@ class SparkEngine:
             wanted |= ~visible & is_behind(barrier.upstream.from_version)
         return source.net_changes(self._spark, versions, wanted).persist()
 
-    def _merge(self, tables: _Tables, changes: DataFrame, barrier: Barrier) -> None:
+    def _merge(self, tables: _Tables, changes: DataFrame, rows: int, barrier: Barrier) -> None:
         """Merge the changed keys: with their new row if it passes the query's filter, else as a delete."""
         job, source = tables.job, tables.source
         names = source.key.names
@@ -271,16 +271,16 @@ class SparkEngine:
                 F.coalesce(F.col(IS_UPSERT), F.lit(False)).alias(IS_UPSERT),
                 APPEARED,
             )
-            tables.view.merge(source_rows, outputs, columns, tables.identity, barrier)
+            tables.view.merge(source_rows, rows, outputs, columns, tables.identity, barrier)
 
-    def _rewrite(self, tables: _Tables, changes: DataFrame, barrier: Barrier) -> None:
+    def _rewrite(self, tables: _Tables, changes: DataFrame, rows: int, barrier: Barrier) -> None:
         """Remove the changed keys, and append the new rows that pass the query's filter."""
         job, source = tables.job, tables.source
         outputs = check_query(job.query).key_outputs(source.key.names)
         keys = [column(name).alias(output) for name, output in zip(source.key.names, outputs, strict=True)]
         with self._query(job, source, changes.filter(F.col(IS_UPSERT))) as written:
             changed = changes.select(*keys, IS_UPSERT, APPEARED)
-            tables.view.rewrite(changed, written, outputs, tables.identity, barrier)
+            tables.view.rewrite(changed, rows, written, outputs, tables.identity, barrier)
 
     def _read_parts(
         self, tables: _Tables, barrier: Barrier, change_rows: int, seconds: dict[str, float]

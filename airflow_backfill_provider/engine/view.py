@@ -37,6 +37,9 @@ from airflow_backfill_provider.lake.view_identity import (
     view_properties,
 )
 
+MOST_VALUES_SENT = 2_000_000
+"""Rows times columns of changes that each executor gets whole: some ten megabytes."""
+
 _HARMLESS_METADATA = frozenset({"SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CHANGE COLUMN", "CLUSTER BY"})
 
 
@@ -127,7 +130,13 @@ class MaterializedView:
     # -------------------------------------------------------------------------------------------------- writes
 
     def merge(
-        self, changes: DataFrame, keys: Sequence[str], columns: Sequence[str], identity: ViewIdentity, barrier: Barrier
+        self,
+        changes: DataFrame,
+        rows: int,
+        keys: Sequence[str],
+        columns: Sequence[str],
+        identity: ViewIdentity,
+        barrier: Barrier,
     ) -> None:
         """
         Apply net changes, once per epoch.
@@ -137,6 +146,7 @@ class MaterializedView:
 
         :param changes: the view's columns and the flags of
             :meth:`~airflow_backfill_provider.engine.source.Upstream.net_changes`; ``__is_upsert`` false deletes.
+        :param rows: how many changes there are.
         :param keys: the view's key columns.
         :param columns: the view's columns.
         """
@@ -144,7 +154,7 @@ class MaterializedView:
         names = ", ".join(quote(name) for name in columns)
         values = ", ".join(f"change.{quote(name)}" for name in columns)
         self._merge(
-            changes,
+            _small(changes, rows),
             keys,
             f"WHEN MATCHED AND change.{APPEARED} AND change.{IS_UPSERT} THEN UPDATE SET {_refusal(keys)} "
             f"WHEN MATCHED AND NOT change.{IS_UPSERT} THEN DELETE "
@@ -156,7 +166,13 @@ class MaterializedView:
         )
 
     def rewrite(
-        self, changed: DataFrame, written: DataFrame, keys: Sequence[str], identity: ViewIdentity, barrier: Barrier
+        self,
+        changed: DataFrame,
+        rows: int,
+        written: DataFrame,
+        keys: Sequence[str],
+        identity: ViewIdentity,
+        barrier: Barrier,
     ) -> None:
         """
         Apply net changes to a view that nobody reads yet, each of two commits once per epoch.
@@ -165,11 +181,12 @@ class MaterializedView:
         inserts has to shuffle the rows of every file that it touches.
 
         :param changed: the view's key columns and the flags, as :meth:`merge` takes them.
+        :param rows: how many there are.
         :param written: the changed keys' new rows, in the view's columns.
         :param keys: the view's key columns.
         """
         self._replace(
-            changed,
+            _small(changed, rows),
             written,
             keys,
             f"WHEN MATCHED AND change.{APPEARED} AND change.{IS_UPSERT} THEN UPDATE SET {_refusal(keys)} "
@@ -272,6 +289,15 @@ class MaterializedView:
                     f"by job {identity.job}; only the job may write to its view: repair what was written to, or "
                     "rebuild the job"
                 )
+
+
+def _small(changes: DataFrame, rows: int) -> DataFrame:
+    """
+    Tell Spark that changes are few, if they are, so that it looks for them in the view without a shuffle of that.
+
+    Delta writes the changes down before it merges them, and Spark then does not know their size any more.
+    """
+    return changes.hint("broadcast") if rows * len(changes.columns) <= MOST_VALUES_SENT else changes
 
 
 def _refusal(keys: Sequence[str]) -> str:
