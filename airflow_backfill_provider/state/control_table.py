@@ -8,6 +8,7 @@ committed meanwhile, deltalake's put-if-absent of the next log entry fails and t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Literal, NamedTuple
@@ -22,8 +23,20 @@ from airflow_backfill_provider.storage import storage_errors
 LAYOUT_VERSION = 1
 ATTEMPTS = 32
 
+logger = logging.getLogger(__name__)
+
 _LAYOUT_PROPERTY = "backfill.layoutVersion"
 _COMPACT_FILES_AT = 100
+_CLEAN_EVERY = 100
+"""Versions between two removals of replaced files."""
+
+RETENTION = "interval 1 days"
+"""
+How long replaced files and old log entries are kept.
+
+Nothing reads a control table as of an earlier version: whoever reads opens the newest one, and is done within a
+second. A process that slept in between for longer fails, and what it had decided to write was overtaken anyway.
+"""
 _ANSWERS_KEPT = 16
 
 
@@ -69,7 +82,12 @@ class ControlTable:
                 self.location,
                 schema=self.schema,
                 mode="error",
-                configuration={_LAYOUT_PROPERTY: str(LAYOUT_VERSION), "delta.checkpointInterval": "20"},
+                configuration={
+                    _LAYOUT_PROPERTY: str(LAYOUT_VERSION),
+                    "delta.checkpointInterval": "20",
+                    "delta.deletedFileRetentionDuration": RETENTION,
+                    "delta.logRetentionDuration": RETENTION,
+                },
                 storage_options=self._options,
                 raise_if_key_not_exists=False,
             )
@@ -120,6 +138,7 @@ class ControlTable:
         """
         for _ in range(ATTEMPTS):
             table = self._open()
+            before = table.version()
             write = decide(self._read(table, reading))
             if write is None:
                 return
@@ -133,6 +152,7 @@ class ControlTable:
             except CommitFailedError:
                 continue
             self._compact(table)
+            self._clean(table, before)
             return
         raise ConcurrentUpdateError(f"{self.location} was changed by others {ATTEMPTS} times in a row; try again")
 
@@ -152,6 +172,22 @@ class ControlTable:
                 mode="overwrite",
                 commit_properties=CommitProperties(max_commit_retries=0),
             )
+
+    def _clean(self, table: DeltaTable, before: int) -> None:
+        """
+        Remove replaced files that are older than :data:`RETENTION`, now and then; deltalake removes log entries itself.
+
+        The write is done, and whatever fails here is left to the next time.
+
+        :param before: the version that the write found.
+        """
+        if table.version() // _CLEAN_EVERY == before // _CLEAN_EVERY:
+            return
+        try:
+            # Fully, for the log forgets replaced files as soon as they may go.
+            table.vacuum(dry_run=False, full=True)
+        except (DeltaError, OSError) as error:
+            logger.info("%s keeps replaced files for now: %s", self.location, error)
 
     def _open(self) -> DeltaTable:
         try:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -299,6 +300,67 @@ def test_of_two_compactions_at_once_one_is_put_off(table, monkeypatch):
     monkeypatch.setattr(DeltaTable, "update_incremental", lambda _: None)
     table._compact(stale)
     assert numbers(table) == list(range(1, 6))
+
+
+@pytest.fixture
+def forgetful(lake, monkeypatch):
+    """A table that keeps nothing longer than it must."""
+    monkeypatch.setattr(control_table, "RETENTION", "interval 0 seconds")
+    monkeypatch.setattr(control_table, "_CLEAN_EVERY", 10)
+    made = ControlTable(str(lake / "forgetful"), SCHEMA)
+    made.create()
+    return made
+
+
+def log_files(table):
+    return [file for file in Path(table.location, "_delta_log").iterdir() if file.suffix in {".json", ".parquet"}]
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_replaced_files_and_old_log_entries_are_removed(forgetful, mode, monkeypatch):
+    monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 10)
+    for n in range(1, 51):
+        forgetful.update(lambda _: Write(row(n), mode), reading="n < 0")  # noqa: B023 - called at once
+        # As many as are written between two times, and the compacted ones.
+        assert len(data_files(forgetful)) <= 20
+        assert len(log_files(forgetful)) <= 22
+    assert numbers(forgetful) == ([50] if mode == "overwrite" else list(range(1, 51)))
+
+
+def test_what_was_replaced_a_moment_ago_is_kept_for_whoever_reads_it(table, monkeypatch):
+    monkeypatch.setattr(control_table, "_CLEAN_EVERY", 2)
+    opened = table._open()
+    for n in range(1, 6):
+        table.update(lambda _: Write(row(n), "overwrite"))  # noqa: B023 - called at once
+        if n == 1:
+            opened = table._open()
+    assert table._read(opened, None).to_pylist() == row(1).to_pylist()
+    assert numbers(table) == [5]
+
+
+def test_a_file_that_another_writer_is_about_to_commit_is_kept_and_one_that_nobody_did_goes(table, monkeypatch):
+    monkeypatch.setattr(control_table, "_CLEAN_EVERY", 2)
+    add_next(table)
+    fresh, left_over = (Path(table.location, f"{name}.parquet") for name in ("fresh", "left-over"))
+    for file in (fresh, left_over):
+        shutil.copy(data_files(table)[0], file)
+    os.utime(left_over, (time.time() - 2 * 86_400,) * 2)
+    add_next(table)
+    add_next(table)
+    assert fresh.exists()
+    assert not left_over.exists()
+    assert numbers(table) == [1, 2, 3]
+
+
+def test_a_write_is_done_also_if_nothing_can_be_removed(table, monkeypatch):
+    monkeypatch.setattr(control_table, "_CLEAN_EVERY", 1)
+
+    def refuse(*_, **__):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(DeltaTable, "vacuum", refuse)
+    add_next(table)
+    assert numbers(table) == [1]
 
 
 # --- damage ---------------------------------------------------------------------------------------
