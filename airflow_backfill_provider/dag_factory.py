@@ -29,6 +29,7 @@ def backfill_dag(
     schedule: Any = None,
     barriers: int = 1,
     epochs_per_run: int = 1,
+    compact_at: int | None = None,
     start_date: dt.datetime = dt.datetime(2025, 1, 1, tzinfo=dt.UTC),
     backfill_conn_id: str = BackfillHook.default_conn_name,
     spark_conn_id: str | None = None,
@@ -55,6 +56,8 @@ def backfill_dag(
     :param barriers: how many task runs a run of the DAG has, one after another, each with a Spark application.
     :param epochs_per_run: how many epochs each of them carries at most: 20 epochs in one application are ``barriers=1,
         epochs_per_run=20``. Only 1 with several parallel runs.
+    :param compact_at: after the epochs, compact the view's files if that saves so many; ``None`` to leave them, say to
+        a DAG of its own.
     :param start_date: when the schedule begins.
     :param backfill_conn_id: the connection that says where control tables lie.
     :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the worker, with all its cores.
@@ -79,6 +82,7 @@ def backfill_dag(
             job=loaded,
             barriers=barriers,
             epochs_per_run=epochs_per_run,
+            compact_at=compact_at,
             backfill_conn_id=backfill_conn_id,
             spark_conn_id=spark_conn_id,
             conf=conf,

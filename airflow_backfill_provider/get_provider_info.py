@@ -32,6 +32,7 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             _modules(
                 "operators.approval",
+                "operators.compaction",
                 "operators.epoch",
                 "operators.finish",
                 "operators.job",

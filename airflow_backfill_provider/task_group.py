@@ -1,4 +1,4 @@
-"""The tasks of a backfill in one group: create the job, run its epochs in order, finish the view."""
+"""The tasks of a backfill in one group: create the job, run its epochs in order, finish the view, compact its files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from airflow_backfill_provider.assets import MATERIALIZED_VIEWS, view_assets
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
 from airflow_backfill_provider.operators.arguments import epochs_per_run_of
+from airflow_backfill_provider.operators.compaction import CompactMaterializedViewOperator
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
 from airflow_backfill_provider.operators.finish import FinishMaterializedViewWhenDueOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
@@ -26,7 +27,8 @@ class BackfillTaskGroup(TaskGroup):
     Creates a job, runs some of its epochs one after another, and finishes the view once that is due.
 
     Every run of the DAG takes the backfill as far as its barriers go; later runs keep the view fresh. The tasks are at
-    hand as ``create``, ``epochs`` (mapped, one task run per barrier) and ``finish``.
+    hand as ``create``, ``epochs`` (mapped, one task run per barrier), ``finish`` and ``compact`` (``None`` without
+    ``compact_at``).
 
     :param group_id: the group's id.
     :param job: the definition; a path is read when the DAG is parsed. Or the output of a task that returns one.
@@ -34,6 +36,7 @@ class BackfillTaskGroup(TaskGroup):
         a task that returns a list with an entry for each: an epoch to run, alone, or ``None`` to inject the next one.
     :param epochs_per_run: how many epochs each of these task runs carries at most, one after another in one Spark
         application, where it injects them itself. A run of the DAG carries up to ``barriers`` times as many.
+    :param compact_at: after the epochs, compact the view's files if that saves so many; ``None`` to leave them.
     :param backfill_conn_id: the connection that says where control tables lie.
     :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the worker, with all its cores.
     :param conf: Spark configuration on top of this package's own.
@@ -50,6 +53,7 @@ class BackfillTaskGroup(TaskGroup):
         job: JobDefinition | XComArg,
         barriers: int | XComArg = 1,
         epochs_per_run: int | str = 1,
+        compact_at: int | None = None,
         backfill_conn_id: str = BackfillHook.default_conn_name,
         spark_conn_id: str | None = None,
         conf: Mapping[str, Any] | None = None,
@@ -75,7 +79,8 @@ class BackfillTaskGroup(TaskGroup):
                 **spark,
             ).expand(barrier=[None] * barriers if isinstance(barriers, int) else barriers)
             self.finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", outlets=views, **about)
-        self.create >> self.epochs >> self.finish
+            self.compact = _compaction(compact_at, about, spark)
+        self.create >> self.epochs >> [task for task in (self.finish, self.compact) if task is not None]
 
 
 class ParallelBackfillTaskGroup(TaskGroup):
@@ -84,12 +89,14 @@ class ParallelBackfillTaskGroup(TaskGroup):
 
     How many there are is the job's setting by the time that its barrier is pinned; a rescale needs no other DAG. Each
     task run has an application of its own, for its part of one epoch, so that ``epochs_per_run`` can only be 1. The
-    tasks are at hand as ``create``, ``epochs`` (one group of tasks per barrier) and ``finish``.
+    tasks are at hand as ``create``, ``epochs`` (one group of tasks per barrier), ``finish`` and ``compact`` (``None``
+    without ``compact_at``).
 
     :param group_id: the group's id.
     :param job: the definition; a path is read when the DAG is parsed. Or the output of a task that returns one.
     :param barriers: how many epochs a run carries.
     :param epochs_per_run: 1; an application of a shared epoch ends with it.
+    :param compact_at: after the epochs, compact the view's files if that saves so many; ``None`` to leave them.
     :param backfill_conn_id: the connection that says where control tables lie.
     :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the workers, with all their cores.
     :param conf: Spark configuration on top of this package's own.
@@ -106,6 +113,7 @@ class ParallelBackfillTaskGroup(TaskGroup):
         job: JobDefinition | XComArg,
         barriers: int = 1,
         epochs_per_run: int = 1,
+        compact_at: int | None = None,
         backfill_conn_id: str = BackfillHook.default_conn_name,
         spark_conn_id: str | None = None,
         conf: Mapping[str, Any] | None = None,
@@ -126,7 +134,8 @@ class ParallelBackfillTaskGroup(TaskGroup):
             self.create = CreateBackfillJobOperator(task_id="create_job", **about, **spark)
             self.epochs = [_shared_epoch(number, about, spark) for number in range(1, barriers + 1)]
             self.finish = FinishMaterializedViewWhenDueOperator(task_id="finish_view", outlets=views, **about)
-        chain(self.create, *self.epochs, self.finish)
+            self.compact = _compaction(compact_at, about, spark)
+        chain(self.create, *self.epochs, [task for task in (self.finish, self.compact) if task is not None])
 
 
 def _shared_epoch(number: int, about: Mapping[str, Any], spark: Mapping[str, Any]) -> TaskGroup:
@@ -148,6 +157,14 @@ def _shared_epoch(number: int, about: Mapping[str, Any], spark: Mapping[str, Any
         )
         inject >> changes >> parts >> summary
     return epoch
+
+
+def _compaction(
+    at: int | None, about: Mapping[str, Any], spark: Mapping[str, Any]
+) -> CompactMaterializedViewOperator | None:
+    if at is None:
+        return None
+    return CompactMaterializedViewOperator(task_id="compact_view", compact_at=at, **about, **spark)
 
 
 def _definition(job: JobDefinition | XComArg, backfill_conn_id: str) -> tuple[Any, Sequence[Asset | AssetAlias]]:

@@ -158,6 +158,8 @@ WHAT_TO_DO = {
     "SparkSettingError": "give the setting to the server, and leave it out here",
     "EpochFailedError": "run again; if it fails the same way, mend the cause that it names",
     "InvalidConnectionError": "correct the connection",
+    "InvalidPolicyError": "correct what it names",
+    "CompactionFailedError": "try again, best [while no epoch runs](how-to/keep-files-good.md)",
 }
 
 

@@ -22,6 +22,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from airflow_backfill_provider.core.barrier import Barrier, PinnedRead, decoded
 from airflow_backfill_provider.core.columns import APPEARED, EPOCH, IS_UPSERT
+from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.errors import DuplicateKeyError, EpochFailedError
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyField, KeyRange, Position
@@ -307,6 +308,13 @@ class CountingEngine:
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Do nothing."""
+
+    def compact_view(self, settings: JobSettings, plan: CompactionPlan) -> None:
+        """Have deltalake do what is planned."""
+        DeltaTable(settings.job["materialized_view"]).optimize.compact(target_size=plan.target_file_size)
+
+    def compact_arrangement(self, settings: JobSettings, plan: CompactionPlan) -> None:
+        """Do nothing; deltalake would write the base together with the changes."""
 
     def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
         """Take no turns."""

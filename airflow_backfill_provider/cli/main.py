@@ -9,6 +9,7 @@ and the commands without Spark are quick.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -28,12 +29,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for panel, commands in {
-    "Work": (work.create, work.run, work.rebuild),
+PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Work": (work.create, work.run, work.compact, work.rebuild),
     "Look": (look.plan, look.status, look.watch, look.verify),
     "Steer": (steer.pause, steer.resume, steer.throttle, steer.rescale, steer.repair, steer.cancel),
     "Set up": (set_up.archive_classes,),
-}.items():
+}
+for panel, commands in PANELS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
 app.add_typer(engine.app, name="engine", rich_help_panel="Engine")

@@ -34,6 +34,7 @@ class LazySpark:
     :param master: Spark's master, the address of a Spark Connect server, or ``engine``; by default this machine.
     :param conf: configuration on top of the package's own.
     :param debug: let Spark and Java print what they want.
+    :param run: what the command does for its job; of two attempts at one thing on a server, the later ends the earlier.
     :raises StorageOptionsError: if Spark could not use one of the object store's options; that shows before it starts.
     """
 
@@ -44,6 +45,7 @@ class LazySpark:
         master: str | None,
         conf: Mapping[str, str],
         debug: bool,
+        run: str = "epoch",
     ) -> None:
         self._app_name = f"airflow-backfill {backfill.job.name}"
         self._master = master
@@ -51,6 +53,7 @@ class LazySpark:
         self._storage_options = backfill.storage_options
         hadoop_settings(self._storage_options or {})
         self._debug = debug
+        self._run = run
         self._started = ExitStack()
         self._engine: SparkEngine | None = None
 
@@ -85,7 +88,7 @@ class LazySpark:
 
         connection = self._started.enter_context(connected(remote, what=self._app_name, conf=self._conf))
         self._started.enter_context(ended_by_sigterm(connection.spark))
-        return ConnectEngine(connection, self._storage_options, run="epoch")
+        return ConnectEngine(connection, self._storage_options, run=self._run)
 
     def _start(self) -> SparkEngine:
         from airflow_backfill_provider.engine import SparkEngine

@@ -19,6 +19,10 @@ class InvalidJobError(BackfillError, ValueError):
     """The job's definition is wrong: a field, the query, or a combination of them."""
 
 
+class InvalidPolicyError(BackfillError, ValueError):
+    """When a table is to be compacted is told in a way that makes no sense."""
+
+
 class UpstreamError(BackfillError):
     """The upstream table cannot be backfilled as it is."""
 
@@ -109,5 +113,11 @@ class SparkSettingError(BackfillError, ValueError):
 
 class EpochFailedError(BackfillError):
     """The epoch's application ended without a commit; running the same barrier again is safe."""
+
+    retryable = True
+
+
+class CompactionFailedError(BackfillError):
+    """A table was not compacted; its rows are as they were."""
 
     retryable = True

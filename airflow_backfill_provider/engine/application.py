@@ -17,10 +17,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider import creation, protocol, story
+from airflow_backfill_provider import compaction, creation, protocol, story
 from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.compaction_text import done_lines
 from airflow_backfill_provider.core.application import DONE, FAILED, FAILED_FOR_GOOD, SAYS, SAYS_ERROR, SAYS_SPARK
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.compaction import APPLICATION, CompactionPolicy
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.remote import Remote
@@ -141,6 +143,17 @@ def run_part(engine: EngineFor, storage_options: dict[str, str], *, state: str, 
     _say(SAYS, f"part {part} of epoch {epoch} is read")
     if commit is not None:
         _log(commit)
+
+
+def compact(
+    engine: EngineFor, storage_options: dict[str, str], *, state: str, at: int, target_file_size: int | None
+) -> None:
+    """Compact the tables of a job, if that is due."""
+    backfill = Backfill.at(state, storage_options)
+    policy = CompactionPolicy(at=at, target_file_size=target_file_size)
+    done = compaction.compact_job(backfill, engine=lambda: engine(storage_options, APPLICATION), policy=policy)
+    for what in done_lines(done):
+        _say(SAYS, what)
 
 
 def _log(commit: EpochCommit) -> None:

@@ -22,9 +22,11 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.columns import APPEARED, EPOCH, IS_UPSERT, VNODE
+from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.errors import EpochFailedError
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.scan import ArrangementScan
+from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.source import Upstream, column
@@ -125,6 +127,15 @@ class Arrangement:
         laid_out = self._laid_out(changes, F.col(IS_UPSERT), F.col(APPEARED), barrier.epoch, _files_of_changes(rows))
         with session_settings(self._table.spark, _SMALL_PAGES):
             self._table.append(laid_out, ARRANGEMENT, self._identity, barrier)
+
+    def compact(self, plan: CompactionPlan) -> None:
+        """
+        Do to the files of changes what is planned; files of the base are none of the small ones.
+
+        The rows of each file stay together and in order, and with small pages a chunk still reads those around it.
+        """
+        with session_settings(self._table.spark, _SMALL_PAGES):
+            compact(self._table, plan, self._identity.incarnation)
 
     def _laid_out(self, rows: DataFrame, is_upsert: Column, appeared: Column, epoch: int, files: int) -> DataFrame:
         """Return rows in the arrangement's columns and order; what statistics are kept of comes first."""

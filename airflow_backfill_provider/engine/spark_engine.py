@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.barrier import Barrier, decoded
 from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT
+from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
@@ -28,6 +29,7 @@ from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.engine import repair
 from airflow_backfill_provider.engine.arrangement import Arrangement
 from airflow_backfill_provider.engine.chunk import Chunk, InPlaceChunk
+from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.driver_lock import driver_lock
 from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.session import prepare_session
@@ -168,6 +170,16 @@ class SparkEngine:
         """Keep a second driver of this machine from committing to a local table at the same instant."""
         state = settings.job["state"]
         return driver_lock(Path(state)) if is_local(state) else nullcontext()
+
+    def compact_view(self, settings: JobSettings, plan: CompactionPlan) -> None:
+        """Do to the view's files what is planned; see :mod:`airflow_backfill_provider.compaction`."""
+        compact(self._materialized_view(settings.definition).table, plan, settings.incarnation)
+
+    def compact_arrangement(self, settings: JobSettings, plan: CompactionPlan) -> None:
+        """Do to the files of changes in the arrangement what is planned."""
+        arrangement = self._tables(settings).arrangement
+        if arrangement is not None:
+            arrangement.compact(plan)
 
     def verify(self, settings: JobSettings, barrier: Barrier) -> Verification:
         """

@@ -28,6 +28,7 @@ _GONE = re.compile(
     r"DELTA_TRUNCATED_TRANSACTION_LOG|DELTA_EXCEEDS_CDC_RETENTION|"
     r"DELTA_TIME_TRAVEL|DELTA_UNSUPPORTED_TIME_TRAVEL"
 )
+_CONFLICT = re.compile(r"DELTA_CONCURRENT_|Concurrent\w+Exception|MetadataChangedException|ProtocolChangedException")
 _RPC = re.compile(r'^<_.*^\s*details = "(?P<details>.*?)"$', re.DOTALL | re.MULTILINE)
 _DETAIL = re.compile(r"\s*(SQLSTATE: \w+)?\s*(;\s*line \d+ pos \d+)?;?\s*$")
 
@@ -42,6 +43,11 @@ def first_line(error: BaseException) -> str:
         if text and not text.startswith("An error occurred while calling"):
             return text
     return type(error).__name__
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Tell whether Delta refused a commit because of another one, which had changed what this one had read."""
+    return _CONFLICT.search(f"{type(error).__name__} {error}") is not None
 
 
 @contextmanager

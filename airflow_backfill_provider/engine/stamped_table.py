@@ -9,6 +9,7 @@ table's own log, never assumed.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -19,6 +20,7 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.engine.session import session_settings
+from airflow_backfill_provider.engine.spark_errors import is_conflict
 from airflow_backfill_provider.lake.delta_log import Commit, DeltaLog
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 
@@ -33,6 +35,8 @@ _TRANSACTION_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 _FENCE = 2**62
+
+logger = logging.getLogger(__name__)
 
 CHANGES_REMOVAL = "changes-removal"
 """The part of an epoch that removes changed keys from a view that nobody reads yet; :data:`CHANGES` then appends."""
@@ -191,13 +195,15 @@ class StampedTable:
         """Write unless it was written, believe only the log, and return whether it shows the write."""
         if self.is_written(part, identity, barrier):
             return True
-        failure: PySparkException | None = None
-        try:
-            write()
-        except PySparkException as error:
-            failure = error
+        failure = _attempt(write)
         if self.is_written(part, identity, barrier):
             return True
+        if failure is not None and self._lost_to_compaction(failure, identity):
+            # So soon there is no other.
+            logger.info("part %s of epoch %d lost to a compaction of %s; once more", part, barrier.epoch, self.path)
+            failure = _attempt(write)
+            if self.is_written(part, identity, barrier):
+                return True
         if failure is not None:
             raise failure
         # A statement that changes nothing may leave no commit; in this Delta a DELETE leaves none, a MERGE one.
@@ -207,6 +213,24 @@ class StampedTable:
                 "run the epoch again"
             )
         return False
+
+    def _lost_to_compaction(self, failure: PySparkException, identity: ViewIdentity) -> bool:
+        """Tell whether all that was committed since the job's own newest write changes no row."""
+        if not is_conflict(failure):
+            return False
+        for commit in self.commits_back(identity):
+            if commit.changes_data or commit.replaces_metadata:
+                return stamp_of(commit).get("incarnation") == identity.incarnation
+        return False
+
+
+def _attempt(write: Callable[[], None]) -> PySparkException | None:
+    """Write, and return what went wrong; whether it was written all the same, the log tells."""
+    try:
+        write()
+    except PySparkException as error:
+        return error
+    return None
 
 
 def stamp_of(commit: Commit) -> dict[str, object]:

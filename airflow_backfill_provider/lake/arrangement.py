@@ -77,6 +77,17 @@ class ArrangementFiles:
         index = _LiveKeys(stored.keys(order), order, in_base, {file.path: keys for file, keys in pieces})
         return [*_without(base, in_base), *(file for file, _ in pieces)], index
 
+    def smallest_of_base(self, base_epoch: int) -> int:
+        """
+        Return the bytes of the smallest file of the base; 0 if the base has none.
+
+        :param base_epoch: the epoch that the base is stamped with.
+        """
+        with storage_errors(self.path):
+            stored = DataFiles(DeltaTable(self.path, storage_options=self._options or None), self.path, self._options)
+            files = stored.files(KeyOrder((KeyField(name=EPOCH, type="long"),)))
+        return min((file.size for file in files if file.upper == (base_epoch,)), default=0)
+
     def size(self) -> int:
         """Return the bytes of its data files."""
         with storage_errors(self.path):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.errors import InvalidJobError, InvalidPolicyError
 
 _WHOLE_NUMBER = re.compile(r"\d+")
 _UNSET = frozenset({"", "none", "null"})
@@ -56,6 +56,18 @@ def epochs_per_run_of(value: Any) -> int:
     number = _whole_number(value)
     if not number:
         raise InvalidJobError(f"epochs_per_run: {value!r} is no number of epochs; allowed are numbers from 1")
+    return number
+
+
+def files_of(value: Any) -> int:
+    """
+    Return a number of files.
+
+    :raises InvalidPolicyError: if it is none.
+    """
+    number = _whole_number(value)
+    if not number:
+        raise InvalidPolicyError(f"compact_at: {value!r} is no number of files; allowed are numbers from 1")
     return number
 
 

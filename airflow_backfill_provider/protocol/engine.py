@@ -41,7 +41,15 @@ class PartWrites:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-class Engine(Protocol):
+class Exclusive(Protocol):
+    """A driver that takes turns with others."""
+
+    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
+        """Keep a second driver of this machine from committing to a local table at the same instant."""
+        ...
+
+
+class Engine(Exclusive, Protocol):
     """What the protocol needs of Spark; implemented by :class:`~airflow_backfill_provider.engine.SparkEngine`."""
 
     def check(
@@ -81,8 +89,4 @@ class Engine(Protocol):
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish on the view's table that it is finished; a no-op if it says so already."""
-        ...
-
-    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
-        """Keep a second driver of this machine from committing to a local table at the same instant."""
         ...

@@ -149,8 +149,11 @@ class ControlTable:
                     mode=write.mode,
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )
-            except CommitFailedError:
-                continue
+            except DeltaError as error:
+                # Whoever slept for longer than the log is kept is told of a version that is gone.
+                if isinstance(error, CommitFailedError) or self._open().version() > before:
+                    continue
+                raise
             self._compact(table)
             self._clean(table, before)
             return

@@ -1,4 +1,4 @@
-"""Commands that write the view: create, run, rebuild. They start Spark."""
+"""Commands that write the view: create, run, compact, rebuild. They start Spark."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from airflow_backfill_provider.cli.options import Conf, Debug, JobFile, Master, spark_conf
 from airflow_backfill_provider.cli.output import console
 from airflow_backfill_provider.cli.reporting import reporting
+from airflow_backfill_provider.core.compaction import APPLICATION, CompactionPolicy
 
 
 @reporting
@@ -73,6 +74,42 @@ def run(
     ):
         runner = Runner(backfill=backfill, engine=spark, requester=requester(), view=view)
         runner.run(max_epochs=epochs, until_finished=until_finished)
+
+
+@reporting
+def compact(
+    job: JobFile,
+    *,
+    at: Annotated[
+        int, typer.Option("--at", metavar="N", min=1, help="Compact only if there would be so many files fewer.")
+    ] = CompactionPolicy().at,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", metavar="", help="Only say what would be done.", show_default=False)
+    ] = False,
+    master: Master = None,
+    conf: Conf = None,
+    debug: Debug = False,
+) -> None:
+    """
+    Write the view's small files together. Starts Spark, but only if that is due.
+
+    Changes no row; epochs may run before, after and beside it. --dry-run starts no Spark.
+    """
+    from airflow_backfill_provider import compaction
+    from airflow_backfill_provider.cli.jobs import created_job
+    from airflow_backfill_provider.cli.spark import LazySpark
+    from airflow_backfill_provider.compaction_text import done_lines, look_lines
+
+    backfill, _ = created_job(job)
+    policy = CompactionPolicy(at=at)
+    for line in look_lines(compaction.look(backfill, policy)):
+        typer.echo(f"{backfill.job.name}: {line}")
+    if dry_run:
+        return
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run=APPLICATION) as spark:
+        done = compaction.compact_job(backfill, engine=spark, policy=policy)
+    for line in done_lines(done):
+        typer.echo(f"{backfill.job.name}: {line}")
 
 
 @reporting

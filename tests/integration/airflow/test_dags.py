@@ -154,6 +154,25 @@ def test_a_view_on_a_view_begins_when_the_first_one_is_finished(orders: Orders, 
     assert large() == expected()
 
 
+def test_a_view_is_compacted_at_night_and_its_epochs_go_on(orders: Orders, environment, run_dag):
+    environment.setenv("AIRFLOW_BACKFILL_BARRIERS", "2")
+    environment.setenv("AIRFLOW_BACKFILL_COMPACT_AT", "1")
+    assert run_dag("backfill_scheduled").state == "success"
+
+    compacted = run_dag("backfill_compact")
+
+    assert compacted.state == "success"
+    assert compacted.result("compact_view")["compacted"] is True
+    assert compacted.result("compact_view")["view"]["files"] == 1
+    assert orders.view() == orders.expected()
+    assert run_dag("backfill_compact").result("compact_view")["compacted"] is False
+
+    orders.append({300: 6})
+    orders.delete(1)
+    assert run_dag("backfill_scheduled").state == "success"
+    assert orders.view() == orders.expected()
+
+
 def asset_events(asset: str) -> list[tuple[str, int]]:
     """Return what the events of an asset say so far: what happened, and as of which epoch."""
     from airflow.models.asset import AssetEvent

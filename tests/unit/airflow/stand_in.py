@@ -14,9 +14,10 @@ from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.execution_time.context import OutletEventAccessors
 from deltalake import write_deltalake
 
-from airflow_backfill_provider import creation, mutations, protocol
+from airflow_backfill_provider import compaction, creation, mutations, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.compaction import CompactionPolicy
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
 from tests.plain_engine import CountingEngine
@@ -67,6 +68,9 @@ class StandInSpark:
             case ["--state", _, "--epoch", epoch, "--step", "snapshot", "--part", part]:
                 barrier = backfill.store.pinned(int(epoch))
                 protocol.run_part(barrier, int(part), store=backfill.store, engine=CountingEngine())
+            case ["--state", _, "--at", at, *_]:
+                policy = CompactionPolicy(at=int(at))
+                compaction.compact_job(backfill, engine=CountingEngine, policy=policy)
             case ["create" | "rebuild" as action, "--job", _, "--requested-by", who]:
                 make = {"create": creation.create_job, "rebuild": creation.rebuild_job}[action]
                 make(
@@ -155,6 +159,12 @@ class Lake:
         ).barrier
         assert barrier is not None
         return barrier
+
+    def scatter(self, files: int) -> None:
+        """Write so many small files into the view, for nobody counts its rows."""
+        for n in range(files):
+            rows = pa.table({"rows_are_only_counted": pa.array([n], pa.int64())})
+            write_deltalake(self.definition["materialized_view"], rows, mode="append")
 
     def epochs(self, count: int) -> None:
         """Run some epochs."""

@@ -57,6 +57,19 @@ def test_a_number_of_epochs_that_is_none_is_refused_when_the_dag_is_parsed(epoch
         backfill_dag(JOB, epochs_per_run=epochs_per_run)
 
 
+@pytest.mark.parametrize("parallel", [{}, {"strategy": "arrangement", "parallelism": 4}], ids=["one", "parallel"])
+def test_a_dag_compacts_the_view_after_its_epochs_if_told_to(parallel):
+    job = {**JOB, **parallel}
+    assert "backfill.compact_view" not in backfill_dag(job).task_ids
+
+    dag = backfill_dag(job, compact_at=20)
+
+    compact = dag.get_task("backfill.compact_view")
+    assert compact.compact_at == 20
+    assert compact.upstream_task_ids == dag.get_task("backfill.finish_view").upstream_task_ids
+    assert "backfill.compact_view" in DagSerialization.from_dict(DagSerialization.to_dict(dag)).task_ids
+
+
 def test_a_dag_goes_through_airflows_serialization():
     dag = backfill_dag(JOB, schedule="@daily")
 

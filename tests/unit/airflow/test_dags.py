@@ -18,6 +18,7 @@ pytestmark = pytest.mark.slow  # a Python of its own for each DAG
 
 NAMES = [
     "backfill_after_approval",
+    "backfill_compact",
     "backfill_in_order",
     "backfill_manual",
     "backfill_on_upstream_commits",

@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from airflow_backfill_provider.core.errors import EpochFailedError
-from airflow_backfill_provider.engine.spark_errors import epoch_errors, first_line
+from airflow_backfill_provider.engine.spark_errors import epoch_errors, first_line, is_conflict
 
 REFUSED = """<_InactiveRpcError of RPC that terminated with:
 \tstatus = StatusCode.UNAVAILABLE
@@ -26,3 +26,17 @@ def test_the_first_line_is_without_stack_and_state():
     text = "\n[SOME_CLASS] It went wrong. SQLSTATE: 42K0A; line 1 pos 7;\nJVM stacktrace:\n\tat x"
 
     assert first_line(PySparkException(text)) == "[SOME_CLASS] It went wrong."
+
+
+@pytest.mark.parametrize(
+    ("text", "conflict"),
+    [
+        ("[DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT] Transaction conflict detected.", True),
+        ("[DELTA_CONCURRENT_APPEND] Files were added", True),
+        ("io.delta.exceptions.ConcurrentDeleteDeleteException: this one deletes", True),
+        ("[DIVIDE_BY_ZERO] Division by zero", False),
+        ("", False),
+    ],
+)
+def test_a_commit_that_another_was_faster_than_is_known_by_its_error(text, conflict):
+    assert is_conflict(PySparkException(text)) is conflict

@@ -327,6 +327,25 @@ def test_replaced_files_and_old_log_entries_are_removed(forgetful, mode, monkeyp
     assert numbers(forgetful) == ([50] if mode == "overwrite" else list(range(1, 51)))
 
 
+def test_whoever_was_overtaken_by_more_than_the_log_still_has_decides_again(forgetful):
+    """I5: the entry that it wants to write is free again, and yet it writes nothing of what it decided."""
+    add_next(forgetful)
+    other = ControlTable(forgetful.location, SCHEMA)
+    seen = []
+
+    def decide(rows):
+        seen.append(rows.num_rows)
+        if len(seen) == 1:
+            for _ in range(45):
+                add_next(other)
+            assert not commit_file(forgetful.location, 2).exists()
+        return Write(row(max(rows.column("n").to_pylist()) + 1))
+
+    forgetful.update(decide)
+    assert seen == [1, 46]
+    assert numbers(forgetful) == list(range(1, 48))
+
+
 def test_what_was_replaced_a_moment_ago_is_kept_for_whoever_reads_it(table, monkeypatch):
     monkeypatch.setattr(control_table, "_CLEAN_EVERY", 2)
     opened = table._open()

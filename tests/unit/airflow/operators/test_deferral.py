@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
+from airflow_backfill_provider.operators.compaction import CompactMaterializedViewOperator
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator, RebuildBackfillOperator
 from airflow_backfill_provider.operators.shared_epoch import ApplyChangesOperator, ReadSnapshotOperator
@@ -298,6 +299,17 @@ def test_a_rebuild_happens_once_a_try(created: Lake, submitting):
 
     assert len({before, *created.backfill.store.incarnations()}) == 2
     assert submitting.submitted == ["backfill_job.py"]
+
+
+def test_a_compaction_is_deferred_as_well(created: Lake, submitting):
+    created.scatter(4)
+    compact = CompactMaterializedViewOperator(task_id="compact", job=created.definition, compact_at=3)
+    event = event_of(deferred(compact))
+
+    summary = compact.resume(context("compact"), event)
+
+    assert (summary["compacted"], summary["view"]["files"]) == (True, 1)
+    assert submitting.submitted == ["backfill_compact.py"]
 
 
 def test_each_run_of_a_shared_epoch_has_an_application_of_its_own(orders: Lake, submitting):

@@ -1,0 +1,56 @@
+"""
+Writing the files of a table anew by Delta's own commands, beside epochs that write to it.
+
+Of a compaction and another write of the same files the later one loses. An epoch tries again
+(:mod:`~airflow_backfill_provider.engine.stamped_table`), and so does a compaction, a few times.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from airflow_backfill_provider.core.compaction import MOST_DELETED_OF_FILE, CompactionPlan, CompactionStep
+from airflow_backfill_provider.core.errors import CompactionFailedError
+from airflow_backfill_provider.engine.session import session_settings
+from airflow_backfill_provider.engine.spark_errors import first_line, is_conflict
+from airflow_backfill_provider.engine.stamped_table import StampedTable
+
+ATTEMPTS = 3
+
+_STATEMENTS = {CompactionStep.COMPACT: "OPTIMIZE {}", CompactionStep.PURGE: "REORG TABLE {} APPLY (PURGE)"}
+
+logger = logging.getLogger(__name__)
+
+
+def compact(table: StampedTable, plan: CompactionPlan, incarnation: str) -> None:
+    """
+    Do what is planned, in one commit that changes no row.
+
+    :param incarnation: the job's, for the commit.
+    :raises CompactionFailedError: if other writes were faster each time, or Spark failed; nothing is changed then.
+    """
+    if plan.step is None:
+        return
+    settings = {
+        "spark.databricks.delta.optimize.minFileSize": str(plan.smaller_than),
+        "spark.databricks.delta.optimize.maxFileSize": str(plan.target_file_size),
+        "spark.databricks.delta.optimize.maxDeletedRowsRatio": str(MOST_DELETED_OF_FILE),
+    }
+    statement = _STATEMENTS[plan.step].format(table.sql_name)
+    with session_settings(table.spark, settings), table.committing({"event": "compact", "incarnation": incarnation}):
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                metrics = table.spark.sql(statement).collect()[0]["metrics"]
+            except (PySparkException, Py4JError) as error:
+                if attempt == ATTEMPTS or not is_conflict(error):
+                    raise CompactionFailedError(
+                        f"{table.path} was not compacted, its rows are as they were: {first_line(error)}; try again, "
+                        "best while no epoch runs"
+                    ) from error
+                logger.info("an epoch was faster than the compaction of %s; trying again", table.path)
+            else:
+                logger.info("%s: %d files became %d", table.path, metrics["numFilesRemoved"], metrics["numFilesAdded"])
+                return

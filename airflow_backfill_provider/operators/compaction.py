@@ -1,0 +1,73 @@
+"""An operator that keeps the files of a view good."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import Context
+
+from airflow_backfill_provider.core.compaction import APPLICATION, CompactionPlan, CompactionPolicy
+from airflow_backfill_provider.operators.arguments import files_of
+from airflow_backfill_provider.operators.base import SparkBackfillOperator
+
+
+class CompactMaterializedViewOperator(SparkBackfillOperator):
+    """
+    Writes the small files of a view together, once that is worth it. (templated: compact_at, and those of the base)
+
+    Whether it is, the view's log tells; otherwise no Spark is started. No row changes, so that readers and the view's
+    change feed see nothing of it, and epochs may run before, after and beside it. While an arrangement is read from,
+    its files of changes are compacted, too.
+
+    Returns ``compacted`` (whether it was due), and what ``view`` and ``arrangement`` (``None`` without one) are stored
+    in afterwards: ``files``, ``saved_files`` (what another compaction would save) and ``deleted_share``.
+
+    :param compact_at: files that it must save to be worth it.
+    :param target_file_size: bytes of a good file; by default the view's property ``delta.targetFileSize``, or 128 MiB.
+    """
+
+    template_fields: Sequence[str] = ("compact_at", *SparkBackfillOperator.template_fields)
+
+    def __init__(
+        self,
+        *,
+        compact_at: int | str = CompactionPolicy().at,
+        target_file_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.compact_at: Any = compact_at
+        self.target_file_size = target_file_size
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Compact the view, if that is due."""
+        del context
+        from airflow_backfill_provider import compaction
+        from airflow_backfill_provider.compaction_text import look_lines
+
+        with self.created() as backfill:
+            policy = CompactionPolicy(at=files_of(self.compact_at), target_file_size=self.target_file_size)
+            found = compaction.look(backfill, policy)
+            compacted = found.due or self.waited_for(APPLICATION)
+            if compacted:
+                self.run_application(
+                    backfill, APPLICATION, "backfill_compact.py", _arguments(backfill.job.state, policy)
+                )
+                found = compaction.look(backfill, policy)
+            for line in look_lines(found):
+                self.log.info("%s", line)
+        return {
+            "compacted": compacted,
+            "view": _summary(found.view),
+            "arrangement": None if found.arrangement is None else _summary(found.arrangement),
+        }
+
+
+def _arguments(state: str, policy: CompactionPolicy) -> list[str]:
+    size = [] if policy.target_file_size is None else ["--target-file-size", str(policy.target_file_size)]
+    return ["--state", state, "--at", str(policy.at), *size]
+
+
+def _summary(plan: CompactionPlan) -> dict[str, Any]:
+    return {"files": plan.files, "saved_files": plan.saved_files, "deleted_share": plan.deleted_share}

@@ -1,0 +1,41 @@
+"""
+Keeps a view's files good: every night, small files are written together if that is worth an application of Spark.
+
+Whether it is, the view's log tells, without Spark. No row changes: readers, the view's change feed and the job's own
+DAG, which may run meanwhile, see nothing of it. A job's own DAG can do it after its epochs as well (``compact_at`` of
+``backfill_dag``).
+
+The environment says what to compact:
+
+- ``AIRFLOW_BACKFILL_JOB``: path of the job's YAML file; the job must have been created;
+- ``AIRFLOW_BACKFILL_COMPACT_AT``: files that a compaction must save to be worth it, 50 unless set;
+- ``AIRFLOW_BACKFILL_SPARK_CONNECTION``: a Spark connection; without it, Spark runs on the worker.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from pathlib import Path
+
+from airflow.sdk import DAG
+
+from airflow_backfill_provider.operators.compaction import CompactMaterializedViewOperator
+
+EXAMPLE = Path(__file__).parent / "jobs" / "paid_orders.yaml"
+
+with DAG(
+    "backfill_compact",
+    schedule="0 3 * * *",
+    catchup=False,
+    max_active_runs=1,
+    default_args={"retries": 2, "retry_delay": dt.timedelta(minutes=10)},
+    tags=["backfill"],
+    doc_md=__doc__,
+) as dag:
+    CompactMaterializedViewOperator(
+        task_id="compact_view",
+        job=os.environ.get("AIRFLOW_BACKFILL_JOB") or str(EXAMPLE),
+        compact_at=os.environ.get("AIRFLOW_BACKFILL_COMPACT_AT") or 50,
+        spark_conn_id=os.environ.get("AIRFLOW_BACKFILL_SPARK_CONNECTION") or None,
+    )

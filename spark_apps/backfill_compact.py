@@ -1,0 +1,22 @@
+"""
+Compacts the tables of a job, if that is due: ``spark-submit backfill_compact.py --state LOCATION --at N``.
+
+No row is changed. Exit codes as of ``backfill_epoch.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from airflow_backfill_provider.engine.application import compact, run_application
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Compact the tables of a backfill job, if that is due.")
+    parser.add_argument("--state", required=True, help="location of the job's control tables")
+    parser.add_argument("--at", required=True, type=int, help="files that a compaction must save to be due")
+    parser.add_argument("--target-file-size", type=int, help="bytes of a good file; by default as the table says")
+    arguments = parser.parse_args()
+    sys.exit(
+        run_application(compact, state=arguments.state, at=arguments.at, target_file_size=arguments.target_file_size)
+    )

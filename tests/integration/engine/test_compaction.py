@@ -1,0 +1,309 @@
+"""Compaction on real Spark and Delta: fewer files, the same rows, and epochs before, after and beside it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider import compaction, crash_points
+from airflow_backfill_provider.compaction import JobCompaction
+from airflow_backfill_provider.core.compaction import CompactionPolicy, CompactionStep
+from airflow_backfill_provider.core.errors import MaterializedViewError
+from airflow_backfill_provider.crash_points import CrashPoint
+from airflow_backfill_provider.lake.delta_log import DeltaLog
+from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
+
+pytestmark = pytest.mark.spark
+
+POLICY = CompactionPolicy(at=2)
+CHANGE_DATA_FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+class DiedError(Exception):
+    """The process is gone."""
+
+
+@pytest.fixture
+def numbers(lakehouse: Lakehouse) -> Lakehouse:
+    """An upstream of 300 rows."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(300)")
+    return lakehouse
+
+
+def compact(lakehouse: Lakehouse, policy: CompactionPolicy = POLICY) -> JobCompaction:
+    return compaction.compact_job(lakehouse.backfill, engine=lambda: lakehouse.engine, policy=policy)
+
+
+def look(lakehouse: Lakehouse) -> JobCompaction:
+    return compaction.look(lakehouse.backfill, POLICY)
+
+
+def rows(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, lakehouse.view().collect()))
+
+
+def changed_rows(lakehouse: Lakehouse, since: int) -> int:
+    """Count what the view's own change feed tells from a version on."""
+    feed = lakehouse.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", since)
+    return feed.load(lakehouse.view_path).count()
+
+
+def paths(path: str) -> set[str]:
+    return set(DeltaTable(path).file_uris())
+
+
+def test_after_thirty_small_epochs_a_compaction_leaves_few_files_and_nobody_notices(numbers: Lakehouse):
+    """I1, I2: same rows for new and running readers, none in the change feed, and the epochs go on."""
+    numbers.create(rate_limit=10, table_properties=CHANGE_DATA_FEED)
+    for step in range(30):
+        numbers.epoch()
+        if step % 10 == 4:
+            numbers.sql(f"UPDATE {{upstream}} SET name = 'changed {step}' WHERE id % 50 = {step}")
+    newest = numbers.backfill.store.pinned(30)
+    before, files = rows(numbers), len(paths(numbers.view_path))
+    reader = numbers.view()
+    assert files > 20
+    assert look(numbers).view.saved_files == files - 1
+
+    done = compact(numbers)
+
+    assert (done.view.step, done.view.files) == (CompactionStep.COMPACT, files)
+    assert len(paths(numbers.view_path)) == 1
+    assert rows(numbers) == before
+    assert sorted(map(tuple, reader.collect())) == before
+    version = DeltaTable(numbers.view_path).version()
+    assert changed_rows(numbers, version) == 0
+
+    settings = numbers.backfill.settings()
+    numbers.engine.execute(settings, newest, view_version=None)
+    assert DeltaTable(numbers.view_path).version() == version, "a replay is skipped by its transaction ids"
+
+    numbers.sql("UPDATE {upstream} SET name = 'later' WHERE id < 5")
+    numbers.sql("DELETE FROM {upstream} WHERE id = 7")
+    numbers.finish()
+    numbers.assert_truth()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")
+    assert changed_rows(numbers, version + 1) == 5 * 2 + 1
+
+
+def test_nothing_is_done_and_no_spark_is_started_while_nothing_is_due(numbers: Lakehouse):
+    numbers.create(rate_limit=100)
+    numbers.finish()
+
+    def no_engine() -> UnlockedEngine:
+        raise AssertionError("an engine was made")
+
+    done = compaction.compact_job(numbers.backfill, engine=no_engine, policy=CompactionPolicy(at=3))
+    assert not done.due
+
+
+def test_an_epoch_that_died_is_redone_after_a_compaction(numbers: Lakehouse):
+    """I2: at each point, whatever was written before is there once afterwards."""
+    numbers.create(rate_limit=40)
+    numbers.epoch()
+    for point in (
+        CrashPoint.BEFORE_CHANGES_COMMIT,
+        CrashPoint.AFTER_CHANGES_COMMIT,
+        CrashPoint.AFTER_SNAPSHOT_COMMIT,
+        CrashPoint.AFTER_STATE_COMMIT,
+    ):
+        numbers.sql(f"UPDATE {{upstream}} SET name = concat(name, '{point.value[0]}') WHERE id % 7 = 0")
+        barrier = numbers.inject()
+        assert barrier is not None
+
+        def die(reached: CrashPoint, at: CrashPoint = point) -> None:
+            if reached is at:
+                raise DiedError
+
+        crash_points.install(die)
+        with pytest.raises(DiedError):
+            numbers.run(barrier)
+        crash_points.install(None)
+        compact(numbers, CompactionPolicy(at=1))
+        numbers.run(barrier)
+        numbers.assert_truth()
+    numbers.finish()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")
+
+
+def test_maintenance_by_hand_is_not_taken_for_a_strangers_write(numbers: Lakehouse):
+    numbers.create(rate_limit=40)
+    for _ in range(4):
+        numbers.epoch()
+    numbers.spark.sql(f"OPTIMIZE delta.`{escaped(numbers.view_path)}`")
+    numbers.sql("UPDATE {upstream} SET name = 'x' WHERE id < 10")
+    numbers.epoch()
+    numbers.spark.sql(f"OPTIMIZE delta.`{escaped(numbers.view_path)}` ZORDER BY (id)")
+    numbers.finish()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")
+
+    numbers.spark.sql(f"DELETE FROM delta.`{escaped(numbers.view_path)}` WHERE id = 1")
+    numbers.spark.sql(f"OPTIMIZE delta.`{escaped(numbers.view_path)}`")
+    numbers.sql("UPDATE {upstream} SET name = 'y' WHERE id = 2")
+    with pytest.raises(MaterializedViewError, match="was not written by job"):
+        numbers.epoch()
+
+
+def escaped(path: str) -> str:
+    return path.replace("`", "``")
+
+
+def test_rows_that_deletion_vectors_hide_are_purged(numbers: Lakehouse):
+    numbers.create(rate_limit=300, table_properties={"delta.enableDeletionVectors": "true", **CHANGE_DATA_FEED})
+    numbers.finish()
+    numbers.sql("DELETE FROM {upstream} WHERE id % 3 = 0")
+    numbers.epoch()
+    before = rows(numbers)
+    found = look(numbers).view
+    assert found.deleted_share == pytest.approx(1 / 3)
+    assert found.step is CompactionStep.PURGE
+
+    compact(numbers)
+
+    assert look(numbers).view.deleted_share == 0
+    assert rows(numbers) == before
+    assert changed_rows(numbers, DeltaTable(numbers.view_path).version()) == 0
+    numbers.sql("UPDATE {upstream} SET name = 'x' WHERE id < 10")
+    numbers.finish()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")
+
+
+def test_another_view_at_the_path_is_left_alone(numbers: Lakehouse):
+    numbers.create(rate_limit=40)
+    numbers.epoch()
+    numbers.spark.range(3).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(
+        numbers.view_path
+    )
+    numbers.spark.sql(f"ALTER TABLE delta.`{escaped(numbers.view_path)}` UNSET TBLPROPERTIES ('backfill.job')")
+    version = DeltaTable(numbers.view_path).version()
+    with pytest.raises(MaterializedViewError):
+        compact(numbers, CompactionPolicy(at=1))
+    assert DeltaTable(numbers.view_path).version() == version
+
+
+# --- beside an epoch ------------------------------------------------------------------------------
+
+
+class Gate:
+    """A function in SQL that waits, inside of Spark, until the test lets it through."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._reached, self._open = folder / "reached", folder / "open"
+        reached, opened = str(self._reached), str(self._open)
+
+        def gate(value: str) -> str:
+            import time
+            from pathlib import Path
+
+            Path(reached).touch()
+            while not Path(opened).exists():
+                time.sleep(0.02)
+            return value
+
+        spark.udf.register("gate", gate)
+
+    def wait_until_reached(self, thread: threading.Thread) -> None:
+        while not self._reached.exists():
+            assert thread.is_alive(), "it never came to the gate"
+            thread.join(0.05)
+
+    def open(self) -> None:
+        self._open.touch()
+
+
+@pytest.fixture
+def gate(spark: SparkSession, tmp_path: Path) -> Iterator[Gate]:
+    made = Gate(spark, tmp_path)
+    yield made
+    made.open()
+
+
+def run_beside(lakehouse: Lakehouse, gate: Gate, meanwhile: Callable[[Lakehouse], None]) -> BaseException | None:
+    """Run the next epoch, do something while its merge is under way, and return what became of the epoch."""
+    barrier = lakehouse.inject()
+    assert barrier is not None
+    outcome: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            lakehouse.run(barrier, UnlockedEngine(lakehouse.spark))
+        except Exception as error:  # noqa: BLE001 - handed to the test
+            outcome.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    gate.wait_until_reached(thread)
+    other = Lakehouse(lakehouse.spark.newSession(), lakehouse.folder)
+    other.engine = UnlockedEngine(other.spark)
+    other.job = lakehouse.job
+    meanwhile(other)
+    gate.open()
+    thread.join()
+    return outcome[0] if outcome else None
+
+
+@pytest.fixture
+def gated(numbers: Lakehouse, gate: Gate) -> Lakehouse:
+    """A view in three files, and a change whose merge comes to the gate."""
+    numbers.create(
+        rate_limit=100, query="SELECT id, CASE WHEN name = 'gate' THEN gate(name) ELSE name END name FROM upstream"
+    )
+    numbers.finish()
+    numbers.sql("UPDATE {upstream} SET name = 'gate' WHERE id % 100 = 5")
+    return numbers
+
+
+def test_an_epoch_that_loses_to_a_compaction_writes_once_more_and_is_right(gated: Lakehouse, gate: Gate):
+    """I2: nothing is lost and nothing is there twice; the merge that lost left nothing."""
+    assert run_beside(gated, gate, compact) is None
+
+    operations = [DeltaLog(gated.view_path).commit(version) for version in DeltaLog(gated.view_path).versions()[-2:]]
+    assert [commit.operation for commit in operations if commit] == ["OPTIMIZE", "MERGE"]
+    gated.assert_equals_query("SELECT * FROM {upstream}")
+
+
+def test_an_epoch_that_loses_to_a_stranger_does_not_write_over_it(gated: Lakehouse, gate: Gate):
+    """I6: the next attempt refuses what the stranger wrote."""
+
+    def stranger(other: Lakehouse) -> None:
+        other.spark.sql(f"UPDATE delta.`{escaped(other.view_path)}` SET name = 'mine' WHERE id = 105")
+
+    error = run_beside(gated, gate, stranger)
+
+    assert "DELTA_CONCURRENT" in str(error)
+    with pytest.raises(MaterializedViewError, match="was not written by job"):
+        gated.epoch()
+
+
+# --- the arrangement ------------------------------------------------------------------------------
+
+
+def test_the_changes_of_an_arrangement_are_compacted_and_its_base_stays_as_it_is(numbers: Lakehouse):
+    numbers.create(rate_limit=20, strategy="arrangement")
+    settings = numbers.backfill.settings()
+    base = paths(settings.arrangement)
+    for step in range(6):
+        numbers.sql(f"UPDATE {{upstream}} SET name = concat(name, '{step}') WHERE id % 5 = 0")
+        numbers.sql(f"DELETE FROM {{upstream}} WHERE id = {100 + step}")
+        numbers.epoch()
+    files = len(paths(settings.arrangement))
+    found = look(numbers).arrangement
+    assert found is not None
+    assert found.saved_files == files - len(base) - 1 == 5
+
+    compact(numbers)
+
+    assert base < paths(settings.arrangement)
+    assert len(paths(settings.arrangement)) == len(base) + 1
+    numbers.sql("UPDATE {upstream} SET name = 'last' WHERE id % 3 = 0")
+    numbers.finish()
+    numbers.assert_truth()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")
+    assert look(numbers).arrangement is None, "no epoch reads it any more"

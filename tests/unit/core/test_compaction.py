@@ -1,0 +1,115 @@
+"""When a compaction is worth it: by the sizes and counts that a table's log tells."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider.core.compaction import (
+    TARGET_FILE_SIZE,
+    CompactionPolicy,
+    CompactionStep,
+    StoredFile,
+    bytes_of,
+    plan_compaction,
+)
+from airflow_backfill_provider.core.errors import InvalidPolicyError
+
+POLICY = CompactionPolicy(at=3)
+
+
+def plan(*sizes, policy=POLICY, target=100, **more):
+    return plan_compaction([StoredFile(size=size, rows=10) for size in sizes], policy, target=target, **more)
+
+
+def test_a_table_without_files_needs_nothing():
+    found = plan()
+    assert (found.files, found.saved_files, found.deleted_share, found.step) == (0, 0, 0.0, None)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "saved"),
+    [
+        ([10], 0),
+        ([10, 10], 1),
+        ([49, 49], 1),
+        ([50, 50], 0),
+        ([40, 40, 40], 1),
+        ([40, 40, 40, 40], 2),
+        ([10] * 10, 9),
+        ([10] * 11, 9),
+        ([10, 99, 10, 99, 10], 2),
+        ([1, 49, 49, 49], 2),
+    ],
+    ids=str,
+)
+def test_small_files_go_into_as_few_as_the_target_allows_and_others_stay(sizes, saved):
+    assert plan(*sizes).saved_files == saved
+
+
+def test_each_partition_is_for_itself():
+    files = [StoredFile(size=1, partition=(day,)) for day in ("mon", "tue", "wed")] * 2
+    assert plan_compaction(files, POLICY, target=100).saved_files == 3
+    assert plan_compaction(files[:3], POLICY, target=100).saved_files == 0
+
+
+def test_it_is_due_once_it_saves_as_many_files_as_asked_for():
+    assert plan(1, 1, 1).step is None
+    assert plan(1, 1, 1, 1).step is CompactionStep.COMPACT
+
+
+def test_what_a_compaction_filled_is_not_written_again_by_the_next():
+    assert plan(60, 60, 60, 60, 60).saved_files == 0
+
+
+def test_a_caller_may_say_what_is_small():
+    found = plan(30, 30, 30, 30, 5, 5, smaller_than=20)
+    assert (found.saved_files, found.smaller_than) == (1, 20)
+
+
+def test_a_large_file_with_deleted_rows_is_written_with_others_as_delta_does():
+    files = [StoredFile(size=60, rows=100, deleted_rows=6), StoredFile(size=10, rows=10)]
+    assert plan_compaction(files, POLICY, target=100).saved_files == 1
+    files[0] = StoredFile(size=60, rows=100, deleted_rows=5)
+    assert plan_compaction(files, POLICY, target=100).saved_files == 0
+
+
+def test_deleted_rows_are_purged_once_they_are_a_fifth_of_what_is_stored():
+    kept = StoredFile(size=90, rows=60)
+    assert plan_compaction([kept, StoredFile(size=90, rows=40, deleted_rows=19)], POLICY, target=100).step is None
+    found = plan_compaction([kept, StoredFile(size=90, rows=40, deleted_rows=20)], POLICY, target=100)
+    assert (found.step, found.deleted_share) == (CompactionStep.PURGE, 0.2)
+
+
+def test_one_step_at_a_time_so_that_an_epoch_beside_it_loses_once_at_most():
+    files = [StoredFile(size=1, rows=10, deleted_rows=9)] * 4
+    assert plan_compaction(files, POLICY, target=100).step is CompactionStep.COMPACT
+    assert plan_compaction(files[:2], POLICY, target=100).step is CompactionStep.PURGE
+
+
+def test_a_target_of_one_byte_divides_nothing_by_zero():
+    assert plan(1, 1, target=1).smaller_than == 1
+
+
+@pytest.mark.parametrize(
+    "fields", [{"at": 0}, {"deleted_share": 0.0}, {"deleted_share": 1.1}, {"target_file_size": 0}], ids=str
+)
+def test_a_policy_that_makes_no_sense_is_refused_with_its_fields_name(fields):
+    with pytest.raises(InvalidPolicyError, match=next(iter(fields))):
+        CompactionPolicy(**fields)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("134217728", TARGET_FILE_SIZE),
+        ("128mb", TARGET_FILE_SIZE),
+        (" 128 MB ", TARGET_FILE_SIZE),
+        ("1g", 2**30),
+        ("64kb", 2**16),
+        ("", None),
+        ("auto", None),
+        ("1.5g", None),
+    ],
+)
+def test_sizes_are_read_as_deltas_properties_have_them(text, size):
+    assert bytes_of(text) == size
