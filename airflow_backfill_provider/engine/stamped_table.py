@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -214,7 +215,7 @@ class StampedTable:
             )
         return False
 
-    def _lost_to_compaction(self, failure: PySparkException, identity: ViewIdentity) -> bool:
+    def _lost_to_compaction(self, failure: Exception, identity: ViewIdentity) -> bool:
         """Tell whether all that was committed since the job's own newest write changes no row."""
         if not is_conflict(failure):
             return False
@@ -224,11 +225,12 @@ class StampedTable:
         return False
 
 
-def _attempt(write: Callable[[], None]) -> PySparkException | None:
+def _attempt(write: Callable[[], None]) -> PySparkException | Py4JJavaError | None:
     """Write, and return what went wrong; whether it was written all the same, the log tells."""
     try:
         write()
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
+        # Spark gives Delta's own errors, a conflict among them, to Python as they are.
         return error
     return None
 
