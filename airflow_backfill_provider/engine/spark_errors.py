@@ -39,7 +39,8 @@ def first_line(error: BaseException) -> str:
     if failed_call is not None:
         return f"the Spark Connect server did not answer: {failed_call['details']}"
     for line in str(error).splitlines():
-        text = _DETAIL.sub("", line.strip())
+        # What Py4J hands on as it is begins with a colon.
+        text = _DETAIL.sub("", line.strip().lstrip(": "))
         if text and not text.startswith("An error occurred while calling"):
             return text
     return type(error).__name__

@@ -28,6 +28,12 @@ def test_the_first_line_is_without_stack_and_state():
     assert first_line(PySparkException(text)) == "[SOME_CLASS] It went wrong."
 
 
+def test_an_error_that_py4j_hands_on_is_said_without_its_frame():
+    text = "An error occurred while calling o7.sql.\n: io.delta.Conflict: [DELTA_X] It conflicts.\n\tat x"
+
+    assert first_line(RuntimeError(text)) == "io.delta.Conflict: [DELTA_X] It conflicts."
+
+
 @pytest.mark.parametrize(
     ("text", "conflict"),
     [
