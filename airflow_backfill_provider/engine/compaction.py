@@ -43,7 +43,7 @@ def compact(table: StampedTable, plan: CompactionPlan, incarnation: str) -> None
     with session_settings(table.spark, settings), table.committing({"event": "compact", "incarnation": incarnation}):
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                metrics = table.spark.sql(statement).collect()[0]["metrics"]
+                table.spark.sql(statement).collect()
             except (PySparkException, Py4JError) as error:
                 if attempt == ATTEMPTS or not is_conflict(error):
                     raise CompactionFailedError(
@@ -52,5 +52,4 @@ def compact(table: StampedTable, plan: CompactionPlan, incarnation: str) -> None
                     ) from error
                 logger.info("an epoch was faster than the compaction of %s; trying again", table.path)
             else:
-                logger.info("%s: %d files became %d", table.path, metrics["numFilesRemoved"], metrics["numFilesAdded"])
                 return
