@@ -45,7 +45,7 @@ class LazySpark:
         master: str | None,
         conf: Mapping[str, str],
         debug: bool,
-        run: str = "epoch",
+        run: str,
     ) -> None:
         self._app_name = f"airflow-backfill {backfill.job.name}"
         self._master = master

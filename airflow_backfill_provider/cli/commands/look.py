@@ -79,7 +79,7 @@ def verify(job: JobFile, *, master: Master = None, conf: Conf = None, debug: Deb
     from airflow_backfill_provider.cli.verifying import verify_job
 
     backfill, _ = unchanged_job(job)
-    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug) as spark:
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run="verify") as spark:
         equal = verify_job(backfill, spark, console())
     if not equal:
         say_error(f"the view of job {backfill.job.name} differs from its query over the upstream")

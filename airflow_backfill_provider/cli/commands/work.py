@@ -25,7 +25,7 @@ def create(job: JobFile, *, master: Master = None, conf: Conf = None, debug: Deb
 
     backfill = open_job(job)
     existed = backfill.store.created()
-    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug) as spark:
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run="create") as spark:
         settings = creation.create_job(
             backfill.job,
             store=backfill.store,
@@ -69,7 +69,7 @@ def run(
     backfill, _ = unchanged_job(job)
     epochs = 1 if max_epochs is None and not until_finished else max_epochs
     with (
-        LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug) as spark,
+        LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run="epoch") as spark,
         progress_view(console()) as view,
     ):
         runner = Runner(backfill=backfill, engine=spark, requester=requester(), view=view)
@@ -124,7 +124,7 @@ def rebuild(job: JobFile, *, master: Master = None, conf: Conf = None, debug: De
     from airflow_backfill_provider.cli.spark import LazySpark
 
     backfill, _ = created_job(job)
-    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug) as spark:
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run="rebuild") as spark:
         creation.rebuild_job(
             backfill.job,
             store=backfill.store,
