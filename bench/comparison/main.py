@@ -16,7 +16,8 @@ from bench.measuring import session
 ROWS = int(os.environ.get("BENCH_ROWS", "20000000"))
 EPOCHS = int(os.environ.get("BENCH_EPOCHS", "20"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
-ONLY = os.environ.get("BENCH_CONTESTANTS", "")
+CHOSEN_CONTESTANTS = os.environ.get("BENCH_CONTESTANTS", "").split(",")
+CHOSEN_WORKLOADS = os.environ.get("BENCH_WORKLOADS", "").split(",")
 
 WORKLOADS = (
     ("ordered", "updates", 1),
@@ -33,7 +34,8 @@ QUICK_WORKLOADS = (WORKLOADS[0], WORKLOADS[-1])
 
 def main(console: Console) -> None:
     """Compare on every workload."""
-    compare(console, [Workload(*chosen, rows=ROWS, epochs=EPOCHS) for chosen in WORKLOADS], ROUNDS)
+    workloads = [Workload(*chosen, rows=ROWS, epochs=EPOCHS) for chosen in WORKLOADS]
+    compare(console, [workload for workload in workloads if _names(workload.name, CHOSEN_WORKLOADS)], ROUNDS)
 
 
 def quick(console: Console) -> None:
@@ -45,7 +47,10 @@ def quick(console: Console) -> None:
 def compare(console: Console, workloads: list[Workload], rounds: int) -> None:
     """Warm the session up with a small race that is not counted, race, and report."""
     limit = Copy()
-    contestants: list[Contestant] = [limit, *(chosen for chosen in CONTESTANTS[1:] if ONLY in chosen.name)]
+    contestants: list[Contestant] = [
+        limit,
+        *(each for each in CONTESTANTS[1:] if _names(each.name, CHOSEN_CONTESTANTS)),
+    ]
     spark = session()
     warm_up = Workload(*QUICK_WORKLOADS[0], rows=100_000, epochs=2)
     in_session = [found for found in contestants if isinstance(found, Copy | ChangeFeedStream | WarmEpochs)]
@@ -53,3 +58,7 @@ def compare(console: Console, workloads: list[Workload], rounds: int) -> None:
     runs = [run for workload in workloads for run in race(console, spark, workload, contestants, rounds)]
     spark.stop()
     report(console, workloads, runs, limit.name)
+
+
+def _names(name: str, chosen: list[str]) -> bool:
+    return any(part.strip() in name for part in chosen)
