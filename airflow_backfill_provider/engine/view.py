@@ -15,6 +15,7 @@ from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.crash_points import CrashPoint, reached
+from airflow_backfill_provider.engine.small_changes import MOST_KEYS, changed_only, sent_whole
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.engine.stamped_table import (
     CHANGES,
@@ -36,9 +37,6 @@ from airflow_backfill_provider.lake.view_identity import (
     view_identity,
     view_properties,
 )
-
-MOST_VALUES_SENT = 2_000_000
-"""Rows times columns of changes that each executor gets whole: some ten megabytes."""
 
 _HARMLESS_METADATA = frozenset({"SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CHANGE COLUMN", "CLUSTER BY"})
 
@@ -154,8 +152,8 @@ class MaterializedView:
         names = ", ".join(quote(name) for name in columns)
         values = ", ".join(f"change.{quote(name)}" for name in columns)
         self._merge(
-            _small(changes, rows),
-            keys,
+            sent_whole(changes, rows),
+            [*_same(keys), *self._filters(changes, rows, keys)],
             f"WHEN MATCHED AND change.{APPEARED} AND change.{IS_UPSERT} THEN UPDATE SET {_refusal(keys)} "
             f"WHEN MATCHED AND NOT change.{IS_UPSERT} THEN DELETE "
             f"WHEN MATCHED THEN UPDATE SET {assignments} "
@@ -186,7 +184,7 @@ class MaterializedView:
         :param keys: the view's key columns.
         """
         self._replace(
-            _small(changed, rows),
+            sent_whole(changed, rows),
             written,
             keys,
             f"WHEN MATCHED AND change.{APPEARED} AND change.{IS_UPSERT} THEN UPDATE SET {_refusal(keys)} "
@@ -228,14 +226,20 @@ class MaterializedView:
         # Once the rows are written, the keys are there again.
         if self.table.is_written(writing, identity, barrier):
             return
-        self._merge(removed, keys, removal, removing, identity, barrier)
+        self._merge(removed, _same(keys), removal, removing, identity, barrier)
         reached(CrashPoint.AFTER_REMOVAL_COMMIT)
         self.table.append(written, writing, identity, barrier)
 
     def _merge(
-        self, changes: DataFrame, keys: Sequence[str], clauses: str, part: str, identity: ViewIdentity, barrier: Barrier
+        self,
+        changes: DataFrame,
+        conditions: Sequence[str],
+        clauses: str,
+        part: str,
+        identity: ViewIdentity,
+        barrier: Barrier,
     ) -> None:
-        on = " AND ".join(f"view.{quote(key)} <=> change.{quote(key)}" for key in keys)
+        on = " AND ".join(conditions)
         relation = f"backfill_{part.replace('-', '_')}_{identity.incarnation}_{barrier.epoch}"
         changes.createOrReplaceTempView(relation)
         try:
@@ -251,6 +255,14 @@ class MaterializedView:
     def append(self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier) -> None:
         """Append a part of the chunk, once per epoch."""
         self.table.append(rows, snapshot_part(part), identity, barrier)
+
+    def _filters(self, changes: DataFrame, rows: int, keys: Sequence[str]) -> list[str]:
+        """Return what keeps unchanged rows out of a merge; where files are written anew they are all needed."""
+        properties = view_properties(self.path, self._options) or {}
+        if rows > MOST_KEYS or properties.get("delta.enableDeletionVectors") != "true":
+            return []
+        fields = {field.name: field.dataType.simpleString() for field in self.table.read().schema.fields}
+        return [changed_only(changes, {key: fields[key] for key in keys}, "view")]
 
     # ------------------------------------------------------------------------------------------------- the log
 
@@ -291,13 +303,8 @@ class MaterializedView:
                 )
 
 
-def _small(changes: DataFrame, rows: int) -> DataFrame:
-    """
-    Tell Spark that changes are few, if they are, so that it looks for them in the view without a shuffle of that.
-
-    Delta writes the changes down before it merges them, and Spark then does not know their size any more.
-    """
-    return changes.hint("broadcast") if rows * len(changes.columns) <= MOST_VALUES_SENT else changes
+def _same(keys: Sequence[str]) -> list[str]:
+    return [f"view.{quote(key)} <=> change.{quote(key)}" for key in keys]
 
 
 def _refusal(keys: Sequence[str]) -> str:

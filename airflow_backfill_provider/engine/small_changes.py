@@ -1,0 +1,66 @@
+"""
+How few changes are brought into a large view without shuffling the view.
+
+Delta writes the changes down before it merges them, and Spark then does not know any more that they are few: a hint
+says it. That helps to find them. A merge that also inserts joins from the changes' side, where the hint is no use:
+every row of every touched file is shuffled, all columns of it. With deletion vectors nearly all of these rows stay
+where they are, and a Bloom filter of the changed keys, written into the merge's condition, leaves them out where files
+are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.engine.source import column
+
+MOST_VALUES_SENT = 2_000_000
+"""Rows times columns of changes that each executor gets whole: some ten megabytes."""
+
+MOST_KEYS = 20_000
+"""Keys that a filter is made of; Delta keeps the condition in its log, some three bytes for each."""
+
+BITS_PER_KEY = 8
+"""With one hash, about one of nine rows gets through whose key did not change."""
+
+_WORD = 64
+
+
+def sent_whole(changes: DataFrame, rows: int) -> DataFrame:
+    """
+    Return changes with a hint to send them to every executor, if they are few enough.
+
+    :param rows: how many there are.
+    """
+    return changes.hint("broadcast") if rows * len(changes.columns) <= MOST_VALUES_SENT else changes
+
+
+def changed_only(changes: DataFrame, keys: Mapping[str, str], relation: str) -> str:
+    """
+    Return a condition in SQL that every row of a relation meets whose key is among the changes', and few others do.
+
+    :param changes: the changes, at most :data:`MOST_KEYS`.
+    :param keys: the key columns and their types in the relation; other types have other hashes.
+    :param relation: the relation's alias.
+    """
+    typed = [column(name).cast(type_) for name, type_ in keys.items()]
+    hashes = changes.select(F.xxhash64(*typed).alias("__hash")).toArrow().column(0).to_pylist()
+    words = filter_words(hashes)
+    of_row = ", ".join(f"CAST({relation}.{quote(name)} AS {type_})" for name, type_ in keys.items())
+    bit = f"pmod(xxhash64({of_row}), {len(words) * _WORD}L)"
+    word = f"element_at(array({', '.join(f'{word}L' for word in words)}), CAST({bit} DIV {_WORD} AS INT) + 1)"
+    return f"getbit({word}, CAST({bit} % {_WORD} AS INT)) = 1"
+
+
+def filter_words(hashes: Iterable[int]) -> list[int]:
+    """Return a filter's bits, as signed numbers of 64 each: that of every hash is set."""
+    hashes = set(hashes)
+    words = [0] * max(-(-len(hashes) * BITS_PER_KEY // _WORD), 1)
+    for found in hashes:
+        word, bit = divmod(found % (len(words) * _WORD), _WORD)
+        words[word] |= 1 << bit
+    return [word - (1 << _WORD) if word >> (_WORD - 1) else word for word in words]

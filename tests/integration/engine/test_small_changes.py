@@ -1,0 +1,94 @@
+"""Few changes in a large view with deletion vectors: a merge leaves unchanged rows out, and no changed one."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core import errors
+from airflow_backfill_provider.engine import small_changes
+from tests.integration.engine.lakehouse import Lakehouse
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = "name STRING, number INT, amount DECIMAL(12,3), at TIMESTAMP, raw BINARY, note STRING"
+KEY = ["name", "number", "amount", "at", "raw"]
+
+
+@pytest.fixture
+def fresh(lakehouse: Lakehouse) -> Lakehouse:
+    """A finished view with deletion vectors over rows whose keys have columns of many types, nulls among them."""
+    lakehouse.make_upstream(COLUMNS)
+    lakehouse.sql(
+        "INSERT INTO {upstream} SELECT IF(id % 7 = 0, NULL, concat('ä', id)), IF(id % 5 = 0, NULL, INT(id)), "
+        "IF(id % 11 = 0, NULL, id / 8), IF(id % 13 = 0, NULL, timestamp_micros(id * 1000003)), "
+        "IF(id % 3 = 0, NULL, unhex(hex(id))), IF(id % 4 = 0, 'hidden', 'shown') FROM range(1, 600)"
+    )
+    lakehouse.create(
+        key=KEY,
+        query="SELECT * FROM upstream WHERE note <> 'hidden'",
+        table_properties={"delta.enableDeletionVectors": "true"},
+    )
+    lakehouse.finish()
+    return lakehouse
+
+
+def merges(fresh: Lakehouse) -> list[str]:
+    """Return the conditions of the merges into the view, newest first."""
+    history = fresh.sql(f"DESCRIBE HISTORY delta.`{fresh.view_path.replace('`', '``')}`")
+    found = history.filter("operation = 'MERGE'").select("operationParameters").collect()
+    return [row["operationParameters"]["predicate"] for row in found]
+
+
+def test_every_change_of_keys_of_many_types_gets_through(fresh: Lakehouse) -> None:
+    fresh.sql("UPDATE {upstream} SET note = 'changed' WHERE hash(number, amount) % 9 = 0")
+    fresh.sql("UPDATE {upstream} SET note = 'hidden' WHERE hash(number, amount) % 10 = 0")
+    fresh.sql("DELETE FROM {upstream} WHERE hash(number, amount) % 11 = 0")
+    fresh.sql("INSERT INTO {upstream} SELECT 'new', INT(id), NULL, NULL, NULL, 'shown' FROM range(20)")
+    fresh.epoch()
+
+    assert "getbit" in merges(fresh)[0]
+    fresh.assert_equals_query("SELECT * FROM {upstream} WHERE note <> 'hidden'")
+
+
+def test_a_key_that_the_view_has_already_gets_through_to_be_refused(fresh: Lakehouse) -> None:
+    fresh.sql("INSERT INTO {upstream} SELECT name, number, amount, at, raw, 'twice' FROM {upstream} WHERE number = 1")
+    with pytest.raises(errors.DuplicateKeyError, match="a key that it has already"):
+        fresh.epoch()
+
+
+def test_a_view_whose_key_was_widened_is_asked_in_its_own_type(fresh: Lakehouse) -> None:
+    view = f"delta.`{fresh.view_path.replace('`', '``')}`"
+    fresh.sql(f"ALTER TABLE {view} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+    fresh.sql(f"ALTER TABLE {view} ALTER COLUMN number TYPE BIGINT")
+    fresh.sql("UPDATE {upstream} SET note = 'changed' WHERE number % 3 = 0")
+    fresh.epoch()
+    fresh.assert_equals_query("SELECT * FROM {upstream} WHERE note <> 'hidden'")
+
+
+def test_few_unchanged_rows_get_through(fresh: Lakehouse) -> None:
+    view = fresh.view()
+    types = {field.name: field.dataType.simpleString() for field in view.schema.fields if field.name in KEY}
+    changed = view.orderBy("number").limit(20)
+    condition = small_changes.changed_only(changed, types, "view")
+    passed = view.alias("view").filter(F.expr(condition)).count()
+    assert 20 <= passed < view.count() / 3
+
+
+def test_many_changes_are_merged_without_a_filter(fresh: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_backfill_provider.engine.view.MOST_KEYS", 3)
+    fresh.sql("UPDATE {upstream} SET note = 'changed' WHERE number % 3 = 0")
+    fresh.epoch()
+    assert "getbit" not in merges(fresh)[0]
+    fresh.assert_equals_query("SELECT * FROM {upstream} WHERE note <> 'hidden'")
+
+
+def test_a_view_without_deletion_vectors_is_merged_without_a_filter(lakehouse: Lakehouse) -> None:
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, 'a' FROM range(9)")
+    lakehouse.create()
+    lakehouse.finish()
+    lakehouse.sql("UPDATE {upstream} SET name = 'b' WHERE id = 3")
+    lakehouse.epoch()
+    assert "getbit" not in merges(lakehouse)[0]
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")
