@@ -37,8 +37,9 @@ def backfilling(prepared):
 
 
 OF_ARRANGEMENTS = {CrashPoint.BEFORE_ARRANGEMENT_COMMIT, CrashPoint.AFTER_ARRANGEMENT_COMMIT}
+OF_REPLACEMENTS = {CrashPoint.AFTER_REMOVAL_COMMIT}
 OF_SHARED_EPOCHS = {CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT}
-POINTS = [point for point in CrashPoint if point not in OF_ARRANGEMENTS | OF_SHARED_EPOCHS]
+POINTS = [point for point in CrashPoint if point not in OF_ARRANGEMENTS | OF_REPLACEMENTS | OF_SHARED_EPOCHS]
 """What an epoch passes that reads in place, in one run."""
 
 
@@ -560,7 +561,7 @@ def test_one_run_completes_what_several_began(arranged, arranged_undisturbed, do
     assert outcome(arranged) == arranged_undisturbed[2]
 
 
-SHARED_POINTS = [point for point in CrashPoint if point is not CrashPoint.AFTER_PIN]
+SHARED_POINTS = [point for point in CrashPoint if point not in {CrashPoint.AFTER_PIN, *OF_REPLACEMENTS}]
 OF_CHANGES = [
     CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
     CrashPoint.AFTER_ARRANGEMENT_COMMIT,
