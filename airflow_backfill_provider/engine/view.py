@@ -258,8 +258,10 @@ class MaterializedView:
 
     def _filters(self, changes: DataFrame, rows: int, keys: Sequence[str]) -> list[str]:
         """Return what keeps unchanged rows out of a merge; where files are written anew they are all needed."""
+        if rows > MOST_KEYS:
+            return []
         properties = view_properties(self.path, self._options) or {}
-        if rows > MOST_KEYS or properties.get("delta.enableDeletionVectors") != "true":
+        if properties.get("delta.enableDeletionVectors") != "true":
             return []
         fields = {field.name: field.dataType.simpleString() for field in self.table.read().schema.fields}
         return [changed_only(changes, {key: fields[key] for key in keys}, "view")]
