@@ -28,7 +28,7 @@ from airflow_backfill_provider import protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, Requester
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.engine.connect import ConnectSession, connected
+from airflow_backfill_provider.engine.connect import ConnectSession, connected, server_version
 from airflow_backfill_provider.engine.connect_engine import ConnectEngine
 from airflow_backfill_provider.local_engine.server import start_engine, stop_engine
 from bench.measuring import RESULTS, create
@@ -61,18 +61,13 @@ def main(console: Console) -> None:
     """Measure, and print medians."""
     with tempfile.TemporaryDirectory(prefix="backfill-bench-") as name:
         os.environ["XDG_STATE_HOME"] = name
-        record, _ = start_engine(port=PORT, master="local[*]", conf={}, connect=_version)
+        record, _ = start_engine(port=PORT, master="local[*]", conf={}, connect=server_version)
         try:
             with connected(record.remote, what="bench") as connection:
                 costs = _measure(Path(name), connection, record.process.pid)
         finally:
             stop_engine()
     _report(console, costs)
-
-
-def _version(remote: Remote) -> str:
-    with connected(remote, what="bench") as connection:
-        return connection.spark.version
 
 
 def _measure(folder: Path, connection: ConnectSession, server: int) -> list[Cost]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,17 +10,10 @@ from pathlib import Path
 
 from pyspark.errors import PySparkException
 
-from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.engine.connect import ConnectSession, connected
+from airflow_backfill_provider.engine.connect import ConnectSession, server_version
 from airflow_backfill_provider.local_engine.places import EngineRecord
 from airflow_backfill_provider.local_engine.server import start_engine, stop_engine
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.ports import free_port
 
 
 @contextmanager
@@ -37,7 +29,7 @@ def warm_engine(
         **(conf or {}),
     }
     try:
-        record, started = start_engine(port=free_port(), master=master, conf=settings, connect=version)
+        record, started = start_engine(port=free_port(), master=master, conf=settings, connect=server_version)
         assert started
         yield record
     finally:
@@ -46,12 +38,6 @@ def warm_engine(
             del os.environ["XDG_STATE_HOME"]
         else:
             os.environ["XDG_STATE_HOME"] = before
-
-
-def version(remote: Remote) -> str:
-    """Return Spark's version as a client sees it."""
-    with connected(remote, what="tests") as connection:
-        return connection.spark.version
 
 
 class Busy(threading.Thread):

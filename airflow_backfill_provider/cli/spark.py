@@ -116,11 +116,11 @@ def _remote(master: str | None) -> Remote | None:
     :raises SparkServerUnavailableError: if it is this user's engine, and that does not run.
     """
     if master == ENGINE:
-        from airflow_backfill_provider.local_engine.places import running_engine
+        from airflow_backfill_provider.local_engine.places import NOT_RUNNING, running_engine
 
         record = running_engine()
         if record is None:
-            raise SparkServerUnavailableError("no engine runs; start it: airflow-backfill engine start")
+            raise SparkServerUnavailableError(NOT_RUNNING)
         return record.remote
     return Remote.parse(master) if master is not None and is_remote(master) else None
 

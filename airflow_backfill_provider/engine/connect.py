@@ -84,6 +84,16 @@ def connected(remote: Remote, *, what: str, conf: Mapping[str, str] | None = Non
             _release(spark)
 
 
+def server_version(remote: Remote) -> str:
+    """
+    Return the version of Spark that a server runs, as a client sees it.
+
+    :raises SparkServerUnavailableError: as :func:`connected`.
+    """
+    with connected(remote, what="airflow-backfill engine") as connection:
+        return connection.spark.version
+
+
 def end_session(remote: Remote, session: ServerSession) -> None:
     """End everything that runs in a session of a server, whoever started it; no harm if there is no such session."""
     with _connect_mode():

@@ -15,6 +15,7 @@ from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.local_engine.running import Running
 
 HOST = "localhost"
+NOT_RUNNING = "no engine runs; start it: airflow-backfill engine start"
 _OWNER_ONLY = 0o700
 _OWNER_ONLY_FILE = 0o600
 

@@ -16,7 +16,7 @@ import yaml
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.local_engine.running import Running
-from tests.warm_engine import free_port
+from tests.ports import free_port
 
 pytestmark = pytest.mark.spark
 

@@ -15,8 +15,6 @@ from airflow_backfill_provider.core.remote import DEFAULT_PORT, Remote
 if TYPE_CHECKING:
     from airflow_backfill_provider.local_engine.places import EngineRecord
 
-NOT_RUNNING = "no engine runs; start it: airflow-backfill engine start"
-
 app = typer.Typer(
     help="A warm Spark on this machine: epochs that need not start one of their own.", no_args_is_help=True
 )
@@ -68,7 +66,7 @@ def status(*, as_json: AsJson = False, debug: Debug = False) -> None:  # noqa: A
 
     Exit code 1 if none runs.
     """
-    from airflow_backfill_provider.local_engine.places import running_engine
+    from airflow_backfill_provider.local_engine.places import NOT_RUNNING, running_engine
 
     record = running_engine()
     if as_json:
@@ -96,11 +94,10 @@ def stop(*, debug: Debug = False) -> None:  # noqa: ARG001
 
 
 def _version(remote: Remote) -> str:
-    """Return Spark's version as a client sees it."""
-    from airflow_backfill_provider.engine.connect import connected
+    # Where an engine runs already, PySpark need not be loaded.
+    from airflow_backfill_provider.engine.connect import server_version
 
-    with connected(remote, what="airflow-backfill engine") as connection:
-        return connection.spark.version
+    return server_version(remote)
 
 
 def _described(record: EngineRecord) -> dict[str, object]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import requests
+
+from tests.ports import free_port
 
 CHECKOUT = Path(__file__).parents[3]
 AIRFLOW = str(Path(sys.executable).parent / "airflow")
@@ -105,7 +106,7 @@ def wait_until(reached: Callable[[], bool], *, seconds: float, logs: Path) -> No
 
 def _environment(home: Path, dags: Path) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
-    port = _free_port()
+    port = free_port()
     return {
         **inherited,
         "PYTHONPATH": str(CHECKOUT),
@@ -121,13 +122,7 @@ def _environment(home: Path, dags: Path) -> dict[str, str]:
         "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__API__SECRET_KEY": secrets.token_hex(16),
         "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
-        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port()),
-        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(_free_port()),
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
     }
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -17,8 +17,9 @@ from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
 from tests.integration.airflow.orders import Orders
 from tests.integration.airflow.test_spark_application import first_event
+from tests.ports import free_port
 from tests.unit.airflow.stand_in import context
-from tests.warm_engine import free_port, warm_engine
+from tests.warm_engine import warm_engine
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 

@@ -22,6 +22,7 @@ from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.spark_settings import spark_conf, spark_environment
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
+from tests.ports import free_port
 
 pytestmark = pytest.mark.spark
 
@@ -65,9 +66,7 @@ def begun(lakehouse: Lakehouse, **fields: Any) -> Lakehouse:
 @pytest.fixture(scope="module")
 def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Spark Connect server; a client that dies costs no JVM start."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     folder = tmp_path_factory.mktemp("connect")
     conf = {
         **spark_conf("local[2]"),

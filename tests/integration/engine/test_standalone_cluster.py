@@ -22,7 +22,8 @@ from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.process_group import end_group
 from airflow_backfill_provider.spark_settings import spark_conf, spark_environment
-from tests.warm_engine import free_port, warm_engine
+from tests.ports import free_port
+from tests.warm_engine import warm_engine
 
 pytestmark = pytest.mark.spark
 

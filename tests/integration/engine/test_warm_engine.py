@@ -22,7 +22,8 @@ from airflow_backfill_provider.engine.connect_engine import LOCAL_DRIVER, Connec
 from airflow_backfill_provider.local_engine.clients import clients
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from tests.integration.airflow.orders import Orders
-from tests.warm_engine import Busy, free_port, warm_engine
+from tests.ports import free_port
+from tests.warm_engine import Busy, warm_engine
 
 pytestmark = pytest.mark.spark
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,8 @@ from dataclasses import dataclass
 
 import pytest
 import requests
+
+from tests.ports import free_port
 
 SECRET = "very-secret-access-key"
 
@@ -51,9 +52,7 @@ class S3:
 
 @pytest.fixture(scope="session")
 def _server() -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
     # Not in a thread: deltalake holds Python's lock while it waits for an answer.
     server = subprocess.Popen(
