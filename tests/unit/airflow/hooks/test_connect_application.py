@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from airflow_backfill_provider.hooks.applications import application_hook
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.connect_application import ConnectApplicationHook
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+from tests.unit.airflow.hooks.waiting import start_waiting
 
 OPTIONS = {"AWS_SECRET_ACCESS_KEY": "very-secret-1"}
 CONF = {"spark.hadoop.fs.s3a.secret.key": "very-secret-2", "spark.sql.shuffle.partitions": 8}
@@ -153,19 +152,7 @@ def test_killing_the_task_ends_the_application_politely(server, application, tmp
         "time.sleep(300)\n"
     )
     hook = ConnectApplicationHook(spark_conn_id=server)
-    failures: list[BaseException] = []
-
-    def wait() -> None:
-        try:
-            run(hook)
-        except AirflowException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    until = time.monotonic() + 30
-    while not (tmp_path / "ready").exists() and time.monotonic() < until:
-        time.sleep(0.02)
+    thread, failures = start_waiting(lambda: run(hook), tmp_path / "ready")
     hook.on_kill()
     thread.join(timeout=30)
 

@@ -17,6 +17,7 @@ from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.hooks import spark_application
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook, application_path
+from tests.unit.airflow.hooks.waiting import start_waiting
 
 OPTIONS = {"AWS_SECRET_ACCESS_KEY": "very-secret", "AWS_REGION": "eu-central-1"}
 
@@ -227,19 +228,7 @@ def running(spark_submit, tmp_path: Path) -> Iterator[tuple[SparkApplicationHook
     """An application that would run for minutes: its hook, the thread that waits for it, its processes."""
     spark_submit(STUBBORN.format(folder=tmp_path))
     hook = SparkApplicationHook()
-    failures: list[BaseException] = []
-
-    def wait() -> None:
-        try:
-            run(hook)
-        except AirflowException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    until = time.monotonic() + 30
-    while not (tmp_path / "leader").exists() and time.monotonic() < until:
-        time.sleep(0.02)
+    thread, failures = start_waiting(lambda: run(hook), tmp_path / "leader")
     time.sleep(0.1)
     yield hook, thread, [int((tmp_path / name).read_text()) for name in ("child", "leader")]
     hook.on_kill()
