@@ -205,44 +205,119 @@ def _cut(
     }
     if sum(counts.values()) <= rate_limit:
         return _Cut(sum(counts.values()))
-    bound = _last_file_bound_within(rest, counts, within, rate_limit, order)
-    reaching = [
-        file
-        for file in rest
-        if bound is None or not _is_full(file.upper, order) or order.compare(file.upper, bound) > 0
-    ]
-    # Files that reach behind the bound are not counted: a few rows with moved keys let a file reach anywhere.
-    bounded_rows = sum(counts.values()) - sum(counts[file.path] for file in reaching)
-    if bound is not None and bounded_rows >= CLOSE_ENOUGH * rate_limit:
-        return _Cut(bounded_rows, bound, is_within=True)
-    key = _nth_key(reaching, counts, within, rate_limit - bounded_rows, order, keys)
+    bound = _last_bound_that_fits(rest, counts, within, rate_limit, order, keys)
+    if bound is None:
+        key = _nth_key(rest, counts, within, rate_limit, order, keys)
+    elif bound.rows >= CLOSE_ENOUGH * rate_limit:
+        return _Cut(bound.rows, bound.at, is_within=True)
+    else:
+        behind = [file for file in rest if not _ends_by(file, bound.at, order)]
+        key = _nth_key(behind, counts, within, rate_limit - bound.ended_rows, order, keys)
     return _Cut(rate_limit, key, is_within=key is not None)
 
 
-def _last_file_bound_within(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FileBound:
+    """
+    A place where a file ends, as a place for the cut.
+
+    :param at: the file's upper bound.
+    :param begun: how many files begin there or before.
+    :param ended: how many files end there or before.
+    :param ended_rows: their rows, all of which lie before the cut.
+    """
+
+    at: Position
+    begun: int
+    ended: int
+    ended_rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CountedBound:
+    """
+    A place where a file ends, and what a cut there reads.
+
+    :param ended_rows: rows of the files that end there or before.
+    :param rows: those, and the rows before the cut in files that end behind.
+    """
+
+    at: Position
+    ended_rows: int
+    rows: int
+
+
+def _last_bound_that_fits(
     rest: Sequence[FileStatistics],
     counts: dict[str, int],
     within: KeyRange,
     rate_limit: int,
     order: KeyOrder,
-) -> Position | None:
+    keys: KeyIndex,
+) -> _CountedBound | None:
     """
-    Return the last upper bound of a file that is certain to keep the rate limit, if there is one.
+    Return the last place where a file ends with no more rows before it than the rate limit, if there is one.
 
-    All rows of every file that begins at or before the bound are counted.
+    Where files are in key order, hardly one begins before such a place and ends behind it, but for the small ones that
+    changes leave: a few rows with keys from everywhere. Their keys are counted, lest for want of these few the keys
+    of the large files have to be read.
     """
-    best: Position | None = None
-    rows, begun = 0, 0
-    uppers = sorted((file.upper for file in rest if _is_full(file.upper, order)), key=order.sort_key)
-    for upper in uppers:
-        while begun < len(rest) and order.compare(rest[begun].lower, upper) <= 0:
-            rows += counts[rest[begun].path]
-            begun += 1
+    ending = sorted((file for file in rest if _is_full(file.upper, order)), key=lambda file: order.sort_key(file.upper))
+    places = {file.path: place for place, file in enumerate(ending)}
+
+    def rows_before(bound: _FileBound) -> int:
+        """Count the rows before a bound; once they are too many, no further."""
+        rows = bound.ended_rows
+        for file in rest[: bound.begun]:
+            if rows > rate_limit:
+                break
+            if places.get(file.path, len(ending)) >= bound.ended:
+                rows += keys.count(file, KeyRange(within.after, bound.at))
+        return rows
+
+    bounds = _file_bounds(rest, ending, counts, within, rate_limit, order)
+    fitting: _CountedBound | None = None
+    low, high = 0, len(bounds)
+    while low < high:
+        middle = (low + high) // 2
+        bound = bounds[middle]
+        rows = rows_before(bound)
+        if rows > rate_limit:
+            high = middle
+        else:
+            fitting = _CountedBound(at=bound.at, ended_rows=bound.ended_rows, rows=rows)
+            low = middle + 1
+    return fitting
+
+
+def _file_bounds(
+    rest: Sequence[FileStatistics],
+    ending: Sequence[FileStatistics],
+    counts: dict[str, int],
+    within: KeyRange,
+    rate_limit: int,
+    order: KeyOrder,
+) -> list[_FileBound]:
+    """Return the places in a range where files end, in key order, as far as those files' rows fit."""
+    bounds: list[_FileBound] = []
+    begun, rows = 0, 0
+    for place, file in enumerate(ending):
+        rows += counts[file.path]
         if rows > rate_limit:
             break
-        if within.contains(upper, order):
-            best = upper
-    return best
+        while begun < len(rest) and order.compare(rest[begun].lower, file.upper) <= 0:
+            begun += 1
+        if not within.contains(file.upper, order):
+            continue
+        if bounds and order.compare(bounds[-1].at, file.upper) == 0:
+            bounds.pop()
+        bounds.append(_FileBound(at=file.upper, begun=begun, ended=place + 1, ended_rows=rows))
+    return bounds
+
+
+def _ends_by(file: FileStatistics, bound: Position, order: KeyOrder) -> bool:
+    """Tell whether all keys of a file are certain to lie at or before a bound."""
+    return _is_full(file.upper, order) and order.compare(file.upper, bound) <= 0
 
 
 def _nth_key(

@@ -17,6 +17,9 @@ import pyarrow.parquet as pq
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.planner import FileStatistics
 
+SORTED_AT_ONCE = 4
+"""Keys that are sorted at once to find the n smallest, as a multiple of n."""
+
 
 class ArrowKeyIndex:
     """
@@ -102,15 +105,24 @@ def keys_within(keys: pa.Table, order: KeyOrder, within: KeyRange) -> pa.Table:
 
 def nth_key(files: Iterable[pa.Table], order: KeyOrder, within: KeyRange, n: int) -> Position | None:
     """Return the n-th smallest (from 1) of the keys in a range; None if there are fewer."""
-    smallest: pa.Table | None = None
+    found: list[pa.Table] = []
+    rows = 0
     for file in files:
-        keys = keys_within(file, order, within)
-        both = keys if smallest is None else pa.concat_tables([smallest, keys])
-        smallest = in_key_order(both, order).slice(0, n)
+        found.append(keys_within(file, order, within))
+        rows += found[-1].num_rows
+        # Sorted now and then: memory stays within some multiples of n keys, and no key is sorted very often.
+        if rows > SORTED_AT_ONCE * n:
+            found = [_smallest(found, order, n)]
+            rows = n
+    smallest = _smallest(found, order, n) if found else None
     if smallest is None or smallest.num_rows < n:
         return None
     row = smallest.slice(n - 1, 1).to_pylist()[0]
     return tuple(row[field.name] for field in order.fields)
+
+
+def _smallest(keys: Sequence[pa.Table], order: KeyOrder, n: int) -> pa.Table:
+    return in_key_order(pa.concat_tables(keys), order).slice(0, n)
 
 
 def in_key_order(keys: pa.Table, order: KeyOrder) -> pa.Table:

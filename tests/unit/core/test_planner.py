@@ -127,6 +127,19 @@ def test_a_bound_that_fills_nine_tenths_is_taken_without_reading_more():
     assert (rows, read) == (100, 0)
 
 
+def test_small_files_with_keys_from_everywhere_do_not_make_the_planner_read_the_large_ones():
+    """Each commit that updates rows leaves such a file; the large ones stay in key order."""
+    updated = [[3, 250, 777, 999], [11, 512, 640], [0, 444, 998]]
+    moved = {key for file in updated for key in file}
+    large = [[key for key in file if key not in moved] for file in ordered(10, 100)]
+    layout, after = Layout([*large, *updated]), None
+    for end in range(99, 999, 100):
+        plan, rows, read = layout.plan(after, 100)
+        assert (chunk_of(plan).up_to, rows) == ((end,), 100)
+        assert read <= len(updated) + 1, "those, and at most the file that ends at the position"
+        after = chunk_of(plan).up_to
+
+
 @pytest.mark.parametrize("rate_limit", [1, 7, 19, 33, 50, 99, 150])
 @pytest.mark.parametrize("size", [10, 50])
 def test_ordered_files_are_read_around_the_boundary_only(rate_limit, size):
