@@ -8,7 +8,7 @@ the leading column is repeated on its own, so that Delta can skip files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import Column
@@ -43,6 +43,35 @@ def within(order: KeyOrder, covered: KeyRange) -> Column:
         ends = at_or_before(order, covered.up_to)
         condition = ends if covered.after is None else condition & ends
     return condition
+
+
+def value_of(order: KeyOrder, values: Mapping[KeyRange, int]) -> Column:
+    """
+    Return the value of the range that the key lies in, null if it lies in none.
+
+    Found by halves: a row is compared with some of the ranges' ends, however many ranges there are.
+
+    :param values: ranges, none of which overlap, and the value of each.
+    """
+    return _value_of(order, sorted(values.items(), key=lambda item: _end(order, item[0].after or ())))
+
+
+def _value_of(order: KeyOrder, values: Sequence[tuple[KeyRange, int]]) -> Column:
+    if not values:
+        return F.lit(None).cast("long")
+    if len(values) == 1:
+        ((covered, value),) = values
+        return F.when(within(order, covered), F.lit(value))
+    first, second = values[: len(values) // 2], values[len(values) // 2 :]
+    end = first[-1][0].up_to
+    if end is None:
+        raise ValueError(f"{second[0][0]} lies in another range, which has no end")
+    return F.when(at_or_before(order, end), _value_of(order, first)).otherwise(_value_of(order, second))
+
+
+def _end(order: KeyOrder, position: Position) -> tuple[object, ...]:
+    """Return what sorts positions as bounds: a shorter one lies behind all keys that begin with it."""
+    return (*order.sort_key(position), (2,)) if position else ()
 
 
 def behind(order: KeyOrder, position: Position) -> Column:

@@ -15,18 +15,36 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.barrier import PinnedRead, decoded
+from airflow_backfill_provider.core.barrier import PinnedRange, PinnedRead, decoded
 from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT, VNODE
 from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.core.scan import by_vnode
-from airflow_backfill_provider.engine.predicates import in_any, within
+from airflow_backfill_provider.engine.predicates import in_any, value_of, within
 
 HASHES_IN_MEMORY = 10_000_000
 """Rows whose keys' hashes, of eight bytes each, a driver takes into its memory."""
 
 _UPSERTS = ("insert", "update_postimage")
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredChanges:
+    """
+    How many net changes there are.
+
+    :param through: those that are let through to the view.
+    :param held_back: the others.
+    :param some_appeared: whether one of all these may be of a row that did not exist before.
+    """
+
+    through: int
+    held_back: int
+    some_appeared: bool
+
+
+NO_CHANGES = MeasuredChanges(0, 0, some_appeared=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,51 +116,52 @@ class Upstream:
         feed = reduce(DataFrame.unionAll, (self._feed(spark, first, last) for first, last in versions)).filter(wanted)
         keys = [column(name) for name in self.key.names]
         scanned = [column(name) for name in self.scan.names]
-        version = F.col("_commit_version")
-        upsert = F.col("_change_type").isin(*_UPSERTS)
-        by_version = (
-            # Once by key alone, so that none of the groupings below needs another shuffle.
-            feed.repartition(*keys)
-            .groupBy(*scanned, version)
-            .agg(
-                F.max_by(F.struct(*map(column, self.columns)), upsert).alias("__row"),
-                F.count_if(upsert).alias("__upserts"),
-                F.count_if(~upsert).alias("__removals"),
-            )
-        )
-        by_version = by_version.withColumns(self._totals_of_key(version))
-        net = by_version.groupBy(*scanned).agg(
-            F.max_by(F.struct("__row", "__upserts"), version).alias("__last"),
-            F.min_by(F.struct("__removals", "__upserts", "__key_removals", "__key_upserts"), version).alias("__first"),
-            F.min(version).alias("__first_version"),
-            F.max("__key_upserts").alias("__most_upserts"),
-        )
         vnode = [F.col(VNODE)] if self.by_vnode else []
-        return net.select(
-            F.col("__last.__row.*"),
+        version, upsert = F.col("_commit_version"), F.col(IS_UPSERT)
+        is_upsert = F.col("_change_type").isin(*_UPSERTS)
+        changes = feed.select(*map(column, self.columns), *vnode, version, is_upsert.alias(IS_UPSERT))
+        # Windows that begin alike share one shuffle and one sort; groupings that carry whole rows sort once for each.
+        in_order = Window.partitionBy(*scanned).orderBy(version, upsert)
+        in_version = Window.partitionBy(*keys, version)
+        counted = changes.repartition(*keys).withColumns(
+            {
+                "__is_last": F.lead(F.lit(1)).over(in_order).isNull(),
+                "__first_version": F.first(version).over(in_order),
+            }
+        )
+        counted = counted.withColumns(
+            {
+                "__upserts": F.count_if(upsert).over(in_version),
+                "__key_is_new": F.every(upsert).over(in_version),
+            }
+        )
+        of_all = Window.partitionBy(*scanned)
+        is_later = version > F.col("__first_version")
+        counted = counted.withColumns(
+            {
+                APPEARED: F.every(is_later | upsert).over(of_all),
+                "__key_appeared": F.every(is_later | F.col("__key_is_new")).over(of_all),
+                "__most_upserts": F.max("__upserts").over(of_all),
+            }
+        )
+        return counted.filter("__is_last").select(
+            *map(column, self.columns),
             *vnode,
-            (F.col("__last.__upserts") > 0).alias(IS_UPSERT),
-            _appeared("__first.__removals", "__first.__upserts").alias(APPEARED),
-            _appeared("__first.__key_removals", "__first.__key_upserts").alias("__key_appeared"),
+            IS_UPSERT,
+            APPEARED,
+            "__key_appeared",
             "__first_version",
             "__most_upserts",
         )
 
     def behind(self, reads: Iterable[PinnedRead]) -> Column:
         """Return the condition: a change of rows in some ranges, behind the version that they were read at."""
-        return reduce(
-            lambda a, b: a | b,
-            (in_any(self.scan, decoded(read.ranges, self.scan)) & is_behind(read.version) for read in reads),
-            F.lit(False),
-        )
+        values = {covered: read.version for read in reads for covered in decoded(read.ranges, self.scan)}
+        return F.coalesce(is_behind(value_of(self.scan, values)), F.lit(False))
 
-    def _totals_of_key(self, version: Column) -> dict[str, Column]:
-        """Return what a version did to a key in all vnodes together."""
-        totals = {"__key_upserts": F.col("__upserts"), "__key_removals": F.col("__removals")}
-        if not self.by_vnode:
-            return totals
-        of_key = Window.partitionBy(*map(column, self.key.names), version)
-        return {name: F.sum(counted).over(of_key) for name, counted in totals.items()}
+    def is_read(self, ranges: Iterable[PinnedRange]) -> Column:
+        """Return the condition: a row lies in some ranges; never null."""
+        return value_of(self.scan, dict.fromkeys(decoded(ranges, self.scan), 1)).isNotNull()
 
     def net_by_key(self, net: DataFrame) -> DataFrame:
         """
@@ -212,22 +231,25 @@ class Upstream:
             raise self.duplicates()
         return rows
 
-    def measure_changes(self, net: DataFrame, visible: Column) -> tuple[int, int]:
+    def measure_changes(self, net: DataFrame, visible: Column) -> MeasuredChanges:
         """
         Count net changes, and refuse a key that one version wrote twice.
 
         :param visible: whether a change is let through to the view.
-        :returns: changes that are let through, and those that are not.
         :raises DuplicateKeyError: if the key does not identify the rows.
         """
         total = net.agg(
-            F.count_if(visible).alias("through"), F.count("*").alias("rows"), F.max("__most_upserts").alias("most")
+            F.count_if(visible).alias("through"),
+            F.count("*").alias("rows"),
+            F.max("__most_upserts").alias("most"),
+            F.some(F.col(APPEARED) | F.col("__key_appeared")).alias("appeared"),
         ).first()
         if total is None or not total["rows"]:
-            return 0, 0
+            return NO_CHANGES
         if total["most"] > 1:
             raise self.duplicates()
-        return int(total["through"]), int(total["rows"] - total["through"])
+        through = int(total["through"])
+        return MeasuredChanges(through, int(total["rows"]) - through, bool(total["appeared"]))
 
     def duplicates(self) -> DuplicateKeyError:
         """Return the error that says that the key does not identify the rows."""
@@ -242,7 +264,7 @@ def are_few(rows: int | None) -> bool:
     return rows is not None and rows <= HASHES_IN_MEMORY
 
 
-def is_behind(version: int) -> Column:
+def is_behind(version: int | Column) -> Column:
     """Return the condition: the change was committed behind a version."""
     return F.col("_commit_version") > version
 
@@ -263,7 +285,3 @@ def _count_there(hashes: DataFrame) -> tuple[int, int]:
     counted = hashes.groupBy("__hash").agg(F.count("*").alias("__rows"))
     total = counted.agg(F.sum("__rows").alias("rows"), F.count("*").alias("distinct")).collect()[0]
     return int(total["rows"] or 0), int(total["distinct"])
-
-
-def _appeared(removals: str, upserts: str) -> Column:
-    return (F.col(removals) == 0) & (F.col(upserts) > 0)

@@ -31,9 +31,8 @@ from airflow_backfill_provider.engine.arrangement import Arrangement
 from airflow_backfill_provider.engine.chunk import Chunk, InPlaceChunk
 from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.driver_lock import driver_lock
-from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.session import prepare_session
-from airflow_backfill_provider.engine.source import Upstream, are_few, column, is_behind
+from airflow_backfill_provider.engine.source import NO_CHANGES, MeasuredChanges, Upstream, are_few, column, is_behind
 from airflow_backfill_provider.engine.spark_errors import epoch_errors, query_errors, view_errors
 from airflow_backfill_provider.engine.verification import Verification, compare
 from airflow_backfill_provider.engine.view import MaterializedView
@@ -200,33 +199,33 @@ class SparkEngine:
         self, tables: _Tables, barrier: Barrier, view_version: int | None, seconds: dict[str, float]
     ) -> int:
         """Write the window's changes where they belong, and return how many were let through to the view."""
-        source, scan = tables.source, tables.source.scan
-        visible = F.coalesce(in_any(scan, decoded(barrier.read_before, scan)), F.lit(False))
+        source = tables.source
+        visible = source.is_read(barrier.read_before)
         with ExitStack() as opened:
             with _timed(seconds, "check"):
                 self._require_untouched(tables, barrier, view_version)
                 net = self._net_changes(tables, barrier, visible)
                 if net is not None:
                     opened.callback(net.unpersist)
-                through, held_back = (0, 0) if net is None else source.measure_changes(net, visible)
-            if net is not None and tables.arrangement is not None and held_back:
+                measured = NO_CHANGES if net is None else source.measure_changes(net, visible)
+            if net is not None and tables.arrangement is not None and measured.held_back:
                 with _timed(seconds, "arrangement"):
                     reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
-                    tables.arrangement.append(net.filter(~visible), barrier, held_back)
+                    tables.arrangement.append(net.filter(~visible), barrier, measured.held_back)
                     reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
             with _timed(seconds, "changes"):
                 reached(CrashPoint.BEFORE_CHANGES_COMMIT)
-                if net is not None and through:
+                if net is not None and measured.through:
                     let_through = net.filter(visible)
                     by_key = source.net_by_key(let_through) if source.by_vnode else let_through
                     # Rows as of several versions make no view that anybody could read.
                     apply = self._rewrite if barrier.read_as_of else self._merge
-                    apply(tables, by_key, through, barrier)
+                    apply(tables, by_key, measured, barrier)
                 reached(CrashPoint.AFTER_CHANGES_COMMIT)
             if barrier.repair and barrier.read_before:
                 with _timed(seconds, "repair"):
                     self._repair(tables, barrier)
-        return through
+        return measured.through
 
     def _require_untouched(self, tables: _Tables, barrier: Barrier, view_version: int | None) -> None:
         tables.view.require_ours(tables.identity, barrier, view_version)
@@ -266,7 +265,7 @@ class SparkEngine:
             wanted |= ~visible & is_behind(barrier.upstream.from_version)
         return source.net_changes(self._spark, versions, wanted).persist()
 
-    def _merge(self, tables: _Tables, changes: DataFrame, rows: int, barrier: Barrier) -> None:
+    def _merge(self, tables: _Tables, changes: DataFrame, measured: MeasuredChanges, barrier: Barrier) -> None:
         """Merge the changed keys: with their new row if it passes the query's filter, else as a delete."""
         job, source = tables.job, tables.source
         names = source.key.names
@@ -283,16 +282,16 @@ class SparkEngine:
                 F.coalesce(F.col(IS_UPSERT), F.lit(False)).alias(IS_UPSERT),
                 APPEARED,
             )
-            tables.view.merge(source_rows, rows, outputs, columns, tables.identity, barrier)
+            tables.view.merge(source_rows, measured.through, outputs, columns, tables.identity, barrier)
 
-    def _rewrite(self, tables: _Tables, changes: DataFrame, rows: int, barrier: Barrier) -> None:
+    def _rewrite(self, tables: _Tables, changes: DataFrame, measured: MeasuredChanges, barrier: Barrier) -> None:
         """Remove the changed keys, and append the new rows that pass the query's filter."""
         job, source = tables.job, tables.source
         outputs = check_query(job.query).key_outputs(source.key.names)
         keys = [column(name).alias(output) for name, output in zip(source.key.names, outputs, strict=True)]
         with self._query(job, source, changes.filter(F.col(IS_UPSERT))) as written:
             changed = changes.select(*keys, IS_UPSERT, APPEARED)
-            tables.view.rewrite(changed, rows, written, outputs, tables.identity, barrier)
+            tables.view.rewrite(changed, measured, written, outputs, tables.identity, barrier)
 
     def _read_parts(
         self, tables: _Tables, barrier: Barrier, change_rows: int, seconds: dict[str, float]

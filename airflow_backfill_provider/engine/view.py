@@ -16,6 +16,7 @@ from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.engine.small_changes import MOST_KEYS, changed_only, sent_whole
+from airflow_backfill_provider.engine.source import MeasuredChanges
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.engine.stamped_table import (
     CHANGES,
@@ -166,7 +167,7 @@ class MaterializedView:
     def rewrite(
         self,
         changed: DataFrame,
-        rows: int,
+        measured: MeasuredChanges,
         written: DataFrame,
         keys: Sequence[str],
         identity: ViewIdentity,
@@ -179,16 +180,17 @@ class MaterializedView:
         inserts has to shuffle the rows of every file that it touches.
 
         :param changed: the view's key columns and the flags, as :meth:`merge` takes them.
-        :param rows: how many there are.
+        :param measured: how many there are.
         :param written: the changed keys' new rows, in the view's columns.
         :param keys: the view's key columns.
         """
+        # With an assignment, which refuses, Delta looks for rows to write and carries whole ones through the merge.
+        refusal = f"WHEN MATCHED AND change.{APPEARED} AND change.{IS_UPSERT} THEN UPDATE SET {_refusal(keys)} "
         self._replace(
-            sent_whole(changed, rows),
+            sent_whole(changed, measured.through),
             written,
             keys,
-            f"WHEN MATCHED AND change.{APPEARED} AND change.{IS_UPSERT} THEN UPDATE SET {_refusal(keys)} "
-            "WHEN MATCHED THEN DELETE",
+            f"{refusal if measured.some_appeared else ''}WHEN MATCHED THEN DELETE",
             (CHANGES_REMOVAL, CHANGES),
             identity,
             barrier,

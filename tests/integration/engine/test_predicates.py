@@ -1,0 +1,68 @@
+"""Conditions on keys in Spark mean what the same ranges mean in Python."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.engine.predicates import value_of
+
+pytestmark = pytest.mark.spark
+
+ORDERS = [
+    KeyOrder((KeyField(name="a", type="long", descending=False),)),
+    KeyOrder(
+        (KeyField(name="a", type="integer", descending=False), KeyField(name="b", type="string", descending=True))
+    ),
+]
+TEXTS = [None, "", "a", "ab", "b", "é", "\U00010000"]
+
+
+def keys_of(order, seed):
+    """Return distinct keys, nulls among them."""
+    drawn = random.Random(seed)
+    numbers = [None, *range(-6, 7)]
+    columns = [TEXTS if field.type == "string" else numbers for field in order.fields]
+    return list({tuple(drawn.choice(values) for values in columns) for _ in range(60)})
+
+
+def ranges_of(order, keys, seed):
+    """Return ranges that do not overlap, with gaps between some, and with ends that are shorter than the key."""
+    drawn = random.Random(seed)
+    ends = []
+    for key in sorted(drawn.sample(keys, min(len(keys), 12)), key=order.sort_key):
+        cut = key[: drawn.randint(1, len(key))]
+        # A short end lies behind all keys that begin with it, so it may reach behind the next one.
+        if not ends or order.compare(cut, ends[-1]) > 0:
+            ends.append(cut)
+    found = [KeyRange(after, up_to) for after, up_to in pairwise([None, *ends, None])]
+    return [covered for covered in found if drawn.random() < 0.8]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(order.names))
+def test_a_value_is_that_of_the_range_that_the_key_lies_in(spark, order, seed):
+    keys = keys_of(order, seed)
+    ranges = ranges_of(order, keys, seed)
+    random.Random(seed).shuffle(ranges)
+    values = {covered: number for number, covered in enumerate(ranges)}
+    schema = ", ".join(f"{field.name} {'bigint' if field.type == 'long' else field.type}" for field in order.fields)
+    found = spark.createDataFrame(keys, schema).select("*", value_of(order, values).alias("value")).collect()
+    assert len(found) == len(keys)
+    for row in found:
+        *key, value = row
+        holding = [number for covered, number in values.items() if covered.contains(tuple(key), order)]
+        assert holding == ([] if value is None else [value])
+
+
+def test_of_no_range_there_is_no_value(spark):
+    (row,) = spark.range(1).select(value_of(ORDERS[0], {}).alias("value")).collect()
+    assert row["value"] is None
+
+
+def test_a_range_behind_one_without_an_end_is_refused(spark):
+    with pytest.raises(ValueError, match="no end"):
+        value_of(ORDERS[0], {KeyRange((1,), None): 1, KeyRange((2,), (3,)): 2})
