@@ -29,9 +29,14 @@ QUERY = "SELECT region, id, upper(note) AS note, amount * 100 AS cents FROM upst
 
 @dataclass
 class Job:
-    """A job in a folder, the program that runs it, and a writer of its upstream."""
+    """
+    A job in a folder, the program that runs it, and a writer of its upstream.
+
+    :param server: the Spark Connect server that the program connects to; by default it starts a Spark of its own.
+    """
 
     folder: Path
+    server: str | None = None
     definition: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -58,6 +63,7 @@ class Job:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            env={**os.environ, **({"SPARK_REMOTE": self.server} if self.server else {})},
         )
 
     def run(self, command: str, *arguments: str) -> tuple[int, str, str]:
@@ -119,9 +125,9 @@ class Job:
 
 
 @pytest.fixture
-def job(lake: Path) -> Job:
-    """A job over a small upstream, at a path with all that paths may have."""
-    job = Job(lake)
+def job(lake: Path, spark_remote: str) -> Job:
+    """A job over a small upstream, at a path with all that paths may have; its commands use the tests' Spark."""
+    job = Job(lake, spark_remote)
     for number, region in enumerate("abc"):
         job.insert(region, range(number * ROWS // 3, (number + 1) * ROWS // 3))
     return job
@@ -185,12 +191,20 @@ def test_bad_input_is_one_line_and_nothing_is_written(job, wrong, texts):
     assert sorted(job.folder.rglob("*")) == before
 
 
-def test_spark_that_does_not_start_is_one_line(job):
-    error = job.fails("create", "--conf", "spark.driver.memory=1k")
+@pytest.fixture
+def job_on_its_own(job: Job) -> Job:
+    """The same job, each of whose commands starts a Spark of its own, as it does for a new user."""
+    job.server = None
+    return job
+
+
+def test_spark_that_does_not_start_is_one_line(job_on_its_own):
+    error = job_on_its_own.fails("create", "--conf", "spark.driver.memory=1k")
     assert "Spark did not start" in error
 
 
-def test_interrupted_killed_and_run_twice_at_once(job):
+def test_interrupted_killed_and_run_twice_at_once(job_on_its_own):
+    job = job_on_its_own
     job.done("create")
     interrupted = _run_into_an_epoch(job)
     os.killpg(interrupted.pid, signal.SIGINT)  # as a terminal does

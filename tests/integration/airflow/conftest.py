@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from tests import airflow_home  # isort: skip - before anything of Airflow
 
+import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -32,8 +34,12 @@ def orders(tmp_path_factory: pytest.TempPathFactory) -> Orders:
 
 
 @pytest.fixture
-def environment(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """The environment of the DAGs, about the orders."""
+def environment(orders: Orders, spark_remote: str, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The environment of the DAGs, about the orders; their applications run on the tests' Spark."""
+    server = urlsplit(spark_remote)
+    fields = {"conn_type": "spark_connect", "host": f"sc://{server.hostname}", "port": server.port}
+    monkeypatch.setenv("AIRFLOW_CONN_TESTS_SPARK", json.dumps(fields))
+    monkeypatch.setenv("AIRFLOW_BACKFILL_SPARK_CONNECTION", "tests_spark")
     monkeypatch.setenv("AIRFLOW_BACKFILL_JOB", str(orders.file))
     monkeypatch.delenv("AIRFLOW_BACKFILL_SCHEDULE", raising=False)
     monkeypatch.delenv("AIRFLOW_BACKFILL_BARRIERS", raising=False)
