@@ -130,6 +130,7 @@ def commit_of(barrier: Barrier, **changes: Any) -> EpochCommit:
         "snapshot_read_row_count": 100,
         "upstream_output_row_count": 3,
         "rows_read": 100 * barrier.epoch,
+        "state_epoch": barrier.epoch,
         "completed": False,
         "view_version": 2 * barrier.epoch,
         "watermark": barrier.upstream.watermark,

@@ -299,6 +299,7 @@ class EpochCommit(_Frozen):
     :param snapshot_read_row_count: upstream rows read by the snapshot chunk, before the query's filter.
     :param upstream_output_row_count: net changes let through to the view.
     :param rows_read: snapshot rows read by all epochs so far.
+    :param state_epoch: the epoch of the state that it left; an earlier one, if the epoch moved nothing.
     :param completed: whether every vnode is Completed as of this epoch.
     :param view_version: version of the view's table after the epoch's writes; ``None`` if no epoch wrote to it yet.
     :param seconds: wall-clock seconds by phase.
@@ -310,6 +311,7 @@ class EpochCommit(_Frozen):
     snapshot_read_row_count: int
     upstream_output_row_count: int
     rows_read: int
+    state_epoch: int
     completed: bool
     view_version: int | None
     watermark: dt.datetime

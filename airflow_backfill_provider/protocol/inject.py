@@ -151,6 +151,7 @@ def _idle_commit(
         snapshot_read_row_count=0,
         upstream_output_row_count=0,
         rows_read=settings.scan.rows_read(state),
+        state_epoch=state.epoch,
         completed=state.completed,
         view_version=previous.view_version if previous and continues else None,
         watermark=barrier.upstream.watermark,
@@ -185,6 +186,7 @@ def _next_barrier(
     described.require_as_created(settings.upstream, upstream.path)
 
     scan = settings.scan
+    _require_settings_of(previous, settings, store)
     _require_state_of(state, commit, settings, store)
     plan = plan_snapshot(
         settings,
@@ -284,18 +286,33 @@ def _completes(settings: JobSettings, state: BackfillState, plan: SnapshotPlan) 
     return settings.scan.advanced(state, epoch=state.epoch, ranges=plan.ranges, rows={}).completed
 
 
+def _require_settings_of(previous: Barrier | None, settings: JobSettings, store: BackfillStore) -> None:
+    """Refuse settings older than those that the last barrier carried: whatever was asked for since would be undone."""
+    if previous is not None and settings.sequence < previous.settings_sequence:
+        raise StateError(
+            f"the settings at {store.location} end with record {settings.sequence}, but epoch {previous.epoch} was "
+            f"pinned with record {previous.settings_sequence}; they were restored or changed: rebuild the job"
+        )
+
+
 def _require_state_of(
     state: BackfillState, commit: EpochCommit | None, settings: JobSettings, store: BackfillStore
 ) -> None:
     """Refuse a state that is not what the last epoch left: reading on from an older one would read rows twice."""
+    # A state that is ahead is another runner's, whose barrier is pinned by now.
+    if state.epoch > settings.base_epoch and state.epoch > store.last_epoch():
+        raise StateError(
+            f"the state at {store.location} is of epoch {state.epoch}, but the barrier log ends with epoch "
+            f"{store.last_epoch()}; the log was restored or changed: rebuild the job"
+        )
     if commit is None:
         return
-    # A state that is ahead is another runner's, whose barrier will be found pinned.
     rows_read = settings.scan.rows_read(state)
-    if rows_read < commit.rows_read or (commit.completed and not state.completed):
+    if state.epoch < commit.state_epoch or rows_read < commit.rows_read or (commit.completed and not state.completed):
         raise StateError(
-            f"the state at {store.location} has {rows_read} rows read as of epoch {state.epoch}, but "
-            f"epoch {commit.epoch} was committed with {commit.rows_read}; it was restored or changed: rebuild the job"
+            f"the state at {store.location} has {rows_read} rows read as of epoch {state.epoch}, but epoch "
+            f"{commit.epoch} left {commit.rows_read} as of epoch {commit.state_epoch}; it was restored or changed: "
+            "rebuild the job"
         )
 
 

@@ -209,6 +209,7 @@ def _commit(
         snapshot_read_row_count=sum(writes.snapshot_rows.values()),
         upstream_output_row_count=writes.change_rows,
         rows_read=scan.rows_read(state),
+        state_epoch=state.epoch,
         completed=state.completed,
         view_version=view_version,
         watermark=barrier.upstream.watermark,

@@ -4,6 +4,9 @@ One control table: a small Delta table whose every write is a compare-and-swap.
 A writer loads the table, decides on what it read, and commits against exactly that version: if anybody else
 committed meanwhile, deltalake's put-if-absent of the next log entry fails and the writer decides anew. That makes
 "the first in log order wins" hold without any lock, and a zombie cannot write what it decided long ago (I5).
+
+What is read is believed only if its stamps are right (:mod:`~airflow_backfill_provider.state.stamps`): whatever else
+wrote to the table is refused (I6).
 """
 
 from __future__ import annotations
@@ -11,21 +14,37 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StateLayoutError, StorageUnavailableError
+from airflow_backfill_provider.core.errors import (
+    ConcurrentUpdateError,
+    StateLayoutError,
+    StorageUnavailableError,
+)
+from airflow_backfill_provider.state.stamps import (
+    VERSION,
+    lost,
+    require_stamps,
+    require_writes,
+    stamped,
+    stamped_schema,
+)
 from airflow_backfill_provider.storage import storage_errors
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 ATTEMPTS = 32
 
 logger = logging.getLogger(__name__)
 
 _LAYOUT_PROPERTY = "backfill.layoutVersion"
+_WRITES = "airflow-backfill/control"
+"""The transaction whose version is the number of the newest write; it outlasts a RESTORE."""
+
 _COMPACT_FILES_AT = 100
 _CLEAN_EVERY = 100
 """Versions between two removals of replaced files."""
@@ -45,6 +64,17 @@ def text_literal(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
+@dataclass(frozen=True, slots=True)
+class Since:
+    """The rows from a value of an integer column on; the column grows with the table."""
+
+    column: str
+    value: int
+
+    def __str__(self) -> str:
+        return f"{self.column} >= {self.value}"
+
+
 class Write(NamedTuple):
     """What a decision wants to be written."""
 
@@ -57,15 +87,16 @@ class ControlTable:
     A Delta table of this package's own, under one layout version.
 
     :param location: the table's canonical location.
-    :param schema: the columns that it must have.
+    :param schema: the columns that it has beside the stamps.
     :param storage_options: options of the object store, as deltalake takes them.
     """
 
     def __init__(self, location: str, schema: pa.Schema, storage_options: Mapping[str, str] | None = None) -> None:
         self.location = location
         self.schema = schema
+        self._stored = stamped_schema(schema)
         self._options = dict(storage_options or {}) or None
-        self._known: tuple[tuple[str, int], dict[str | None, pa.Table]] = (("", -1), {})
+        self._known: tuple[tuple[str, int], dict[str | Since | None, pa.Table]] = (("", -1), {})
 
     def exists(self) -> bool:
         """Tell whether the table was created."""
@@ -80,7 +111,7 @@ class ControlTable:
         try:
             DeltaTable.create(
                 self.location,
-                schema=self.schema,
+                schema=self._stored,
                 mode="error",
                 configuration={
                     _LAYOUT_PROPERTY: str(LAYOUT_VERSION),
@@ -104,9 +135,18 @@ class ControlTable:
 
         :param where: a condition in SQL; see :func:`text_literal` for values that are not numbers.
         :raises StateLayoutError: if the table is missing, damaged, or of another layout version.
+        :raises StateError: if a row is not as it was written, or of all rows some are gone.
         :raises StorageUnavailableError: if its storage does not answer.
         """
         return self._remembered(self._open(), where)
+
+    def read_since(self, column: str, value: int) -> pa.Table:
+        """
+        Return the rows from a value of an integer column on, which grows with the table.
+
+        :raises StateError: as :meth:`read`; also if one of those rows was taken away.
+        """
+        return self._remembered(self._open(), Since(column, value))
 
     def greatest(self, column: str) -> int:
         """Return the greatest value of an integer column by the log's statistics; 0 if there are no rows."""
@@ -120,13 +160,13 @@ class ControlTable:
         """
         table = self._open()
         greatest = _greatest(table, column)
-        return greatest, self._remembered(table, f"{column} > {greatest - count}")
+        return greatest, self._remembered(table, Since(column, greatest - count + 1))
 
     def update(
         self,
         decide: Callable[[pa.Table], Write | None],
         *,
-        reading: str | None = None,
+        reading: Since | None = None,
     ) -> None:
         """
         Read, decide, and write what was decided, as one atomic step.
@@ -138,16 +178,19 @@ class ControlTable:
         """
         for _ in range(ATTEMPTS):
             table = self._open()
-            before = table.version()
-            write = decide(self._read(table, reading))
+            # Asked for now: later the log may be cleaned up behind this version.
+            before, number = table.version(), _writes(table) + 1
+            write = decide(self._remembered(table, reading))
             if write is None:
                 return
             try:
                 write_deltalake(
                     table,
-                    write.rows.cast(self.schema),
+                    stamped(write.rows.cast(self.schema), number),
                     mode=write.mode,
-                    commit_properties=CommitProperties(max_commit_retries=0),
+                    commit_properties=CommitProperties(
+                        max_commit_retries=0, app_transactions=[Transaction(_WRITES, number)]
+                    ),
                 )
             except DeltaError as error:
                 # Whoever slept for longer than the log is kept is told of a version that is gone.
@@ -171,7 +214,7 @@ class ControlTable:
         with suppress(CommitFailedError):
             write_deltalake(
                 table,
-                self._read(table, None),
+                self._stored_rows(table, None),
                 mode="overwrite",
                 commit_properties=CommitProperties(max_commit_retries=0),
             )
@@ -204,34 +247,63 @@ class ControlTable:
             raise
         except Exception as error:
             raise self._damaged(error) from error
+        if layout is not None and layout.isdecimal() and int(layout) < LAYOUT_VERSION:
+            raise StateLayoutError(
+                f"control table {self.location} has layout version {layout} of an unreleased package, which this one "
+                f"does not read (it has {LAYOUT_VERSION}); delete the job's control tables and its view, and create it"
+            )
         if layout is None or not layout.isdecimal() or int(layout) > LAYOUT_VERSION:
             raise StateLayoutError(
                 f"control table {self.location} has layout version {layout}, but this package knows up to "
                 f"{LAYOUT_VERSION}; upgrade airflow-backfill-provider"
             )
-        if columns.names != self.schema.names:
+        if columns.names != self._stored.names:
             raise StateLayoutError(
                 f"control table {self.location} has columns {', '.join(columns.names)} instead of "
-                f"{', '.join(self.schema.names)}; something else wrote to it: restore the table, or rebuild the job"
+                f"{', '.join(self._stored.names)}; something else wrote to it: restore the table, or rebuild the job"
             )
         return table
 
-    def _remembered(self, table: DeltaTable, where: str | None) -> pa.Table:
+    def _remembered(self, table: DeltaTable, wanted: str | Since | None) -> pa.Table:
         version = (str(table.metadata().id), table.version())
         known, answers = self._known
         if known != version or len(answers) > _ANSWERS_KEPT:
             answers = {}
             self._known = (version, answers)
-        if where not in answers:
-            answers[where] = self._read(table, where)
-        return answers[where]
+        if wanted not in answers:
+            answers[wanted] = self._read(table, wanted)
+        return answers[wanted]
 
-    def _read(self, table: DeltaTable, where: str | None) -> pa.Table:
+    def _read(self, table: DeltaTable, wanted: str | Since | None) -> pa.Table:
+        """Return rows without their stamps, which are right."""
+        rows = self._stored_rows(table, str(wanted) if wanted else None)
+        require_stamps(rows, self.location)
+        if not isinstance(wanted, str):
+            self._require_all(table, rows)
+        return rows.select(self.schema.names)
+
+    def _require_all(self, table: DeltaTable, rows: pa.Table) -> None:
+        """
+        Refuse rows of the newest writes of which some are gone.
+
+        A write of earlier rows may lie between them, such as a late report; it has to be there, too.
+        """
+        newest, there = _writes(table), set(rows.column(VERSION).to_pylist())
+        if _greatest(table, VERSION) != newest:
+            raise lost(newest, newest, self.location)
+        if not there <= set(range(1, newest + 1)):
+            raise lost(max(there), newest, self.location)
+        if there and len(there) < newest + 1 - min(there):
+            between = self._stored_rows(table, f"{VERSION} >= {min(there)}")
+            require_stamps(between, self.location)
+            require_writes(between, newest, self.location)
+
+    def _stored_rows(self, table: DeltaTable, where: str | None) -> pa.Table:
         # An Arrow dataset over deltalake's file system leaves threads behind that can abort the process at its exit.
         condition = f" WHERE {where}" if where else ""
         try:
             rows = QueryBuilder().register("control", table).execute(f"SELECT * FROM control{condition}")
-            return pa.table(rows.read_all()).cast(self.schema)
+            return pa.table(rows.read_all()).cast(self._stored)
         except Exception as error:
             raise self._damaged(error) from error
 
@@ -239,6 +311,11 @@ class ControlTable:
         return StateLayoutError(
             f"control table {self.location} cannot be read: {error}; restore it from a copy, or rebuild the job"
         )
+
+
+def _writes(table: DeltaTable) -> int:
+    """Return the number of the newest write, 0 before the first."""
+    return table.transaction_version(_WRITES) or 0
 
 
 def _greatest(table: DeltaTable, column: str) -> int:

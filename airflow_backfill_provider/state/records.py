@@ -26,6 +26,7 @@ from airflow_backfill_provider.core.progress import (
 )
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.lake.key_index import arrow_type
+from airflow_backfill_provider.state.stamps import CHECKSUM, VERSION
 
 INJECTED = "injected"
 REPORTED = "reported"
@@ -73,6 +74,7 @@ _STATE_COLUMNS_AFTER_KEY = [
     ("incarnation", pa.string()),
 ]
 _STATE_COLUMNS = {name for name, _ in (*_STATE_COLUMNS_BEFORE_KEY, *_STATE_COLUMNS_AFTER_KEY)}
+_TAKEN = {*_STATE_COLUMNS, VERSION, CHECKSUM}
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -235,11 +237,11 @@ def _progress(position: Position | None, *, finished: bool, row_count: int) -> V
 
 def _key_columns(order: KeyOrder) -> dict[str, str]:
     """Return the state's column for each key column: its own name, unless the state has that name already."""
-    taken = {*_STATE_COLUMNS, *(name.lower() for name in order.names if name.lower() not in _STATE_COLUMNS)}
+    taken = {*_TAKEN, *(name.lower() for name in order.names if name.lower() not in _TAKEN)}
     columns = {}
     for name in order.names:
         column = name
-        while column.lower() in (_STATE_COLUMNS if column == name else taken):
+        while column.lower() in (_TAKEN if column == name else taken):
             column = f"key_{column}"
         columns[name] = column
     return columns

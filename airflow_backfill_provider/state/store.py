@@ -8,8 +8,9 @@ the epoch protocol. Every write decides on the rows that it replaces (see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +22,7 @@ from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.applications import ApplicationRecords
-from airflow_backfill_provider.state.control_table import ControlTable, Write, text_literal
+from airflow_backfill_provider.state.control_table import ControlTable, Since, Write, text_literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,7 @@ class BackfillReader:
 
     def barriers(self, *, since_epoch: int = 0) -> list[Barrier]:
         """Return the barriers pinned from an epoch on, ascending."""
-        return self._barriers(self._log_rows(since_epoch))
+        return self._consecutive(self._log_rows(since_epoch), max(since_epoch, 1))
 
     def commits(self, *, since_epoch: int = 0) -> list[EpochCommit]:
         """Return the commits of epochs from one on, ascending."""
@@ -131,13 +132,13 @@ class BackfillReader:
 
     def reports(self, barrier: Barrier) -> list[EpochReport]:
         """Return what the runs that share a barrier's epoch have reported so far, one for each that did."""
-        reports = self._parse_log(self._barrier_log.read(f"epoch = {barrier.epoch}"), records.REPORTED, EpochReport)
+        reports = self._reports(self._barrier_log.read_since("epoch", barrier.epoch), barrier.epoch)
         return list({report.part: report for report in reversed(reports)}.values())
 
     def log(self, *, since_epoch: int = 0, before_epoch: int | None = None) -> tuple[list[Barrier], list[EpochCommit]]:
         """Return barriers and commits from an epoch on, and before another one, from one read."""
         rows = self._log_rows(since_epoch, before_epoch)
-        return self._barriers(rows), self._commits(rows)
+        return self._consecutive(rows, max(since_epoch, 1)), self._commits(rows)
 
     def last_epoch(self) -> int:
         """Return the newest epoch that was ever pinned, 0 before the first."""
@@ -170,7 +171,7 @@ class BackfillReader:
             raise
         return LogEnd(
             last_epoch=last_epoch,
-            barrier=next(iter(self._barriers(rows)), None),
+            barrier=next(iter(self._consecutive(rows, last_epoch)), None),
             commit=next(iter(self._commits(rows)), None),
         )
 
@@ -193,7 +194,10 @@ class BackfillReader:
         parsed = [
             records.parse(JobSettings, record, self._settings.location) for record in rows.column("record").to_pylist()
         ]
-        return sorted(parsed, key=lambda settings: settings.sequence)
+        history = sorted(parsed, key=lambda settings: settings.sequence)
+        sequences = [record.sequence for record in history]
+        _require_consecutive(sequences, sequences, first=1, table=self._settings.location)
+        return history
 
     def _parse_state(self, rows: pa.Table, settings: JobSettings) -> BackfillState:
         return records.parse_state(
@@ -207,13 +211,26 @@ class BackfillReader:
     def _log_rows(self, since_epoch: int, before_epoch: int | None = None) -> pa.Table:
         if before_epoch is not None:
             return self._barrier_log.read(f"epoch >= {since_epoch} AND epoch < {before_epoch}")
-        return self._barrier_log.read(f"epoch >= {since_epoch}" if since_epoch else None)
+        return self._barrier_log.read_since("epoch", since_epoch) if since_epoch else self._barrier_log.read()
 
     def _barriers(self, rows: pa.Table) -> list[Barrier]:
         return sorted(self._parse_log(rows, records.INJECTED, Barrier), key=lambda barrier: barrier.epoch)
 
+    def _consecutive(self, rows: pa.Table, first_epoch: int) -> list[Barrier]:
+        """Return the barriers of all rows from an epoch on; every epoch has one."""
+        barriers = self._barriers(rows)
+        epochs = sorted({*(barrier.epoch for barrier in barriers), *rows.column("epoch").to_pylist()})
+        _require_consecutive(
+            [barrier.epoch for barrier in barriers], epochs, first=first_epoch, table=self._barrier_log.location
+        )
+        return barriers
+
     def _commits(self, rows: pa.Table) -> list[EpochCommit]:
         return sorted(self._parse_log(rows, records.COMMITTED, EpochCommit), key=lambda commit: commit.epoch)
+
+    def _reports(self, rows: pa.Table, epoch: int) -> list[EpochReport]:
+        reports = self._parse_log(rows, records.REPORTED, EpochReport)
+        return [report for report in reports if report.epoch == epoch]
 
     def _parse_log(self, rows: pa.Table, event: str, model: type[records.Model]) -> list[records.Model]:
         matching = rows.filter(pc.equal(rows.column("event"), event))
@@ -311,7 +328,7 @@ class BackfillStore(BackfillReader):
             pinned = barrier
             return Write(records.barrier_row(barrier))
 
-        self._barrier_log.update(decide, reading=f"epoch >= {barrier.prev_epoch}")
+        self._barrier_log.update(decide, reading=Since("epoch", barrier.prev_epoch))
         return pinned
 
     def write_state(self, state: BackfillState, settings: JobSettings) -> None:
@@ -343,20 +360,38 @@ class BackfillStore(BackfillReader):
 
         def decide(rows: pa.Table) -> Write | None:
             nonlocal recorded
-            earlier = self._commits(rows)
+            earlier = [found for found in self._commits(rows) if found.epoch == barrier.epoch]
             recorded = earlier[0] if earlier else commit
             return None if earlier else Write(records.commit_row(barrier, commit))
 
-        self._barrier_log.update(decide, reading=f"epoch = {barrier.epoch}")
+        self._barrier_log.update(decide, reading=Since("epoch", barrier.epoch))
         return recorded
 
     def record_report(self, barrier: Barrier, report: EpochReport) -> None:
         """Write into the barrier log what one of several runs did; a no-op if the run reported before."""
 
         def decide(rows: pa.Table) -> Write | None:
-            known = self._parse_log(rows, records.REPORTED, EpochReport)
-            if any(found.part == report.part for found in known):
+            if any(found.part == report.part for found in self._reports(rows, barrier.epoch)):
                 return None
             return Write(records.report_row(barrier, report))
 
-        self._barrier_log.update(decide, reading=f"epoch = {barrier.epoch}")
+        self._barrier_log.update(decide, reading=Since("epoch", barrier.epoch))
+
+
+def _require_consecutive(numbers: Sequence[int], up_to: Sequence[int], *, first: int, table: str) -> None:
+    """
+    Refuse records of which one is missing, or there twice.
+
+    :param numbers: theirs, ascending.
+    :param up_to: ascending numbers of which the last one is the last record's.
+    :param first: the number of the first record, if there is any.
+    :raises StateError: naming the first that is wrong.
+    """
+    for expected, found in zip_longest(range(first, up_to[-1] + 1 if up_to else first), numbers):
+        if expected != found:
+            repeated = expected is None or (found is not None and found < expected)
+            wrong = f"record {found} is repeated" if repeated else f"record {expected} is missing"
+            raise StateError(
+                f"control table {table}: {wrong}; something else wrote there: restore the table from a copy, or "
+                "rebuild the job"
+            )

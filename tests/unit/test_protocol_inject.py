@@ -6,6 +6,7 @@ import datetime as dt
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
     JobCancelledError,
     JobNotCreatedError,
+    StateError,
     UpstreamError,
     UpstreamNotFoundError,
     UpstreamReplacedError,
@@ -584,3 +586,38 @@ def test_a_version_whose_watermark_is_gone_is_refused(backfilling):
     backfilling.orders.add(20)
     clean_up(backfilling, 1)
     refused(backfilling, UpstreamError, "Rebuild|rebuild")
+
+
+# --- control tables that went back ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [("settings", "the settings at"), ("barrier_log", "the state at"), ("vnode_state", "the state at")],
+)
+def test_a_control_table_put_back_from_a_copy_is_refused(backfilling, table, said):
+    """I6: each table is as it was written, and yet the three disagree; epoch 3 would read rows that epoch 2 read."""
+    backfilling.epoch()
+    place = Path(backfilling.job.state) / table
+    shutil.copytree(place, backfilling.lake / "copy")
+    mutations.throttle_job(2, store=backfilling.store, requested_by="tester")
+    backfilling.epoch()
+    shutil.rmtree(place)
+    shutil.copytree(backfilling.lake / "copy", place)
+    with pytest.raises(StateError, match=f"{said}.* restored or changed: rebuild the job"):
+        backfilling.ask()
+
+
+def test_a_state_put_back_from_before_an_empty_chunk_is_refused(lake):
+    """I6: it has as many rows read, and yet rows that came into the chunk since would be read a second time."""
+    backfilling = over(lake, *range(7), rate_limit=3)
+    backfilling.epoch()
+    place = Path(backfilling.job.state) / "vnode_state"
+    shutil.copytree(place, lake / "copy")
+    backfilling.orders.remove(3, 4, 5, 6)
+    backfilling.epoch()
+    shutil.rmtree(place)
+    shutil.copytree(lake / "copy", place)
+    backfilling.orders.add(5)
+    with pytest.raises(StateError, match="restored or changed: rebuild the job"):
+        backfilling.ask()

@@ -19,6 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StateLayoutError
 from airflow_backfill_provider.state import control_table
 from airflow_backfill_provider.state.control_table import ControlTable, Write, text_literal
+from airflow_backfill_provider.state.stamps import stamped, stamped_schema
 from tests.builders import commit_file
 
 SCHEMA = pa.schema([("n", pa.int64()), ("who", pa.string())])
@@ -56,7 +57,7 @@ def test_a_table_is_made_once_and_found_afterwards(lake):
     add_next(table)
     table.create()
     assert numbers(table) == [1]
-    assert DeltaTable(table.location).metadata().configuration["backfill.layoutVersion"] == "1"
+    assert DeltaTable(table.location).metadata().configuration["backfill.layoutVersion"] == "2"
 
 
 def test_what_was_read_of_a_version_is_not_read_again(table):
@@ -464,13 +465,15 @@ def test_a_missing_table_is_refused_with_what_to_do(tmp_path):
 
 @pytest.mark.parametrize(
     ("layout", "refused"),
-    [("1", False), ("2", True), ("999", True), (None, True), ("", True), ("one", True), ("1.5", True)],
+    [("2", False), ("3", True), ("999", True), (None, True), ("", True), ("one", True), ("1.5", True)],
 )
 def test_a_layout_of_a_newer_package_is_refused_before_a_row_is_read(tmp_path, layout, refused):
     """I6 and design §5.12: checked on open."""
     configuration = {} if layout is None else {"backfill.layoutVersion": layout}
     table = ControlTable(str(tmp_path / "control"), SCHEMA)
-    DeltaTable.create(table.location, SCHEMA, configuration=configuration, raise_if_key_not_exists=False)
+    DeltaTable.create(
+        table.location, stamped_schema(SCHEMA), configuration=configuration, raise_if_key_not_exists=False
+    )
     for look in (table.read, table.create, lambda: table.update(lambda _: Write(row(1))), lambda: table.greatest("n")):
         if not refused:
             look()
@@ -480,10 +483,20 @@ def test_a_layout_of_a_newer_package_is_refused_before_a_row_is_read(tmp_path, l
         assert f"layout version {layout}" in str(caught.value)
 
 
+def test_the_layout_before_rows_had_stamps_is_refused_by_its_number(tmp_path):
+    """I6: no released package wrote it."""
+    table = ControlTable(str(tmp_path / "control"), SCHEMA)
+    DeltaTable.create(
+        table.location, SCHEMA, configuration={"backfill.layoutVersion": "1"}, raise_if_key_not_exists=False
+    )
+    with pytest.raises(StateLayoutError, match="layout version 1 of an unreleased package"):
+        table.read()
+
+
 def test_a_crash_before_the_log_entry_leaves_the_table_as_it_was(table):
     """Data files without a log entry are nobody's."""
     add_next(table)
-    write = pa.table({"n": [99], "who": ["crashed"]})
+    write = stamped(pa.table({"n": [99], "who": ["crashed"]}, SCHEMA), 2)
     write_deltalake(table.location, write, mode="append")
     commit_file(table.location, 2).unlink()
     assert numbers(table) == [1]

@@ -16,7 +16,7 @@ from airflow_backfill_provider.core.carried import CarriedEpochs
 from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError, StateLayoutError
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.settings import SettingsChange
-from airflow_backfill_provider.state import control_table, records
+from airflow_backfill_provider.state import control_table, records, stamps
 from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.store import BackfillReader, BackfillStore, LogEnd
 from tests.builders import NOW, Template, barrier_of, commit_file, commit_of, job_of, part_of, report_of, settings_of
@@ -383,7 +383,7 @@ def test_a_report_that_somebody_edited_is_refused(store):
     barrier = store.pin(barrier_of(1))
     store.record_report(barrier, report_of(barrier, 0))
     DeltaTable(f"{store.location}/barrier_log").update(updates={"record": "'{}'"}, predicate="event = 'reported'")
-    with pytest.raises(StateLayoutError, match="damaged or was written by another version"):
+    with pytest.raises(StateError, match=r"row __version 2 \(epoch 1\) is not what was written"):
         store.reports(barrier)
 
 
@@ -539,14 +539,63 @@ def test_a_record_that_somebody_edited_is_refused(store, name):
     used(store)
     table = DeltaTable(f"{store.location}/{name}")
     table.update(updates={"record": "'{\"epoch\": 1}'"})
-    with pytest.raises(StateLayoutError, match="damaged or was written by another version"):
+    with pytest.raises(StateError, match=r"row __version \d+ .* is not what was written"):
         store.settings() if name == "settings" else store.barriers()
+
+
+@pytest.mark.parametrize("column", ["id", "row_count", "backfill_finished"])
+def test_progress_that_somebody_edited_is_refused(store, column):
+    """I6: a position further on would leave rows out."""
+    used(store)
+    value = "true" if column == "backfill_finished" else "77"
+    DeltaTable(f"{store.location}/vnode_state").update(updates={column: value}, predicate="vnode = 2")
+    with pytest.raises(StateError, match=r"vnode_state: row __version \d+ \(vnode 2\) is not what was written"):
+        store.state()
+
+
+@pytest.mark.parametrize("gone", ["epoch = 1", "epoch = 1 AND event = 'injected'", "epoch = 2", "true"])
+def test_a_log_with_a_gap_is_refused(store, gone):
+    """I6: also where rows of the newest epochs are whole."""
+    used(store)
+    store.pin(barrier_of(2))
+    store.record_commit(barrier_of(2), commit_of(barrier_of(2)))
+    DeltaTable(f"{store.location}/barrier_log").delete(gone)
+    with pytest.raises(StateError, match="missing"):
+        store.log()
+    if "1" not in gone:
+        with pytest.raises(StateError, match="missing"):
+            store.log_end()
+
+
+@pytest.mark.parametrize("gone", ["sequence = 1", "sequence = 2", "sequence = 3"])
+def test_settings_with_a_gap_are_refused(store, gone):
+    """I6: a pause that is lost would read on."""
+    for value in (5, 6):
+        store.change_settings(
+            lambda settings: settings.changed(
+                SettingsChange.THROTTLE,
+                requested_by="tester",
+                requested_at=NOW,
+                rate_limit=value,  # noqa: B023
+            )
+        )
+    DeltaTable(f"{store.location}/settings").delete(gone)
+    with pytest.raises(StateError, match="missing"):
+        store.settings()
+
+
+def test_a_record_that_is_there_twice_is_refused(store):
+    used(store)
+    rows = pa.table(DeltaTable(f"{store.location}/settings").to_pyarrow_table())
+    write_deltalake(f"{store.location}/settings", rows, mode="append")
+    with pytest.raises(StateError, match="record 1 is repeated"):
+        store.settings()
 
 
 def test_rows_that_somebody_appended_to_the_state_are_refused(store):
     used(store)
     rows = records.state_rows(at_position(1, epoch=1, vnodes=1), "a1", settings_of().key_order)
-    write_deltalake(f"{store.location}/vnode_state", rows, mode="append")
+    write_deltalake(f"{store.location}/vnode_state", stamps.stamped(rows, 2), mode="append")
     with pytest.raises(StateLayoutError, match="has 5 rows"):
         store.state()
 

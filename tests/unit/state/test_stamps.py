@@ -1,0 +1,157 @@
+"""Rows of control tables that a stranger edited, added or took away are refused, whichever way they are read (I6)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+
+from airflow_backfill_provider.core.errors import StateError
+from airflow_backfill_provider.state import stamps
+from airflow_backfill_provider.state.control_table import ControlTable, Since, Write
+
+SCHEMA = pa.schema([("n", pa.int64()), ("who", pa.string())])
+
+
+@pytest.fixture
+def table(lake):
+    """A log of five rows, each of a write of its own."""
+    made = ControlTable(str(lake / "control"), SCHEMA)
+    made.create()
+    for n in range(1, 6):
+        made.update(lambda _: Write(pa.table({"n": [n], "who": ["tester"]}, SCHEMA)))  # noqa: B023 - called at once
+    return made
+
+
+def stored(table):
+    rows = QueryBuilder().register("t", DeltaTable(table.location)).execute("SELECT * FROM t")
+    return pa.table(rows.read_all()).to_pylist()
+
+
+def edit(table):
+    DeltaTable(table.location).update(predicate="n = 4", updates={"who": "'stranger'"})
+
+
+def renumber(table):
+    DeltaTable(table.location).update(predicate="n = 4", updates={"n": "1"})
+
+
+def take_away(table):
+    DeltaTable(table.location).delete("n = 4")
+
+
+def take_away_the_newest(table):
+    DeltaTable(table.location).delete("n = 5")
+
+
+def take_away_all(table):
+    DeltaTable(table.location).delete()
+
+
+def restore(table):
+    DeltaTable(table.location).restore(4)
+
+
+def add(table):
+    row = {**stored(table)[0], "n": 6, stamps.VERSION: 6}
+    write_deltalake(table.location, pa.Table.from_pylist([row], stamps.stamped_schema(SCHEMA)), mode="append")
+
+
+def add_unstamped(table):
+    write_deltalake(table.location, pa.table({"n": [6], "who": ["x"]}, SCHEMA), mode="append", schema_mode="merge")
+
+
+STRANGERS = [edit, renumber, take_away, take_away_the_newest, take_away_all, restore, add, add_unstamped]
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+@pytest.mark.parametrize("reading", ["all", "since", "last", "to write"])
+def test_what_a_stranger_did_is_refused_and_nothing_is_written(table, stranger, reading):
+    stranger(table)
+    version = DeltaTable(table.location).version()
+    looks = {
+        "all": table.read,
+        "since": lambda: table.read_since("n", 3),
+        "last": lambda: table.read_last("n", 3),
+        "to write": lambda: table.update(
+            lambda _: Write(pa.table({"n": [9], "who": ["late"]}, SCHEMA)), reading=Since("n", 3)
+        ),
+    }
+    with pytest.raises(StateError) as caught:
+        looks[reading]()
+    assert table.location in str(caught.value)
+    assert "rebuild the job" in str(caught.value)
+    assert not caught.value.retryable
+    assert DeltaTable(table.location).version() == version
+
+
+def test_an_edited_row_is_named_by_its_number_and_content(table):
+    edit(table)
+    with pytest.raises(StateError, match=r"row __version 4 \(n 4\)"):
+        table.read()
+    with pytest.raises(StateError, match=r"row __version 4 \(n 4\)"):
+        table.read("n = 4")
+    assert table.read("n = 3").num_rows == 1
+
+
+def test_a_lost_row_is_named_by_its_number(table):
+    take_away(table)
+    with pytest.raises(StateError, match="row __version 4 of 5 is missing"):
+        table.read()
+
+
+def test_a_row_of_an_earlier_number_that_came_late_is_no_gap(table):
+    """A zombie reports an earlier epoch after a later one was pinned."""
+    table.update(lambda _: Write(pa.table({"n": [2], "who": ["zombie"]}, SCHEMA)))
+    table.update(lambda _: Write(pa.table({"n": [6], "who": ["tester"]}, SCHEMA)))
+    assert sorted(table.read_since("n", 5).column("n").to_pylist()) == [5, 6]
+    assert table.read().num_rows == 7
+
+
+def test_rows_that_replaced_all_others_have_one_number(table):
+    table.update(lambda _: Write(pa.table({"n": [1, 2, 3], "who": ["a", "b", "c"]}, SCHEMA), "overwrite"))
+    assert table.read().num_rows == 3
+    assert {row[stamps.VERSION] for row in stored(table)} == {6}
+    DeltaTable(table.location).restore(5)
+    with pytest.raises(StateError, match="row __version 6 of 6 is missing"):
+        table.read()
+
+
+def test_compaction_and_vacuum_by_anybody_are_no_damage(table):
+    opened = DeltaTable(table.location)
+    opened.optimize.compact()
+    opened.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    assert table.read().num_rows == 5
+
+
+VALUES = {
+    pa.int64(): [0, 1, -1],
+    pa.string(): ["", "a", "a\x1f1", "\x00", "None", "läke"],
+    pa.binary(): [b"", b"\x00", b"\xff\xfe"],
+    pa.bool_(): [True, False],
+    pa.decimal128(38, 2): [Decimal("0.00"), Decimal("-1.25")],
+    pa.date32(): [dt.date(1, 1, 1), dt.date(9999, 12, 31)],
+    pa.timestamp("us", "UTC"): [dt.datetime(2026, 1, 1, microsecond=i, tzinfo=dt.UTC) for i in range(2)],
+    pa.timestamp("us"): [dt.datetime(1, 1, 1), dt.datetime(2026, 1, 1, microsecond=1)],
+    pa.float64(): [0.1, 0.1 + 0.2, -0.0],
+}
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=str)
+def test_every_value_of_a_type_has_a_checksum_of_its_own(kind):
+    values = [None, *VALUES[kind]]
+    rows = stamps.stamped(pa.table({"value": pa.array(values, kind)}), 1)
+    stamps.require_stamps(rows, "t")
+    assert len(set(rows.column(stamps.CHECKSUM).to_pylist())) == len(values)
+    changed = rows.set_column(2, "value", pa.array([*values[1:], values[0]], kind))
+    with pytest.raises(StateError, match=r"row __version 1 \(value"):
+        stamps.require_stamps(changed, "t")
+
+
+def test_a_text_cannot_pass_for_two_columns():
+    one, other = ({"a": "x", "b": "y\x1f1"}, {"a": "x\x1f1", "b": "y"})
+    rows = stamps.stamped(pa.Table.from_pylist([one, other]), 1)
+    assert len(set(rows.column(stamps.CHECKSUM).to_pylist())) == 2
