@@ -210,7 +210,11 @@ def resolve_upstream(job: BackfillJob, described: UpstreamVersion) -> ResolvedUp
         )
     return ResolvedUpstream(
         table_id=described.table_id,
-        columns=tuple(UpstreamColumn(name=name, type=described.types[name]) for name in names if name in used),
+        columns=tuple(
+            UpstreamColumn(name=name, type=described.types[name], physical_name=described.physical_names.get(name))
+            for name in names
+            if name in used
+        ),
     )
 
 

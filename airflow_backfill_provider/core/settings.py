@@ -43,12 +43,19 @@ _MUTATIONS = {
 
 
 class UpstreamColumn(BaseModel):
-    """A column of the upstream that the job uses; its type as Delta writes it."""
+    """
+    A column of the upstream that the job uses.
+
+    :param type: as Delta writes it.
+    :param physical_name: its name in the data files, where that is another one (column mapping); a column that was
+        dropped and made anew under its old name has a new one.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     type: str
+    physical_name: str | None = None
 
 
 class ResolvedUpstream(BaseModel):

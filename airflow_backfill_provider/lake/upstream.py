@@ -12,7 +12,7 @@ import functools
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from deltalake import DeltaTable
@@ -31,7 +31,7 @@ from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.core.watchdog import ChangeFeed
-from airflow_backfill_provider.lake.data_files import DataFiles
+from airflow_backfill_provider.lake.data_files import DataFiles, physical_names_of
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
 from airflow_backfill_provider.lake.retention import changes_kept_for
@@ -51,12 +51,14 @@ class UpstreamVersion:
     :param table_id: the Delta table's id.
     :param types: column → type, as Delta writes it; nested types as JSON.
     :param change_data_feed: whether the table records its changes as of this version.
+    :param physical_names: column → its name in the data files, where that is another one.
     """
 
     version: int
     table_id: str
     types: Mapping[str, str]
     change_data_feed: bool
+    physical_names: Mapping[str, str] = field(default_factory=dict)
 
     def key_order(self, key: Iterable[KeyColumn]) -> KeyOrder:
         """Return the order of key columns, with the types that they have as of this version."""
@@ -83,6 +85,8 @@ class UpstreamVersion:
                 problems.append(f"column {column.name!r} is gone")
             elif found != column.type:
                 problems.append(f"column {column.name!r} was {column.type} and is {found}")
+            elif self.physical_names.get(column.name) != column.physical_name:
+                problems.append(f"column {column.name!r} was dropped and is a new one of that name")
         if problems:
             raise UpstreamSchemaChangedError(
                 f"the schema of {path} changed under the job as of version {self.version}: {'; '.join(problems)}; "
@@ -162,8 +166,9 @@ class UpstreamTable:
         return UpstreamVersion(
             version=table.version(),
             table_id=str(metadata.id),
-            types={field["name"]: _type_name(field["type"]) for field in fields},
+            types={found["name"]: _type_name(found["type"]) for found in fields},
             change_data_feed=metadata.configuration.get(CHANGE_DATA_FEED, "false").lower() == "true",
+            physical_names={name: stored for name, stored in physical_names_of(table).items() if stored != name},
         )
 
     def version_at(self, instant: dt.datetime) -> int | None:
