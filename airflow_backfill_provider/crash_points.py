@@ -13,12 +13,15 @@ from enum import StrEnum
 
 class CrashPoint(StrEnum):
     """
-    The gaps between the commits of one epoch, in order.
+    The gaps between the commits that make a view and of one epoch, in order.
 
-    Those of the arrangement are reached under that strategy only, that of a removal only in repairs and where changes
-    waited for their view to be finished, those of a report only where several runs share an epoch.
+    Those of the creation are reached where the view is made, or made anew. Those of the arrangement are reached under
+    that strategy only, that of a removal only in repairs and where changes waited for their view to be finished, those
+    of a report only where several runs share an epoch.
     """
 
+    BEFORE_CREATION_COMMIT = "before_creation_commit"
+    AFTER_CREATION_COMMIT = "after_creation_commit"
     AFTER_PIN = "after_pin"
     BEFORE_ARRANGEMENT_COMMIT = "before_arrangement_commit"
     AFTER_ARRANGEMENT_COMMIT = "after_arrangement_commit"

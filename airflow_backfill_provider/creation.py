@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable
 
 from airflow_backfill_provider.core import columns
-from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateLayoutError
+from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError, StateLayoutError
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.query import check_query
@@ -239,6 +239,12 @@ def _require_key_bounds(job: BackfillJob, order: KeyOrder) -> None:
 
 def _ensure_tables(store: BackfillStore, settings: JobSettings, engine: Engine) -> None:
     with engine.exclusive(settings):
+        in_force = store.settings()
+        if in_force.incarnation != settings.incarnation:
+            raise StateError(
+                f"job {settings.job['name']} was rebuilt meanwhile by {in_force.requested_by}; the view is that of the "
+                "later rebuild, and nothing is left to do for this one"
+            )
         engine.ensure_tables(settings, store.earlier_incarnations(settings))
 
 

@@ -23,7 +23,7 @@ from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import is_conflict
 from airflow_backfill_provider.lake.delta_log import Commit, DeltaLog
-from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
 
 CHANGES = "changes"
 """The part of an epoch that merges its changes into the view."""
@@ -63,6 +63,11 @@ def transaction_id(identity: ViewIdentity, part: str) -> str:
     return f"airflow-backfill/{identity.job}/{identity.incarnation}/{part}"
 
 
+def creation_id(identity: ViewIdentity) -> str:
+    """Return the transaction id of making the table, which all incarnations of a job share."""
+    return f"airflow-backfill/{identity.job}/creation"
+
+
 class StampedTable:
     """
     A table that one job writes.
@@ -76,6 +81,7 @@ class StampedTable:
         self.path = path
         self.spark = spark
         self.log = DeltaLog(path, storage_options)
+        self._options = storage_options
 
     @property
     def sql_name(self) -> str:
@@ -125,6 +131,32 @@ class StampedTable:
 
         if not self._once(part, identity, barrier, write, may_be_empty=True):
             self.append(self.read().limit(0), part, identity, barrier)
+
+    def make_once(self, statement: str, identity: ViewIdentity, *, order: int) -> None:
+        """
+        Make the table of an incarnation, unless somebody made it, or that of a later incarnation.
+
+        :param order: the incarnation's number among those of its job. It is the version of a transaction that all of
+            them share, so that whoever was overtaken by a rebuild cannot put its empty table in the place of the new
+            one, however late it goes on.
+        :raises MaterializedViewError: if the table is another one afterwards.
+        """
+        transaction = {_TRANSACTION_ID: creation_id(identity), _TRANSACTION_VERSION: str(order)}
+
+        def write() -> None:
+            with self.committing({"event": "create", "incarnation": identity.incarnation}, transaction):
+                self.spark.sql(statement).collect()
+
+        failure = _attempt(write)
+        found = view_identity(self.path, self._options)
+        if found == identity:
+            return
+        if failure is not None:
+            raise failure
+        raise MaterializedViewError(
+            f"materialized_view: {self.path} holds the view of a later rebuild of job {identity.job}; nothing is left "
+            "to do for this one"
+        )
 
     def use_up(self, transaction: str) -> None:
         """Make Delta skip every later write with a transaction id."""

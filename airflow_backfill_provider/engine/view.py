@@ -110,12 +110,17 @@ class MaterializedView:
         assignments = ", ".join(f"{_text(name)} = {_text(value)}" for name, value in {**properties, **ours}.items())
         verb = "CREATE TABLE IF NOT EXISTS" if found is None else "REPLACE TABLE"
         relation = f"backfill_view_{identity.incarnation}"
+        reached(CrashPoint.BEFORE_CREATION_COMMIT)
         empty.createOrReplaceTempView(relation)
-        with self.table.committing({"event": "create", "incarnation": identity.incarnation}):
-            self._spark.sql(
-                f"{verb} {self.table.sql_name} USING delta TBLPROPERTIES ({assignments}) AS SELECT * FROM {relation}"
+        try:
+            self.table.make_once(
+                f"{verb} {self.table.sql_name} USING delta TBLPROPERTIES ({assignments}) AS SELECT * FROM {relation}",
+                identity,
+                order=len(incarnations),
             )
-        self._spark.catalog.dropTempView(relation)
+        finally:
+            self._spark.catalog.dropTempView(relation)
+        reached(CrashPoint.AFTER_CREATION_COMMIT)
         self.require_usable(identity.job, incarnations)
 
     def mark_finished(self, identity: ViewIdentity, epoch: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -94,9 +94,9 @@ class BackfillReader:
     def earlier_incarnations(self, settings: JobSettings) -> dict[str, int]:
         """Return the incarnations before the settings', each with the most parallel runs that it ever had."""
         most: dict[str, int] = {}
-        for record in self.settings_history():
-            if record.incarnation != settings.incarnation:
-                most[record.incarnation] = max(most.get(record.incarnation, 1), record.parallelism)
+        # Not those after it: whoever was overtaken by a rebuild must not take the new view for an old one.
+        for record in takewhile(lambda record: record.incarnation != settings.incarnation, self.settings_history()):
+            most[record.incarnation] = max(most.get(record.incarnation, 1), record.parallelism)
         return most
 
     def state(self) -> BackfillState:

@@ -39,7 +39,9 @@ def backfilling(prepared):
 OF_ARRANGEMENTS = {CrashPoint.BEFORE_ARRANGEMENT_COMMIT, CrashPoint.AFTER_ARRANGEMENT_COMMIT}
 OF_REPLACEMENTS = {CrashPoint.AFTER_REMOVAL_COMMIT}
 OF_SHARED_EPOCHS = {CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT}
-POINTS = [point for point in CrashPoint if point not in OF_ARRANGEMENTS | OF_REPLACEMENTS | OF_SHARED_EPOCHS]
+OF_CREATIONS = {CrashPoint.BEFORE_CREATION_COMMIT, CrashPoint.AFTER_CREATION_COMMIT}
+NOT_OF_EVERY_EPOCH = OF_CREATIONS | OF_ARRANGEMENTS | OF_REPLACEMENTS | OF_SHARED_EPOCHS
+POINTS = [point for point in CrashPoint if point not in NOT_OF_EVERY_EPOCH]
 """What an epoch passes that reads in place, in one run."""
 
 
@@ -561,7 +563,7 @@ def test_one_run_completes_what_several_began(arranged, arranged_undisturbed, do
     assert outcome(arranged) == arranged_undisturbed[2]
 
 
-SHARED_POINTS = [point for point in CrashPoint if point not in {CrashPoint.AFTER_PIN, *OF_REPLACEMENTS}]
+SHARED_POINTS = [point for point in CrashPoint if point not in {CrashPoint.AFTER_PIN, *OF_REPLACEMENTS, *OF_CREATIONS}]
 OF_CHANGES = [
     CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
     CrashPoint.AFTER_ARRANGEMENT_COMMIT,

@@ -120,10 +120,12 @@ def attempt(remote: str, lakehouse: Lakehouse, point: str = "", *epochs: str) ->
     return done.returncode
 
 
+OF_CREATIONS = {CrashPoint.BEFORE_CREATION_COMMIT, CrashPoint.AFTER_CREATION_COMMIT}
 OF_ARRANGEMENTS = {CrashPoint.BEFORE_ARRANGEMENT_COMMIT, CrashPoint.AFTER_ARRANGEMENT_COMMIT}
 OF_REPLACEMENTS = {CrashPoint.AFTER_REMOVAL_COMMIT}
 OF_SHARED_EPOCHS = {CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT}
-POINTS = [point for point in CrashPoint if point not in OF_ARRANGEMENTS | OF_REPLACEMENTS | OF_SHARED_EPOCHS]
+NOT_OF_EVERY_EPOCH = OF_CREATIONS | OF_ARRANGEMENTS | OF_REPLACEMENTS | OF_SHARED_EPOCHS
+POINTS = [point for point in CrashPoint if point not in NOT_OF_EVERY_EPOCH]
 """What an epoch passes that reads in place, in one run."""
 
 
@@ -162,7 +164,7 @@ def test_killed_at_every_point_of_the_second_of_three_epochs(remote: str, number
 def test_killed_at_every_point_of_an_epoch_that_runs_share(remote: str, shared_numbers: Lakehouse) -> None:
     """I2 with vnodes on their own: changes, a part and the reports, each attempt dies one step later."""
     before = list(CrashPoint)[: list(CrashPoint).index(CrashPoint.BEFORE_SNAPSHOT_COMMIT)]
-    changes = [point for point in before if point not in OF_REPLACEMENTS]
+    changes = [point for point in before if point not in OF_REPLACEMENTS | OF_CREATIONS]
     reports = [CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT]
     part = [CrashPoint.BEFORE_SNAPSHOT_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT, *reports]
     commit = [point for point in POINTS if point.value.endswith(("state_commit", "log_commit"))]
