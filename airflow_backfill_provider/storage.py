@@ -1,32 +1,141 @@
-"""What deltalake and Arrow say when a table's storage does not answer."""
+"""
+What deltalake and Arrow say when a table cannot be read: its storage does not answer, or it is damaged.
+
+The first may pass. The second is said at the edge, for what Rust calls a panic is no ``Exception`` in Python and would
+get past everybody.
+"""
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from airflow_backfill_provider.core.errors import StorageUnavailableError
+import pyarrow as pa
+import pyarrow.fs as arrow_fs
+from deltalake.exceptions import DeltaError
+
+from airflow_backfill_provider.core.errors import BackfillError, DataFileError, StorageUnavailableError, TableLogError
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _URL_PARAMETERS = re.compile(r"(https?://[^\s?]+)\?\S*")
+_FULL = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
+_PANIC = "PanicException"
+"""The name of pyo3's class, which cannot be imported."""
+
+
+class DamagedLogError(DeltaError):
+    """deltalake gave up on a table's log: what it says makes no sense."""
 
 
 @contextmanager
 def storage_errors(location: str) -> Iterator[None]:
     """
-    Tell a storage that does not answer from a table that is damaged: the first may pass.
+    Tell a storage that does not answer, or is full, from a table that is damaged: the first may pass.
 
     :param location: the table, for the message.
-    :raises StorageUnavailableError: if the storage cannot be reached, or refuses access.
+    :raises StorageUnavailableError: if the storage cannot be reached, refuses access, or is full.
+    :raises DamagedLogError: if deltalake gave up on the table's log.
+    """
+    try:
+        with panics_as_errors():
+            yield
+    except OSError as error:
+        if is_full(error):
+            raise storage_full(location) from error
+        raise StorageUnavailableError(
+            f"{location} cannot be reached ({_one_line(error)}); check the storage, its options and the right to read "
+            "it, then try again"
+        ) from error
+    except DeltaError as error:
+        if is_full(error):
+            raise storage_full(location) from error
+        raise
+
+
+@contextmanager
+def panics_as_errors() -> Iterator[None]:
+    """
+    Make an error of what Rust calls a panic.
+
+    :raises DamagedLogError: in its place.
     """
     try:
         yield
-    except OSError as error:
-        # A signature may stand behind the question mark.
-        text = _URL_PARAMETERS.sub(r"\1", _COLOURS.sub("", str(error)).replace("↳", ""))
-        reason = " ".join(text.split())
-        raise StorageUnavailableError(
-            f"{location} cannot be reached ({reason}); check the storage, its options and the right to read it, then "
-            "try again"
+    except BaseException as error:
+        if type(error).__name__ != _PANIC:
+            raise
+        raise DamagedLogError(f"deltalake gave up: {_one_line(error)}") from error
+
+
+@contextmanager
+def log_errors(location: str) -> Iterator[None]:
+    """
+    Say that a table's log is damaged, where nobody says it better.
+
+    :raises TableLogError: if deltalake refuses the log, or an entry is no JSON of a commit.
+    :raises StorageUnavailableError: as :func:`storage_errors`.
+    """
+    try:
+        with storage_errors(location):
+            yield
+    except (DeltaError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, BackfillError):
+            raise
+        raise TableLogError(
+            f"the log of the Delta table at {location} is damaged ({_one_line(error)}); restore the table from a copy, "
+            "or rebuild the job"
         ) from error
+
+
+@contextmanager
+def data_file_errors(storage: arrow_fs.FileSystem, table: str, file: str) -> Iterator[None]:
+    """
+    Say that a data file is damaged or gone.
+
+    :param storage: file system rooted at the table.
+    :param table: its location, for the message.
+    :param file: path in the table.
+    :raises DataFileError: if the file is gone, or its bytes can be had and make no sense.
+    :raises StorageUnavailableError: if they cannot be had.
+    """
+    try:
+        with panics_as_errors():
+            yield
+    except (pa.ArrowException, KeyError, OSError, DamagedLogError) as error:
+        # Arrow says of damaged pages what it says of broken connections.
+        with storage_errors(table):
+            _require_bytes(storage, table, file)
+        raise DataFileError(
+            f"data file {file} of {table} is damaged ({_one_line(error)}); restore it from a copy, or repair the table "
+            "and rebuild the job"
+        ) from error
+
+
+def is_full(error: BaseException) -> bool:
+    """Tell whether an error means that a disk is full."""
+    return getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT} or _FULL.search(str(error)) is not None
+
+
+def storage_full(location: str) -> StorageUnavailableError:
+    """Return the error that says that there is no room."""
+    return StorageUnavailableError(
+        f"the storage of {location} is full; nothing half written counts: make room, then try again"
+    )
+
+
+def _require_bytes(storage: arrow_fs.FileSystem, table: str, file: str) -> None:
+    try:
+        with storage.open_input_file(file) as source:
+            source.read()
+    except FileNotFoundError as error:
+        raise DataFileError(
+            f"data file {file} of {table} is gone; restore it from a copy, or repair the table and rebuild the job"
+        ) from error
+
+
+def _one_line(error: BaseException) -> str:
+    # A signature may stand behind the question mark.
+    text = _URL_PARAMETERS.sub(r"\1", _COLOURS.sub("", str(error)).replace("↳", ""))
+    return " ".join(text.split())

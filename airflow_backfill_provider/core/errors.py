@@ -77,6 +77,14 @@ class StorageOptionsError(BackfillError, ValueError):
     """The object store's options do not say the same to both readers of the tables, deltalake and Spark."""
 
 
+class DataFileError(BackfillError):
+    """A data file of a table is damaged or gone, so what it held cannot be known."""
+
+
+class TableLogError(BackfillError):
+    """A table's log is damaged, so what the table holds cannot be known."""
+
+
 class JobCancelledError(BackfillError):
     """The job was cancelled; nothing is injected any more."""
 

@@ -116,7 +116,7 @@ class SparkEngine:
         """
         seconds: dict[str, float] = {}
         tables = self._tables(settings)
-        with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}"), ExitStack() as opened:
+        with self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"), ExitStack() as opened:
             if tables.arrangement is not None:
                 changes = self._apply_changes(tables, barrier, view_version, seconds)
                 return self._read_parts(tables, barrier, changes, seconds)
@@ -138,7 +138,7 @@ class SparkEngine:
         :raises BackfillError: as :meth:`execute`.
         """
         seconds: dict[str, float] = {}
-        with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}"):
+        with self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"):
             rows = self._apply_changes(self._tables(settings), barrier, view_version, seconds)
         return PartWrites({0: rows}, seconds)
 
@@ -150,7 +150,7 @@ class SparkEngine:
         """
         seconds: dict[str, float] = {}
         tables = self._tables(settings)
-        with epoch_errors(f"part {part} of epoch {barrier.epoch} of job {barrier.job}"):
+        with self._epoch_errors(settings, f"part {part} of epoch {barrier.epoch} of job {barrier.job}"):
             self._require_untouched(tables, barrier, view_version)
             return PartWrites(self._read_part(tables, barrier, part, seconds), seconds)
 
@@ -338,6 +338,10 @@ class SparkEngine:
         return nullcontext(InPlaceChunk(tables.source, rows, expected=barrier.rate_limit))
 
     # --------------------------------------------------------------------------------------------------- tables
+
+    def _epoch_errors(self, settings: JobSettings, what: str) -> AbstractContextManager[None]:
+        arranged = isinstance(settings.scan, ArrangementScan)
+        return epoch_errors(what, arrangement=settings.arrangement if arranged else None)
 
     def _tables(self, settings: JobSettings) -> _Tables:
         job, identity = settings.definition, ViewIdentity(settings.job["name"], settings.incarnation)

@@ -12,12 +12,16 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ChangeFeedGapError,
+    DataFileError,
     DuplicateKeyError,
     EpochFailedError,
     InvalidJobError,
     MaterializedViewError,
+    StateError,
+    StorageUnavailableError,
     UpstreamSchemaChangedError,
 )
+from airflow_backfill_provider.storage import is_full, storage_full
 
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
 """What a merge raises when the upstream inserted a key that it had already."""
@@ -28,6 +32,7 @@ _GONE = re.compile(
     r"DELTA_TRUNCATED_TRANSACTION_LOG|DELTA_EXCEEDS_CDC_RETENTION|"
     r"DELTA_TIME_TRAVEL|DELTA_UNSUPPORTED_TIME_TRAVEL"
 )
+_DAMAGED = re.compile(r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|is not a Parquet file|ParquetDecodingException")
 _CONFLICT = re.compile(r"DELTA_CONCURRENT_|Concurrent\w+Exception|MetadataChangedException|ProtocolChangedException")
 _RPC = re.compile(r'^<_.*^\s*details = "(?P<details>.*?)"$', re.DOTALL | re.MULTILINE)
 _DETAIL = re.compile(r"\s*(SQLSTATE: \w+)?\s*(;\s*line \d+ pos \d+)?;?\s*$")
@@ -67,18 +72,21 @@ def view_errors(path: str) -> Iterator[None]:
     """Say that the view's table cannot be made where Delta refuses it."""
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
+        if is_full(error):
+            raise storage_full(path) from error
         raise MaterializedViewError(
             f"the materialized view's table at {path} cannot be written: {first_line(error)}"
         ) from error
 
 
 @contextmanager
-def epoch_errors(what: str) -> Iterator[None]:
+def epoch_errors(what: str, *, arrangement: str | None = None) -> Iterator[None]:
     """
     Translate what fails while an epoch reads and writes.
 
     :param what: names the epoch, for the message.
+    :param arrangement: location of the arrangement, if there is one.
     """
     try:
         yield
@@ -90,11 +98,26 @@ def epoch_errors(what: str) -> Iterator[None]:
             raise DuplicateKeyError(
                 f"{what}: the upstream inserted a key that it has already; remove the duplicates and rebuild the job"
             ) from error
+        if is_full(error):
+            raise StorageUnavailableError(
+                f"{what}: a disk is full ({first_line(error)}); nothing half written counts: make room, then try again"
+            ) from error
+        damaged = _GONE.search(text) or _DAMAGED.search(text)
+        if damaged and arrangement is not None and f"/{arrangement.rsplit('/', 1)[-1]}/" in text:
+            raise StateError(
+                f"{what} cannot read the arrangement at {arrangement} ({first_line(error)}); restore it from a copy, "
+                "or rebuild the job"
+            ) from error
         if _GONE.search(text):
             raise ChangeFeedGapError(
                 f"{what} needs data or changes of the upstream that are gone ({first_line(error)}); they were "
                 "vacuumed, or the change data feed was off meanwhile. Rebuild the job, and run its epochs more often "
                 "than delta.deletedFileRetentionDuration"
+            ) from error
+        if damaged:
+            raise DataFileError(
+                f"{what} cannot read a data file ({first_line(error)}); restore the file from a copy, or repair its "
+                "table and rebuild the job"
             ) from error
         if "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE" in text:
             raise UpstreamSchemaChangedError(

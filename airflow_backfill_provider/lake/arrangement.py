@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,12 +22,13 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.columns import APPEARED, EPOCH, IS_UPSERT, VNODE
+from airflow_backfill_provider.core.errors import DataFileError, StateError, TableLogError
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.planner import FileStatistics, KeyIndex
 from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex, arrow_type, in_key_order, keys_within, nth_key
-from airflow_backfill_provider.storage import storage_errors
+from airflow_backfill_provider.storage import log_errors, storage_errors
 
 PIECES = 256
 """How finely the changes are cut for a planner."""
@@ -60,7 +62,7 @@ class ArrangementFiles:
         :param order: the order of (vnode, key).
         :param base_epoch: the epoch that the base is stamped with.
         """
-        with storage_errors(self.path):
+        with arrangement_errors(self.path):
             stored = DataFiles(DeltaTable(self.path, storage_options=self._options or None), self.path, self._options)
             newest_epoch = {
                 file.path: file.upper for file in stored.files(KeyOrder((KeyField(name=EPOCH, type="long"),)))
@@ -83,16 +85,16 @@ class ArrangementFiles:
 
         :param base_epoch: the epoch that the base is stamped with.
         """
-        with storage_errors(self.path):
+        with arrangement_errors(self.path):
             stored = DataFiles(DeltaTable(self.path, storage_options=self._options or None), self.path, self._options)
             files = stored.files(KeyOrder((KeyField(name=EPOCH, type="long"),)))
         return min((file.size for file in files if file.upper == (base_epoch,)), default=0)
 
     def size(self) -> int:
         """Return the bytes of its data files."""
-        with storage_errors(self.path):
+        with arrangement_errors(self.path):
             table = DeltaTable(self.path, storage_options=self._options or None)
-        return DataFiles(table, self.path, self._options).size()
+            return DataFiles(table, self.path, self._options).size()
 
     def drop(self) -> None:
         """Delete the table with its files, if it exists; a reader of it fails from then on."""
@@ -107,6 +109,23 @@ class ArrangementFiles:
             paths = [info.path for info in found if info.type is arrow_fs.FileType.File]
             for path in sorted(paths, key=lambda path: not path.startswith("_delta_log/")):
                 storage.delete_file(path)
+
+
+@contextmanager
+def arrangement_errors(path: str) -> Iterator[None]:
+    """
+    Say that an arrangement cannot be used any more: nothing but a rebuild makes another one.
+
+    :param path: its location.
+    :raises StateError: if its log, or one of its data files, is damaged or gone.
+    """
+    try:
+        with log_errors(path):
+            yield
+    except (TableLogError, DataFileError) as error:
+        raise StateError(
+            f"the arrangement at {path} is damaged ({error}); restore it from a copy, or rebuild the job"
+        ) from error
 
 
 class _LiveKeys:

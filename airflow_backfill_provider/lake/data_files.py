@@ -24,6 +24,7 @@ from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyValue
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
+from airflow_backfill_provider.storage import data_file_errors, log_errors
 
 Bound = tuple[KeyValue | None, ...]
 
@@ -73,7 +74,7 @@ class DataFiles:
             of_columns = [self._column(f"partition.{name}") for name in partitioned]
             of_files = (dict(zip(partitioned, found, strict=True)) for found in zip(*of_columns, strict=True))
             values = dict(zip(self._paths(), of_files, strict=True))
-        return ArrowKeyIndex(self.storage, order, physical_names_of(self._table), values)
+        return ArrowKeyIndex(self.storage, order, physical_names_of(self._table), values, table=self._path)
 
     def files(self, order: KeyOrder) -> list[FileStatistics]:
         """
@@ -90,7 +91,7 @@ class DataFiles:
         return [
             FileStatistics(
                 path=path,
-                row_count=_stored_rows(self.storage, path) if rows is None else rows,
+                row_count=self._stored_rows(path) if rows is None else rows,
                 size=size,
                 lower=lower,
                 upper=upper,
@@ -106,7 +107,7 @@ class DataFiles:
     def read(self, path: str, columns: Sequence[str]) -> pa.Table:
         """Return some columns of one data file, under their own names."""
         physical_names = physical_names_of(self._table)
-        with self.storage.open_input_file(path) as source:
+        with data_file_errors(self.storage, self._path, path), self.storage.open_input_file(path) as source:
             stored = pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(
                 columns=[physical_names[name] for name in columns]
             )
@@ -147,6 +148,10 @@ class DataFiles:
             largest = [None if value is None else _rounded_up(value) for value in largest]
         return (largest, smallest, nulls) if field.descending else (smallest, largest, nulls)
 
+    def _stored_rows(self, path: str) -> int:
+        with data_file_errors(self.storage, self._path, path), self.storage.open_input_file(path) as source:
+            return int(pq.ParquetFile(source).metadata.num_rows)
+
     def _column(self, name: str) -> list[Any]:
         """Return what the log says of each file; ``None`` where it does not say it."""
         if name not in self._actions.column_names:
@@ -156,7 +161,8 @@ class DataFiles:
 
     @cached_property
     def _actions(self) -> pa.Table:
-        return pa.table(self._table.get_add_actions(flatten=True))
+        with log_errors(self._path):
+            return pa.table(self._table.get_add_actions(flatten=True))
 
 
 def physical_names_of(table: DeltaTable) -> dict[str, str]:
@@ -173,11 +179,6 @@ def _file_path(written: str, table: str) -> str:
             "original, or make a deep copy"
         )
     return path
-
-
-def _stored_rows(storage: arrow_fs.FileSystem, path: str) -> int:
-    with storage.open_input_file(path) as source:
-        return int(pq.ParquetFile(source).metadata.num_rows)
 
 
 def _of_key(columns: Sequence[Sequence[Bound]]) -> list[Bound]:

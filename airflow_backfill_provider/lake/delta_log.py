@@ -18,7 +18,7 @@ from functools import cached_property
 import pyarrow.fs as arrow_fs
 from deltalake.fs import DeltaStorageHandler
 
-from airflow_backfill_provider.storage import storage_errors
+from airflow_backfill_provider.storage import log_errors, storage_errors
 
 _COMMIT_FILE = re.compile(r"(?:^|/)(\d{20})\.json$")
 
@@ -79,13 +79,13 @@ class DeltaLog:
     def commit(self, version: int) -> Commit | None:
         """Return one commit, or ``None`` if its file does not exist (any more, or yet)."""
         path = _path_of(version)
-        with storage_errors(self.location):
+        with log_errors(self.location):
             try:
                 with self._files.open_input_file(path) as file:
                     lines = file.read().decode("utf-8").split("\n")
             except FileNotFoundError:
                 return None
-        return _parse(version, (json.loads(line) for line in lines if line.strip()), self._modified(path))
+            return _parse(version, (json.loads(line) for line in lines if line.strip()), self._modified(path))
 
     def _modified(self, path: str) -> dt.datetime:
         modified = self._files.get_file_info(path).mtime

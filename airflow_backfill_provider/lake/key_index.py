@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.planner import FileStatistics
+from airflow_backfill_provider.storage import data_file_errors
 
 SORTED_AT_ONCE = 4
 """Keys that are sorted at once to find the n smallest, as a multiple of n."""
@@ -29,6 +30,7 @@ class ArrowKeyIndex:
     :param order: the key's columns.
     :param physical_names: key column → its name in the data files.
     :param partition_values: file path → values of the key columns that are partition columns.
+    :param table: its location, for messages.
     """
 
     def __init__(
@@ -37,11 +39,14 @@ class ArrowKeyIndex:
         order: KeyOrder,
         physical_names: Mapping[str, str],
         partition_values: Mapping[str, Mapping[str, object]],
+        *,
+        table: str = "",
     ) -> None:
         self._files = files
         self._order = order
         self._physical_names = physical_names
         self._partition_values = partition_values
+        self._table = table
         self._loaded: dict[str, pa.Table] = {}
 
     def count(self, file: FileStatistics, within: KeyRange) -> int:
@@ -61,10 +66,15 @@ class ArrowKeyIndex:
         """Return the keys of one file."""
         constants = self._partition_values.get(file.path, {})
         stored = [field for field in self._order.fields if field.name not in constants]
-        with self._files.open_input_file(file.path) as source:
-            table = pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(
-                columns=[self._physical_names[field.name] for field in stored]
-            )
+        with data_file_errors(self._files, self._table, file.path):
+            with self._files.open_input_file(file.path) as source:
+                table = pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(
+                    columns=[self._physical_names[field.name] for field in stored]
+                )
+            return self._keys(table, constants)
+
+    def _keys(self, table: pa.Table, constants: Mapping[str, object]) -> pa.Table:
+        """Return the key's columns in the order's own types."""
         columns = {}
         for field in self._order.fields:
             kind = arrow_type(field)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.compaction import TARGET_FILE_SIZE, TARGET_PROPERTY, StoredFile, bytes_of
-from airflow_backfill_provider.storage import storage_errors
+from airflow_backfill_provider.storage import log_errors
 
 _DELETION_VECTORS = "deletionVectors"
 
@@ -39,7 +39,7 @@ def table_files(path: str, storage_options: Mapping[str, str] | None = None) -> 
     :param path: canonical location of the table.
     :param storage_options: options of the object store, as deltalake takes them.
     """
-    with storage_errors(path):
+    with log_errors(path):
         table = DeltaTable(path, storage_options=dict(storage_options or {}) or None)
         actions = _told_of_files(table)
         deleted = _deleted_rows(table)

@@ -12,8 +12,8 @@ wrote to the table is refused (I6).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -34,7 +34,7 @@ from airflow_backfill_provider.state.stamps import (
     stamped,
     stamped_schema,
 )
-from airflow_backfill_provider.storage import storage_errors
+from airflow_backfill_provider.storage import panics_as_errors, storage_errors
 
 LAYOUT_VERSION = 2
 ATTEMPTS = 32
@@ -109,19 +109,20 @@ class ControlTable:
             self._open()
             return
         try:
-            DeltaTable.create(
-                self.location,
-                schema=self._stored,
-                mode="error",
-                configuration={
-                    _LAYOUT_PROPERTY: str(LAYOUT_VERSION),
-                    "delta.checkpointInterval": "20",
-                    "delta.deletedFileRetentionDuration": RETENTION,
-                    "delta.logRetentionDuration": RETENTION,
-                },
-                storage_options=self._options,
-                raise_if_key_not_exists=False,
-            )
+            with storage_errors(self.location):
+                DeltaTable.create(
+                    self.location,
+                    schema=self._stored,
+                    mode="error",
+                    configuration={
+                        _LAYOUT_PROPERTY: str(LAYOUT_VERSION),
+                        "delta.checkpointInterval": "20",
+                        "delta.deletedFileRetentionDuration": RETENTION,
+                        "delta.logRetentionDuration": RETENTION,
+                    },
+                    storage_options=self._options,
+                    raise_if_key_not_exists=False,
+                )
         except DeltaError:
             if not self.exists():
                 raise
@@ -150,7 +151,7 @@ class ControlTable:
 
     def greatest(self, column: str) -> int:
         """Return the greatest value of an integer column by the log's statistics; 0 if there are no rows."""
-        return _greatest(self._open(), column)
+        return self._greatest(self._open(), column)
 
     def read_last(self, column: str, count: int) -> tuple[int, pa.Table]:
         """
@@ -159,7 +160,7 @@ class ControlTable:
         :param count: how many values, down from the greatest.
         """
         table = self._open()
-        greatest = _greatest(table, column)
+        greatest = self._greatest(table, column)
         return greatest, self._remembered(table, Since(column, greatest - count + 1))
 
     def update(
@@ -179,19 +180,20 @@ class ControlTable:
         for _ in range(ATTEMPTS):
             table = self._open()
             # Asked for now: later the log may be cleaned up behind this version.
-            before, number = table.version(), _writes(table) + 1
+            before, number = table.version(), self._writes(table) + 1
             write = decide(self._remembered(table, reading))
             if write is None:
                 return
             try:
-                write_deltalake(
-                    table,
-                    stamped(write.rows.cast(self.schema), number),
-                    mode=write.mode,
-                    commit_properties=CommitProperties(
-                        max_commit_retries=0, app_transactions=[Transaction(_WRITES, number)]
-                    ),
-                )
+                with storage_errors(self.location):
+                    write_deltalake(
+                        table,
+                        stamped(write.rows.cast(self.schema), number),
+                        mode=write.mode,
+                        commit_properties=CommitProperties(
+                            max_commit_retries=0, app_transactions=[Transaction(_WRITES, number)]
+                        ),
+                    )
             except DeltaError as error:
                 # Whoever slept for longer than the log is kept is told of a version that is gone.
                 if isinstance(error, CommitFailedError) or self._open().version() > before:
@@ -206,18 +208,23 @@ class ControlTable:
         """
         Write many small files as one, now and then; somebody else's commit in between only puts it off.
 
+        The write is done, and whatever fails here is left to the next time.
+
         Not with deltalake's own compaction: of two at once both succeed, and every row is there twice.
         """
         table.update_incremental()
         if len(table.file_uris()) < _COMPACT_FILES_AT:
             return
-        with suppress(CommitFailedError):
-            write_deltalake(
-                table,
-                self._stored_rows(table, None),
-                mode="overwrite",
-                commit_properties=CommitProperties(max_commit_retries=0),
-            )
+        try:
+            with storage_errors(self.location):
+                write_deltalake(
+                    table,
+                    self._stored_rows(table, None),
+                    mode="overwrite",
+                    commit_properties=CommitProperties(max_commit_retries=0),
+                )
+        except (DeltaError, StorageUnavailableError) as error:
+            logger.info("%s is not compacted for now: %s", self.location, error)
 
     def _clean(self, table: DeltaTable, before: int) -> None:
         """
@@ -231,7 +238,8 @@ class ControlTable:
             return
         try:
             # Fully, for the log forgets replaced files as soon as they may go.
-            table.vacuum(dry_run=False, full=True)
+            with panics_as_errors():
+                table.vacuum(dry_run=False, full=True)
         except (DeltaError, OSError) as error:
             logger.info("%s keeps replaced files for now: %s", self.location, error)
 
@@ -288,8 +296,8 @@ class ControlTable:
 
         A write of earlier rows may lie between them, such as a late report; it has to be there, too.
         """
-        newest, there = _writes(table), set(rows.column(VERSION).to_pylist())
-        if _greatest(table, VERSION) != newest:
+        newest, there = self._writes(table), set(rows.column(VERSION).to_pylist())
+        if self._greatest(table, VERSION) != newest:
             raise lost(newest, newest, self.location)
         if not there <= set(range(1, newest + 1)):
             raise lost(max(there), newest, self.location)
@@ -301,9 +309,26 @@ class ControlTable:
     def _stored_rows(self, table: DeltaTable, where: str | None) -> pa.Table:
         # An Arrow dataset over deltalake's file system leaves threads behind that can abort the process at its exit.
         condition = f" WHERE {where}" if where else ""
-        try:
+        with self._readable():
             rows = QueryBuilder().register("control", table).execute(f"SELECT * FROM control{condition}")
             return pa.table(rows.read_all()).cast(self._stored)
+
+    def _greatest(self, table: DeltaTable, column: str) -> int:
+        with self._readable():
+            actions = pa.table(table.get_add_actions(flatten=True))
+            values = actions.column(f"max.{column}").to_pylist() if actions.num_rows else []
+        return max((value for value in values if value is not None), default=0)
+
+    def _writes(self, table: DeltaTable) -> int:
+        """Return the number of the newest write, 0 before the first."""
+        with self._readable():
+            return table.transaction_version(_WRITES) or 0
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            with panics_as_errors():
+                yield
         except Exception as error:
             raise self._damaged(error) from error
 
@@ -311,14 +336,3 @@ class ControlTable:
         return StateLayoutError(
             f"control table {self.location} cannot be read: {error}; restore it from a copy, or rebuild the job"
         )
-
-
-def _writes(table: DeltaTable) -> int:
-    """Return the number of the newest write, 0 before the first."""
-    return table.transaction_version(_WRITES) or 0
-
-
-def _greatest(table: DeltaTable, column: str) -> int:
-    actions = pa.table(table.get_add_actions(flatten=True))
-    values = actions.column(f"max.{column}").to_pylist() if actions.num_rows else []
-    return max((value for value in values if value is not None), default=0)

@@ -56,6 +56,21 @@ def require_stamps(rows: pa.Table, table: str) -> None:
             f"control table {table}: row {_name(rows, index)} is not what was written there; something else changed or "
             "added it: restore the table from a copy, or rebuild the job"
         )
+    _require_once(rows, table)
+
+
+def _require_once(rows: pa.Table, table: str) -> None:
+    """Refuse a row that is there twice, as it was written."""
+    stamps = rows.group_by([VERSION, CHECKSUM], use_threads=False).aggregate([([], "count_all")])
+    for stamp in stamps.filter(pc.greater(stamps.column("count_all"), 1)).to_pylist():
+        same = pc.and_(*(pc.equal(rows.column(name), stamp[name]) for name in (VERSION, CHECKSUM)))
+        alike = rows.filter(same)
+        # Of very many rows, two may have one checksum.
+        if len(set(map(repr, alike.to_pylist()))) < alike.num_rows:
+            raise StateError(
+                f"control table {table}: row {_name(alike, 0)} is there twice; something else added it: restore the "
+                "table from a copy, or rebuild the job"
+            )
 
 
 def require_writes(rows: pa.Table, newest: int, table: str) -> None:

@@ -64,7 +64,15 @@ def add_unstamped(table):
     write_deltalake(table.location, pa.table({"n": [6], "who": ["x"]}, SCHEMA), mode="append", schema_mode="merge")
 
 
-STRANGERS = [edit, renumber, take_away, take_away_the_newest, take_away_all, restore, add, add_unstamped]
+def repeat(table):
+    write_deltalake(
+        table.location,
+        pa.Table.from_pylist([row for row in stored(table) if row["n"] == 4], stamps.stamped_schema(SCHEMA)),
+        mode="append",
+    )
+
+
+STRANGERS = [repeat, edit, renumber, take_away, take_away_the_newest, take_away_all, restore, add, add_unstamped]
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)

@@ -588,7 +588,7 @@ def test_a_record_that_is_there_twice_is_refused(store):
     used(store)
     rows = pa.table(DeltaTable(f"{store.location}/settings").to_pyarrow_table())
     write_deltalake(f"{store.location}/settings", rows, mode="append")
-    with pytest.raises(StateError, match="record 1 is repeated"):
+    with pytest.raises(StateError, match=r"row __version 1 \(sequence 1\) is there twice"):
         store.settings()
 
 
