@@ -21,6 +21,8 @@ _PINNED = {
     # Expressions must mean the same in every run, wherever it runs (I2).
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # A name or a text may have a variable's form, such as ${HOME}; it means itself.
+    "spark.sql.variable.substitute": "false",
     # The default is ten million.
     "spark.databricks.delta.maxCommitAttempts": "20",
 }

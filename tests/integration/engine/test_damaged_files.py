@@ -1,0 +1,78 @@
+"""Files that are damaged, and texts that look like variables: said by a name, or taken as they are (I6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_backfill_provider.core import errors
+from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def numbers(lakehouse: Lakehouse) -> Lakehouse:
+    """An upstream of thirty rows."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(30)")
+    return lakehouse
+
+
+def damage(folder: str) -> None:
+    """Write something else into all data files."""
+    for file in Path(folder).rglob("*.parquet"):
+        if "_delta_log" not in file.parts:
+            (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+            file.write_bytes(b"no Parquet at all" * 20)
+
+
+def test_a_damaged_data_file_of_the_upstream_is_named(numbers: Lakehouse) -> None:
+    numbers.create()
+    barrier = numbers.inject()
+    assert barrier is not None
+    damage(numbers.upstream_path)
+    with pytest.raises(errors.DataFileError, match=r"epoch 1 of job orders_view cannot read a data file \(.*parquet"):
+        numbers.run(barrier)
+
+
+def test_a_damaged_arrangement_is_damaged_state(numbers: Lakehouse) -> None:
+    settings = numbers.create(strategy="arrangement")
+    barrier = numbers.inject()
+    assert barrier is not None
+    damage(settings.arrangement)
+    with pytest.raises(errors.StateError, match="epoch 1 of job orders_view cannot read the arrangement at .*rebuild"):
+        numbers.run(barrier)
+    numbers.rebuild(strategy="arrangement")
+    numbers.finish()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")
+
+
+def test_a_text_like_a_variable_means_itself(lakehouse: Lakehouse) -> None:
+    """I1: in a folder's name, a column's name and a literal."""
+    lakehouse.upstream_path = str(lakehouse.folder / "${env:HOME}")
+    lakehouse.view_path = str(lakehouse.folder / "view ${system:user.dir}")
+    lakehouse.spark.conf.set("spark.sql.variable.substitute", "false")
+    lakehouse.make_upstream("id BIGINT, `${env:HOME}` STRING", {**CHANGE_DATA_FEED, "delta.columnMapping.mode": "name"})
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, '${env:HOME}' FROM range(9)")
+    lakehouse.create(query="SELECT id, `${env:HOME}` AS name, '${spark:spark.app.name}' AS text FROM upstream")
+    lakehouse.finish()
+    rows = lakehouse.view().collect()
+    assert len(rows) == 9
+    assert {(row["name"], row["text"]) for row in rows} == {("${env:HOME}", "${spark:spark.app.name}")}
+
+
+def test_a_column_dropped_and_made_anew_is_another_one(lakehouse: Lakehouse) -> None:
+    """I6: its name and its type are the old ones, and all of its values are gone."""
+    lakehouse.make_upstream("id BIGINT, name STRING", {**CHANGE_DATA_FEED, "delta.columnMapping.mode": "name"})
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(30)")
+    lakehouse.create(rate_limit=10)
+    lakehouse.epoch()
+    lakehouse.sql("ALTER TABLE {upstream} DROP COLUMN name")
+    lakehouse.sql("ALTER TABLE {upstream} ADD COLUMN name STRING")
+    with pytest.raises(errors.UpstreamSchemaChangedError, match="column 'name' was dropped and is a new one"):
+        lakehouse.inject()
+    lakehouse.rebuild()
+    lakehouse.finish()
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")
