@@ -10,7 +10,7 @@ ARGS ?=
 # Tests run in two processes; ARGS="-n 0 --pdb" runs them in one, to debug.
 SIDE_BY_SIDE := --numprocesses=2 --dist=loadfile
 
-CODE  = $(wildcard airflow_backfill_provider spark_apps dags docs scripts demo bench tests)
+CODE  = $(wildcard airflow_backfill_provider spark_apps dags docs scripts demo bench faults tests)
 
 # One Spark (that of .venv), one Python, an Airflow home of our own, and UTF-8 file names for the JVM.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
 .PHONY: help install demo airflow test test-fast test-slow coverage check check-format check-lint check-types \
-        check-hooks format bench bench-quick lock dist clean
+        check-hooks format bench bench-quick faults faults-full lock dist clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -100,6 +100,12 @@ bench: install $(VENV)/.classes ## run the benchmarks (hours; ARGS=targets or an
 bench-quick: install $(VENV)/.classes ## compare with a plain copy and other ways in minutes, on a small upstream
 	$(BIN)/python -m bench quick
 
+faults: install ## play faults, and look at every end (ARGS=campaign, seed, case: see docs/faults.md)
+	$(BIN)/python -m faults $(ARGS)
+
+faults-full: install ## play as many faults as a release needs (hours)
+	$(BIN)/python -m faults --full $(ARGS)
+
 lock: ## write the lock file anew (ARGS=--upgrade for newer versions)
 	scripts/lock.sh $(UV) $(LOCK) $(ARGS)
 
@@ -107,5 +113,5 @@ dist: install ## build the wheel and the source distribution into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean: ## remove .venv and all that was made
-	rm -rf $(VENV) .airflow .demo .bench build dist htmlcov .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .airflow .demo .bench .faults build dist htmlcov .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -78,15 +78,25 @@ class Result:
     trace: tuple[str, ...] = ()
 
 
-def explore(protocol: Protocol, *, attempts: int = 3, zombie: bool = False, max_states: int = 200_000) -> Result:
+def explore(
+    protocol: Protocol,
+    *,
+    attempts: int = 3,
+    zombie: bool = False,
+    max_states: int = 200_000,
+    upstream: Scenario = UPSTREAM,
+    settings: tuple[Barrier, ...] = SETTINGS,
+) -> Result:
     """
     Search all interleavings; stop at the first broken invariant or after so many states.
 
     With ``zombie`` the first of the attempts has pinned the second epoch and stands before its first commit
     when the search starts, which brings deeper futures within reach.
+
+    ``upstream`` has writes only; ``settings`` are what each attempt finds.
     """
-    job, start = _start(protocol, zombie=zombie)
-    return search(start, lambda node: _moves(job, node, attempts), max_states=max_states)
+    job, start = _start(protocol, upstream, zombie=zombie)
+    return search(start, lambda node: _moves(job, node, settings[:attempts]), max_states=max_states)
 
 
 def search(start: N, moves: Callable[[N], Iterable[Move[N]]], *, max_states: int) -> Result:
@@ -114,11 +124,11 @@ def nothing_to_check() -> None:
     """Check a move that can break nothing."""
 
 
-def _start(protocol: Protocol, *, zombie: bool) -> tuple[Job, Node]:
-    run = OrchestratedRun(replace(UPSTREAM, events=()), paid_in_cents, protocol)
+def _start(protocol: Protocol, upstream: Scenario, *, zombie: bool) -> tuple[Job, Node]:
+    run = OrchestratedRun(replace(upstream, events=()), paid_in_cents, protocol)
     run.run(ONE_ROW)
     world = run.world
-    first, *later = (event for event in UPSTREAM.events if isinstance(event, Write))
+    first, *later = (event for event in upstream.events if isinstance(event, Write))
     run.write(first)
     if zombie:
         run.crash("before_changes_commit", ONE_ROW)
@@ -128,13 +138,13 @@ def _start(protocol: Protocol, *, zombie: bool) -> tuple[Job, Node]:
     return run.job, Node(world, tuple(run.attempts))
 
 
-def _moves(job: Job, node: Node, attempts: int) -> Iterator[Move[Node]]:
+def _moves(job: Job, node: Node, settings: tuple[Barrier, ...]) -> Iterator[Move[Node]]:
     if node.world.latest < job.upstream.latest:
         latest = node.world.latest + 1
         yield f"write version {latest}", replace(node, world=replace(node.world, latest=latest)), nothing_to_check
     started = node.attempts
-    if len(started) < attempts:
-        started = (*started, Attempt(settings=SETTINGS[len(started)]))
+    if len(started) < len(settings):
+        started = (*started, Attempt(settings=settings[len(started)]))
     for i, attempt in enumerate(started):
         if not attempt.ended:
             world, after = _advance(job, node.world, attempt)

@@ -1,0 +1,52 @@
+"""
+The fault campaign: ``python -m faults [CAMPAIGN…] [--full] [--seed N] [--case N] [--seconds S]``, or ``… report``.
+
+Every outcome of a run is in `.faults`; the exit code is 1 if a case went wrong. A case is played again by its campaign,
+seed and number, which are printed if it went wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from rich.console import Console
+
+from faults import campaign, report
+from faults.campaigns import CAMPAIGNS
+
+
+def main(arguments: list[str]) -> int:
+    """Run what was asked for, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="faults", description="play faults against the package")
+    parser.add_argument("campaigns", nargs="*", choices=[*CAMPAIGNS, "report", []], help="by default all of them")
+    parser.add_argument("--full", action="store_true", help="as many cases as a release needs; hours")
+    parser.add_argument("--seed", type=int, default=1, help="decides every case (default 1)")
+    parser.add_argument("--case", type=int, help="play this case alone")
+    parser.add_argument("--cases", type=int, help="play so many cases")
+    parser.add_argument("--seconds", type=float, help="begin no case of a campaign later than that")
+    asked = parser.parse_args(arguments)
+    console = Console(width=120)
+    if asked.campaigns == ["report"]:
+        report.write()
+        return 0
+    wrong = 0
+    for name in asked.campaigns or CAMPAIGNS:
+        found = CAMPAIGNS[name]()
+        size = asked.cases or (found.full if asked.full else found.quick)
+        tally = campaign.run(
+            found,
+            seed=asked.seed,
+            full=asked.full,
+            cases=range(size) if asked.case is None else [asked.case],
+            console=console,
+            until=None if asked.seconds is None else time.monotonic() + asked.seconds,
+        )
+        wrong += tally.wrong
+        console.print(report.line(tally))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

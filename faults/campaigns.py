@@ -1,0 +1,21 @@
+"""All campaigns by name, cheap ones first; each module is loaded when its campaign is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from faults.campaign import Campaign
+
+NAMES = ("model", "state-files", "schedules")
+
+
+def _load(name: str) -> Callable[[], Campaign]:
+    def load() -> Campaign:
+        found: Campaign = import_module(f"faults.{name.replace('-', '_')}").CAMPAIGN
+        return found
+
+    return load
+
+
+CAMPAIGNS: dict[str, Callable[[], Campaign]] = {name: _load(name) for name in NAMES}

@@ -1,0 +1,134 @@
+"""
+The protocol's model in plain Python: every interleaving of attempts that overlap, breadth first.
+
+Each case is an upstream of its own, with two versions still to come, and three attempts under settings of their own,
+or, in the last cases, runs that share epochs of an arrangement. All that they can do one after another is searched to
+the end. The first cases are negative controls: a protocol that lacks one rule must be caught.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from faults.campaign import Campaign, Outcome, Play, WrongError
+from tests.model.arranged_explore import MIXED, SHARED_EPOCHS, WHOLE_EPOCHS, explore_arranged
+from tests.model.arrangement import Protocol as ArrangedProtocol
+from tests.model.explore import Result, explore
+from tests.model.orchestrated import Protocol
+from tests.model.test_interleavings import ORDERS, RETRIES
+from tests.strategies import Barrier, Delete, Insert, KeyColumn, Operation, Row, Scenario, Update, Write
+
+MOST_STATES = 3_000_000
+ATTEMPTS = 3
+SCENARIOS = 400
+"""Upstreams of a full run: with them it sees more than ten million states."""
+
+WEAKENED: dict[str, Callable[[], Result]] = {
+    **{
+        rule: lambda rule=rule: explore(RETRIES[rule][0], zombie="merge" in rule or "state" in rule)  # type: ignore[misc]
+        for rule in RETRIES
+    },
+    **{order: lambda order=order: explore(ORDERS[order], attempts=1) for order in ORDERS},  # type: ignore[misc]
+}
+"""Protocols that lack a rule, each with the search that has to find the damage."""
+
+ARRANGED: dict[str, Callable[[], Result]] = {
+    "runs of whole epochs": lambda: explore_arranged(ArrangedProtocol(), WHOLE_EPOCHS, max_states=MOST_STATES),
+    "runs that share epochs": lambda: explore_arranged(ArrangedProtocol(), SHARED_EPOCHS, max_states=MOST_STATES),
+    "whole epochs and a part": lambda: explore_arranged(ArrangedProtocol(), MIXED, max_states=MOST_STATES),
+    "a zombie before its changes": lambda: explore_arranged(
+        ArrangedProtocol(), MIXED, zombie="before_changes_commit", max_states=MOST_STATES
+    ),
+    "a zombie before its arrangement": lambda: explore_arranged(
+        ArrangedProtocol(), MIXED, zombie="before_arrangement_commit", max_states=MOST_STATES
+    ),
+}
+
+
+def play(case: int, random: random.Random) -> Outcome:
+    """Search one state space."""
+    if case < len(WEAKENED):
+        rule, search = [*WEAKENED.items()][case]
+        return _caught(rule, search())
+    case -= len(WEAKENED)
+    if case >= SCENARIOS:
+        name, search = [*ARRANGED.items()][case - SCENARIOS]
+        return _unbroken(name, search())
+    scenario, settings = a_scenario(random)
+    result = explore(
+        Protocol(),
+        attempts=ATTEMPTS,
+        zombie=bool(case % 2),
+        max_states=MOST_STATES,
+        upstream=scenario,
+        settings=settings,
+    )
+    return _unbroken(f"{scenario} under {settings}", result)
+
+
+def a_scenario(random: random.Random) -> tuple[Scenario, tuple[Barrier, ...]]:
+    """Return an upstream with two versions still to come, and what each attempt finds in the settings."""
+    keys = random.sample(range(6), random.randint(2, 4))
+    table = {(key,): Row((key,), random.choice(["paid", "paid", "open"]), key) for key in keys}
+    initial = tuple(table.values())
+    writes = []
+    for _ in range(2):
+        write = _a_write(random, dict(table))
+        table = write.applied_to(table)
+        writes.append(write)
+    settings = tuple(
+        Barrier(rate_limit=random.choice([1, 1, 2, 3, None, 0]), paused=random.random() < 0.1) for _ in range(ATTEMPTS)
+    )
+    return Scenario((KeyColumn("id"),), initial, tuple(writes)), settings
+
+
+def _a_write(random: random.Random, table: dict[tuple[int, ...], Row]) -> Write:
+    operations: list[Operation] = []
+    taken = set(table)
+    for key in random.sample(sorted(table), min(len(table), random.randint(1, 3))):
+        new = (random.randrange(7),)
+        if random.random() < 0.25:
+            operations.append(Delete(key))
+            continue
+        if new in taken or random.random() < 0.5:
+            new = key
+        taken.add(new)
+        operations.append(Update(key, Row(new, random.choice(["paid", "open"]), random.randrange(100))))
+    free = [(key,) for key in range(7) if (key,) not in taken]
+    if free and random.random() < 0.5:
+        key = random.choice(free)
+        operations.append(Insert(Row(key, "paid", random.randrange(100))))
+    return Write(tuple(operations))
+
+
+def _caught(rule: str, result: Result) -> Outcome:
+    if result.error is None:
+        raise WrongError(f"{rule}: nothing was found in {result.states} states")
+    return Outcome("caught", checks=result.states, about=f"{rule}: {result.error}")
+
+
+def _unbroken(about: str, result: Result) -> Outcome:
+    if result.error is not None:
+        raise WrongError(f"{about}: {result.error} after {' / '.join(result.trace)}")
+    if not result.exhausted:
+        raise WrongError(f"{about}: not searched to the end within {result.states} states")
+    return Outcome(checks=result.states, about=about)
+
+
+@contextmanager
+def _stage() -> Iterator[Play]:
+    yield play
+
+
+CAMPAIGN = Campaign(
+    name="model",
+    about="every interleaving of three overlapping attempts in the protocol's model; weakened protocols must be caught",
+    quick=len(WEAKENED) + 4,
+    full=len(WEAKENED) + SCENARIOS + len(ARRANGED),
+    checks="states",
+    stage=_stage,
+    processes=os.cpu_count() or 1,
+)

@@ -1,0 +1,47 @@
+"""The table of `docs/faults.md`, from what the newest run of each campaign left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from faults.campaign import RIGHT, WRONG, Tally, tallies
+from faults.campaigns import CAMPAIGNS
+
+PAGE = Path("docs/faults.md")
+BEGIN, END = "<!-- generated: faults -->", "<!-- /generated -->"
+
+
+def line(tally: Tally) -> str:
+    """Return a run's outcome in one line."""
+    ends = ", ".join(f"{count:,} {result}" for result, count in sorted(tally.results.items(), key=_order))
+    return f"{tally.campaign}: {tally.cases:,} cases, {tally.checks:,} checks, {tally.seconds:,.0f} s: {ends or 'none'}"
+
+
+def table(found: Iterable[Tally]) -> str:
+    """Return the runs as a table."""
+    by_name = {tally.campaign: tally for tally in found}
+    lines = ["| campaign | seed | cases | checks | right | refused by name | wrong |", "|---|---|---|---|---|---|---|"]
+    for name in CAMPAIGNS:
+        tally = by_name.get(name)
+        if tally is None:
+            continue
+        refused = {result: count for result, count in tally.results.items() if result not in {RIGHT, WRONG}}
+        named = ", ".join(f"`{result}` {count:,}" for result, count in sorted(refused.items()))
+        lines.append(
+            f"| `{name}` | {tally.seed} | {tally.cases:,} | {tally.checks:,} | {tally.results[RIGHT]:,} | "
+            f"{named or 'none'} | {tally.wrong:,} |"
+        )
+    return "\n".join(lines)
+
+
+def write() -> None:
+    """Write the table into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{table(tallies())}\n\n{END}{after}", encoding="utf-8")
+
+
+def _order(item: tuple[str, int]) -> tuple[int, str]:
+    return ([RIGHT, WRONG].index(item[0]) if item[0] in {RIGHT, WRONG} else 2, item[0])

@@ -1,0 +1,82 @@
+"""The campaign's own machinery: what decides a case, what counts as wrong, and what is told of it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+
+import pytest
+from rich.console import Console
+
+from faults import __main__, campaign, report
+from faults.campaign import Campaign, Outcome, Tally, WrongError
+from faults.campaigns import CAMPAIGNS
+
+CONSOLE = Console(quiet=True)
+
+
+@pytest.fixture(autouse=True)
+def _results(tmp_path, monkeypatch):
+    monkeypatch.setattr(campaign, "RESULTS", tmp_path / "results")
+
+
+def campaign_of(play):
+    @contextmanager
+    def stage():
+        yield play
+
+    return Campaign(name="made-up", about="", quick=3, full=9, checks="checks", stage=stage)
+
+
+def lines():
+    return [json.loads(line) for line in (campaign.RESULTS / "made-up.jsonl").read_text().splitlines()]
+
+
+def test_a_case_is_decided_by_campaign_seed_and_number_alone():
+    drawn = {}
+
+    def play(case, random):
+        drawn.setdefault(case, []).append(random.random())
+        return Outcome()
+
+    made = campaign_of(play)
+    campaign.run(made, seed=1, cases=range(3), console=CONSOLE)
+    campaign.run(made, seed=1, cases=[2], console=CONSOLE)
+    campaign.run(made, seed=2, cases=[2], console=CONSOLE)
+    assert drawn[2][0] == drawn[2][1] != drawn[2][2]
+    assert len({values[0] for values in drawn.values()}) == 3
+
+
+@pytest.mark.parametrize("error", [WrongError("rows are missing"), OSError("leaked"), KeyError("leaked")])
+def test_whatever_a_case_ends_by_but_an_outcome_is_wrong(error):
+    def play(case, random):
+        if case == 1:
+            raise error
+        return Outcome("StateError", checks=5)
+
+    tally = campaign.run(campaign_of(play), seed=1, cases=range(3), console=CONSOLE)
+    assert (tally.cases, tally.checks, tally.wrong) == (3, 11, 1)
+    assert [line["result"] for line in lines()] == ["StateError", "WRONG", "StateError"]
+    assert type(error).__name__ in lines()[1]["about"]
+
+
+def test_no_case_begins_after_the_time_is_up():
+    tally = campaign.run(campaign_of(lambda *_: Outcome()), seed=1, cases=range(3), console=CONSOLE, until=0.0)
+    assert tally.cases == 0
+
+
+def test_a_table_tells_the_newest_run_of_each_campaign():
+    made = campaign_of(lambda case, _: Outcome("right" if case else "StateError"))
+    campaign.run(made, seed=7, cases=range(3), console=CONSOLE)
+    (tally,) = campaign.tallies()
+    assert (tally.seed, tally.results) == (7, {"right": 2, "StateError": 1})
+    table = report.table([Tally("model", 7, False, 3, 30, 1.0, tally.results)])
+    assert table.splitlines()[-1] == "| `model` | 7 | 3 | 30 | 2 | `StateError` 1 | 0 |"
+
+
+def test_the_exit_code_says_whether_a_case_went_wrong(monkeypatch):
+    outcomes = iter([Outcome(), Outcome("WRONG")])
+    made = campaign_of(lambda *_: next(outcomes))
+    monkeypatch.setitem(CAMPAIGNS, "model", lambda: made)
+    assert __main__.main(["model", "--case", "0"]) == 0
+    assert __main__.main(["model", "--case", "1"]) == 1
