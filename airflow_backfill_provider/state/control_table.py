@@ -96,6 +96,7 @@ class ControlTable:
         self.schema = schema
         self._stored = stamped_schema(schema)
         self._options = dict(storage_options or {}) or None
+        self._counted: tuple[tuple[str, int], int] = (("", -1), 0)
         self._known: tuple[tuple[str, int], dict[str | Since | None, pa.Table]] = (("", -1), {})
 
     def exists(self) -> bool:
@@ -273,7 +274,7 @@ class ControlTable:
         return table
 
     def _remembered(self, table: DeltaTable, wanted: str | Since | None) -> pa.Table:
-        version = (str(table.metadata().id), table.version())
+        version = _version_of(table)
         known, answers = self._known
         if known != version or len(answers) > _ANSWERS_KEPT:
             answers = {}
@@ -320,9 +321,12 @@ class ControlTable:
         return max((value for value in values if value is not None), default=0)
 
     def _writes(self, table: DeltaTable) -> int:
-        """Return the number of the newest write, 0 before the first."""
-        with self._readable():
-            return table.transaction_version(_WRITES) or 0
+        """Return the number of the newest write, 0 before the first; deltalake reads the log for it each time."""
+        version = _version_of(table)
+        if self._counted[0] != version:
+            with self._readable():
+                self._counted = version, table.transaction_version(_WRITES) or 0
+        return self._counted[1]
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -336,3 +340,8 @@ class ControlTable:
         return StateLayoutError(
             f"control table {self.location} cannot be read: {error}; restore it from a copy, or rebuild the job"
         )
+
+
+def _version_of(table: DeltaTable) -> tuple[str, int]:
+    """Return what tells an opened table from any other."""
+    return str(table.metadata().id), table.version()
