@@ -23,6 +23,7 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from airflow_backfill_provider.state.control_table import ControlTable, Since, Write, text_literal
+from airflow_backfill_provider.state.stamps import WHAT_TO_DO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,7 +392,4 @@ def _require_consecutive(numbers: Sequence[int], up_to: Sequence[int], *, first:
         if expected != found:
             repeated = expected is None or (found is not None and found < expected)
             wrong = f"record {found} is repeated" if repeated else f"record {expected} is missing"
-            raise StateError(
-                f"control table {table}: {wrong}; something else wrote there: restore the table from a copy, or "
-                "rebuild the job"
-            )
+            raise StateError(f"control table {table}: {wrong}; something else wrote there: {WHAT_TO_DO}")

@@ -91,7 +91,7 @@ def test_what_a_stranger_did_is_refused_and_nothing_is_written(table, stranger, 
     with pytest.raises(StateError) as caught:
         looks[reading]()
     assert table.location in str(caught.value)
-    assert "rebuild the job" in str(caught.value)
+    assert "create the job anew" in str(caught.value)
     assert not caught.value.retryable
     assert DeltaTable(table.location).version() == version
 
