@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from airflow_backfill_provider.storage import storage_errors
+
 KEPT_ALIVE_EVERY = 2.0
 """Seconds between signs of life of a holder."""
 
@@ -37,9 +39,12 @@ def driver_lock(folder: Path) -> Iterator[None]:
     Hold the lock of a local job while the block runs.
 
     :param folder: the job's control tables.
+    :raises StorageUnavailableError: if there can be no file in it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".driver.lock").open("a+") as file:
+    with storage_errors(str(folder)):
+        folder.mkdir(parents=True, exist_ok=True)
+        opened = (folder / ".driver.lock").open("a+")
+    with opened as file:
         held = _acquire(file)
         stop = threading.Event()
         if held:
