@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from faults.campaign import Campaign, Outcome, Play, WrongError
@@ -19,7 +19,7 @@ from tests.model.arrangement import Protocol as ArrangedProtocol
 from tests.model.explore import Result, explore
 from tests.model.orchestrated import Protocol
 from tests.model.test_interleavings import ORDERS, RETRIES
-from tests.strategies import Barrier, Delete, Insert, KeyColumn, Operation, Row, Scenario, Update, Write
+from tests.strategies import Barrier, Delete, Insert, Key, KeyColumn, Operation, Row, Scenario, Update, Write
 
 MOST_STATES = 3_000_000
 ATTEMPTS = 3
@@ -72,7 +72,7 @@ def play(case: int, random: random.Random) -> Outcome:
 def a_scenario(random: random.Random) -> tuple[Scenario, tuple[Barrier, ...]]:
     """Return an upstream with two versions still to come, and what each attempt finds in the settings."""
     keys = random.sample(range(6), random.randint(2, 4))
-    table = {(key,): Row((key,), random.choice(["paid", "paid", "open"]), key) for key in keys}
+    table: dict[Key, Row] = {(key,): Row((key,), random.choice(["paid", "paid", "open"]), key) for key in keys}
     initial = tuple(table.values())
     writes = []
     for _ in range(2):
@@ -85,11 +85,11 @@ def a_scenario(random: random.Random) -> tuple[Scenario, tuple[Barrier, ...]]:
     return Scenario((KeyColumn("id"),), initial, tuple(writes)), settings
 
 
-def _a_write(random: random.Random, table: dict[tuple[int, ...], Row]) -> Write:
+def _a_write(random: random.Random, table: Mapping[Key, Row]) -> Write:
     operations: list[Operation] = []
     taken = set(table)
-    for key in random.sample(sorted(table), min(len(table), random.randint(1, 3))):
-        new = (random.randrange(7),)
+    for key in random.sample([*table], min(len(table), random.randint(1, 3))):
+        new: Key = (random.randrange(7),)
         if random.random() < 0.25:
             operations.append(Delete(key))
             continue

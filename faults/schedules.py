@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from airflow_backfill_provider import crash_points
 from airflow_backfill_provider.core.errors import BackfillError
@@ -164,7 +165,7 @@ def play(_: int, random: random.Random) -> Outcome:
     """Play one schedule."""
     vnode_count = random.choice(VNODE_COUNTS)
     strategy = random.choice(["no_shuffle", "arrangement"])
-    job = {
+    job: dict[str, Any] = {
         "query": PAID,
         "rate_limit": random.choice([1, 2, 3]),
         "strategy": strategy,
