@@ -222,7 +222,7 @@ class SparkEngine:
                     apply = self._rewrite if barrier.read_as_of else self._merge
                     apply(tables, by_key, measured, barrier)
                 reached(CrashPoint.AFTER_CHANGES_COMMIT)
-            if barrier.repair and barrier.read_before:
+            if barrier.repair:
                 with _timed(seconds, "repair"):
                     self._repair(tables, barrier)
         return measured.through

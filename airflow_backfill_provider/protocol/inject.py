@@ -175,8 +175,13 @@ def _next_barrier(
 ) -> tuple[Barrier | None, str]:
     """Return the next barrier, if there is one to pin, and why there is nothing to do for Spark, if there is not."""
     settings = history[-1]
+    records = list(_records_since(history, previous))
+    repair = sum((record.repair for record in records), Repair())
     from_version = previous.upstream.to_version if previous else settings.first_version
     to_version = upstream.latest_version() if until is None else upstream.version_at(until)
+    if repair and previous is not None and (to_version is None or to_version < from_version):
+        # A repair belongs to no interval: whichever run comes next carries it, over what is committed.
+        to_version = from_version
     if to_version is None:
         return None, f"the upstream has no version as old as {until}"
     described = upstream.at(to_version)
@@ -198,9 +203,7 @@ def _next_barrier(
         storage_options=store.storage_options,
     )
     read_before = scan.read(state)
-    records = list(_records_since(history, previous))
     mutations = [mutation for record in records if (mutation := record.as_mutation()) is not None]
-    repair = sum((record.repair for record in records), Repair())
     completes = _completes(settings, state, plan)
     read_as_of = _read_as_of(previous)
     oldest_version = previous.oldest_version_after if previous else from_version
@@ -212,7 +215,7 @@ def _next_barrier(
     # An arrangement is kept current for the rows that are not read yet, too.
     needs_changes = (bool(read_before) and not waits) or (scan.by_vnode and not state.completed)
     idle = ""
-    if not (plan.parts or plan.arranges or (repair and read_before)):
+    if not (plan.parts or plan.arranges or repair):
         idle = _why_idle(settings, state, upstream, read_before, changes_after, to_version, needs_changes=needs_changes)
     if idle and to_version == from_version:
         return None, idle

@@ -201,7 +201,7 @@ class MemoryEngine:
                 "changes", settings, barrier, lambda view: view.replace(changed.keys(), _rows(settings, changed))
             )
         reached(CrashPoint.AFTER_CHANGES_COMMIT)
-        if barrier.repair and barrier.read_before:
+        if barrier.repair:
             self._repair(settings, barrier, source)
         return len(visible)
 

@@ -451,6 +451,31 @@ def test_a_task_run_finds_its_barrier_whatever_instant_it_asks_for_now(dated):
 # --- mutations ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("number", [1, -1])
+def test_a_repair_is_carried_by_a_run_whose_window_is_covered(dated, number):
+    """It belongs to no interval; a catch-up would put it off until the schedule is where the view is."""
+    dated.run(dated.inject(until=minute(3)))
+    dated.view.rows.append(dated.view.rows[0])
+    mutations.repair_job(keys=[[0]], store=dated.store, requested_by="x")
+    barrier = dated.inject(TASK, until=minute(number))
+    assert (barrier.upstream.from_version, barrier.upstream.to_version) == (3, 3)
+    assert barrier.repair.keys == (("0",),)
+    dated.run(barrier)
+    dated.assert_truth()
+    assert dated.ask(until=minute(number)).barrier is None
+
+
+def test_a_repair_before_anything_was_read_removes_what_nobody_wrote(backfilling):
+    """I1: of rows that were not read the view has none."""
+    mutations.pause_job(store=backfilling.store, requested_by="x")
+    backfilling.view.rows.append(((3,), (3, 100)))
+    mutations.repair_job(vnodes=["0-3"], store=backfilling.store, requested_by="x")
+    barrier = backfilling.inject()
+    assert (barrier.read_before, barrier.parts, bool(barrier.repair)) == ((), (), True)
+    commit = backfilling.run(barrier)
+    assert (commit.snapshot_read_row_count, backfilling.rows()) == (0, [])
+
+
 def test_a_barrier_carries_who_changed_what_and_when_since_the_one_before(backfilling):
     """Design §1: mutations are carried by the next barrier; once each, in order."""
     store = backfilling.store
