@@ -18,10 +18,12 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.status import RECENT_EPOCHS, JobStatus, JobSummary, job_status, job_summary
+from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.watchdog import ChangeFeed, changes_needed_after, read_up_to
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.state.verifications import Verifications
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,11 @@ class Backfill:
     def store(self) -> BackfillStore:
         """The job's control tables."""
         return BackfillStore(self.job.state, self.storage_options)
+
+    @cached_property
+    def verifications(self) -> Verifications:
+        """What verifications of the job found."""
+        return self.store.verifications
 
     @cached_property
     def upstream(self) -> UpstreamTable:
@@ -98,6 +105,7 @@ class Backfill:
         last = self.store.last_epoch()
         # Two more than the speed needs: an uncommitted barrier, and the one before the window.
         barriers, commits = self.store.log(since_epoch=max(last - RECENT_EPOCHS - 2, 0))
+        verified = self.verifications.newest_finished(settings.incarnation)
         return ReadBackfill(
             settings=settings,
             state=self.store.state(),
@@ -106,6 +114,8 @@ class Backfill:
             feed=self.upstream.change_feed(
                 read_up_to(settings, barriers, commits), changes_needed_after(settings, barriers, commits)
             ),
+            verified=None if verified is None else VerifiedState.of(verified),
+            verification_waits=self.verifications.waiting(settings.incarnation) is not None,
         )
 
 
@@ -117,6 +127,8 @@ class ReadBackfill:
     :param barriers: the newest ones, ascending.
     :param commits: the commits of those.
     :param feed: what the upstream's log says of the versions that these have not read.
+    :param verified: what the newest finished verification found, if there is one.
+    :param verification_waits: whether one was asked for.
     """
 
     settings: JobSettings
@@ -124,6 +136,8 @@ class ReadBackfill:
     barriers: tuple[Barrier, ...]
     commits: tuple[EpochCommit, ...]
     feed: ChangeFeed
+    verified: VerifiedState | None = None
+    verification_waits: bool = False
 
     def status(self, clock: Clock = utc_now) -> JobStatus:
         """Describe the job, vnode by vnode."""
@@ -134,4 +148,11 @@ class ReadBackfill:
         return job_summary(settings=self.settings, state=self.state, **self._seen(clock))
 
     def _seen(self, clock: Clock) -> dict[str, Any]:
-        return {"barriers": self.barriers, "commits": self.commits, "feed": self.feed, "now": clock()}
+        return {
+            "barriers": self.barriers,
+            "commits": self.commits,
+            "feed": self.feed,
+            "now": clock(),
+            "verified": self.verified,
+            "verification_waits": self.verification_waits,
+        }

@@ -97,7 +97,7 @@ def repair_job(
     pinned = store.newest_barrier(settings)
 
     def apply(settings: JobSettings) -> JobSettings | None:
-        _require_not_cancelled(settings)
+        require_not_cancelled(settings)
         waits = settings.sequence > (pinned.settings_sequence if pinned else 0)
         if waits and settings.change is SettingsChange.REPAIR and settings.repair == chosen:
             return None
@@ -125,7 +125,7 @@ def _mutate(
     def apply(settings: JobSettings) -> JobSettings | None:
         if settings.cancelled and change is SettingsChange.CANCEL:
             return None
-        _require_not_cancelled(settings)
+        require_not_cancelled(settings)
         if all(getattr(settings, name) == value for name, value in wanted.items()):
             return None
         return settings.changed(change, requested_by=requested_by, requested_at=clock(), **fields)
@@ -133,7 +133,12 @@ def _mutate(
     return store.change_settings(apply)
 
 
-def _require_not_cancelled(settings: JobSettings) -> None:
+def require_not_cancelled(settings: JobSettings) -> None:
+    """
+    Refuse a job that no epoch runs of any more.
+
+    :raises JobCancelledError: if it was cancelled.
+    """
     if settings.cancelled:
         raise JobCancelledError(f"job {settings.job['name']} was cancelled; rebuild it to start over")
 

@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.scan import ArrangementScan
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.verification import compare_now
 from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block
 from docs.generated import table
 
@@ -165,7 +166,7 @@ class Example:
         """Hold I1 after an epoch, and make its tables."""
         if commit is None:
             raise AssertionError(f"epoch {barrier.epoch} was to be committed")
-        outcome = self.engine.verify(self.backfill.store.settings(), barrier)
+        outcome = compare_now(self.backfill, self.engine)
         if not outcome.equal:
             raise AssertionError(f"I1 does not hold after epoch {barrier.epoch}: {outcome}")
         name = f"arrangement epoch {barrier.epoch}"

@@ -29,8 +29,9 @@ from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, KeyColumn
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.core.status import JobStatus, JobSummary, VnodeRun
+from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.get_provider_info import get_provider_info
-from airflow_backfill_provider.state import records
+from airflow_backfill_provider.state import records, verifications
 from docs.generated import main, table
 
 PAGE = Path(__file__).with_name("reference.md")
@@ -130,6 +131,25 @@ STATE_COLUMNS = {
     "incarnation": "the incarnation that it belongs to",
 }
 
+VERIFICATION_COLUMNS = {
+    "number": "number of the verification, from 1",
+    "event": "`asked`: the next run of an epoch is to verify. `begun`: what is compared is pinned. `compared`: a step "
+    "is done",
+    "incarnation": "the incarnation that is verified",
+    "epoch": "the epoch that is verified",
+    "upstream_version": "the upstream's version that the view is compared at",
+    "view_version": "the view's version that is compared",
+    "first_vnode": "the first vnode of the step",
+    "last_vnode": "the last vnode of the step",
+    "expected_rows": "rows that the query gives, of these vnodes",
+    "found_rows": "rows that the view has, of these vnodes",
+    "differing_vnodes": "vnodes that differ",
+    "differing_keys": "keys that differ",
+    "requested_by": "who asked for the verification",
+    "at": "when it was begun, or the step was done",
+    "record": "what is compared, or what the step found, as JSON",
+}
+
 WHAT_TO_DO = {
     "InvalidJobError": "correct what it names; [rebuild](how-to/rebuild.md) if the job exists",
     "UpstreamError": "what it says",
@@ -161,6 +181,10 @@ WHAT_TO_DO = {
     "EpochFailedError": "run again; if it fails the same way, mend the cause that it names",
     "InvalidConnectionError": "correct the connection",
     "InvalidPolicyError": "correct what it names",
+    "NotVerifiedError": "[verify](how-to/verify-a-view.md) the view; run an epoch before, if none was",
+    "VersionGoneError": "[verify](how-to/verify-a-view.md) anew",
+    "VerificationFailedError": "restore what it names, or [rebuild](how-to/rebuild.md)",
+    "ViewDiffersError": "[repair what differs](how-to/repair-rows.md)",
     "CompactionFailedError": "try again, best [while no epoch runs](how-to/keep-files-good.md)",
 }
 
@@ -182,6 +206,8 @@ def make() -> dict[str, str]:
             "settings table": _columns(records.SETTINGS_SCHEMA, SETTINGS_COLUMNS),
             "barrier log table": _columns(records.BARRIER_LOG_SCHEMA, LOG_COLUMNS),
             "state table": _columns(_state_schema(), STATE_COLUMNS),
+            "verifications table": _columns(verifications.SCHEMA, VERIFICATION_COLUMNS),
+            "verification": _documented(VerifiedState, {}),
             "barrier": _documented(Barrier, {}),
             "window": _documented(UpstreamWindow, {}),
             "repair": _documented(Repair, {}),

@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Request
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.verification import compare_now
 from docs import arrangement_example
 from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block
 from docs.generated import main, table
@@ -132,7 +133,7 @@ class Example:
         if barrier is None or barrier.epoch != number:
             raise AssertionError(f"epoch {number} was to be pinned, not {barrier}")
         commit = protocol.run_barrier(barrier, store=store, engine=self.engine)
-        outcome = self.engine.verify(store.settings(), barrier)
+        outcome = compare_now(self.backfill, self.engine)
         if not outcome.equal:
             raise AssertionError(f"I1 does not hold after epoch {number}: {outcome}")
         name = f"epoch {number}"

@@ -26,10 +26,12 @@ from airflow_backfill_provider.core.barrier import (
     UpstreamWindow,
     decoded,
 )
+from airflow_backfill_provider.core.differences import DifferenceKind, DifferingKey, VnodeDifference
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyField, KeyOrder, KeyRange, KeyValue, Position
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
+from airflow_backfill_provider.core.verification import ComparedVnodes, PinnedVerification, ReadVnodes
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 
 NOW = dt.datetime(2026, 3, 29, 1, 30, tzinfo=dt.UTC)
@@ -152,6 +154,40 @@ def report_of(barrier: Barrier, part: int | None, **changes: Any) -> EpochReport
         "reported_at": barrier.injected_at + dt.timedelta(seconds=5),
     }
     return EpochReport(**{**fields, **changes})
+
+
+def pinned_verification_of(**changes: Any) -> PinnedVerification:
+    """Return what a verification of four vnodes compares, in two steps."""
+    fields: dict[str, Any] = {
+        "number": 1,
+        "job": "paid_orders",
+        "incarnation": "a1",
+        "epoch": 41,
+        "upstream_version": 12,
+        "view_version": 90,
+        "view_table_id": "v1",
+        "read": (ReadVnodes(first=0, last=3, up_to=None),),
+        "by_key": False,
+        "steps": ((0, 1), (2, 3)),
+        "begun_by": Requester(user="vera"),
+        "begun_at": NOW,
+    }
+    return PinnedVerification(**{**fields, **changes})
+
+
+def compared_of(first: int, last: int, *keys: tuple[int, str], seconds: float = 60, **changes: Any) -> ComparedVnodes:
+    """Return a step that found these keys missing, each with its vnode."""
+    vnodes = sorted({vnode for vnode, _ in keys})
+    fields: dict[str, Any] = {
+        "first": first,
+        "last": last,
+        "expected_rows": 10,
+        "found_rows": 10 - len(keys),
+        "differences": tuple(VnodeDifference(vnode=v, missing=sum(k[0] == v for k in keys)) for v in vnodes),
+        "keys": tuple(DifferingKey(kind=DifferenceKind.MISSING, vnode=vnode, key=(key,)) for vnode, key in keys),
+        "compared_at": NOW + dt.timedelta(seconds=seconds),
+    }
+    return ComparedVnodes(**{**fields, **changes})
 
 
 # --- data files in memory -------------------------------------------------------------------------

@@ -1,56 +1,79 @@
-"""Compares a view with its query, while no epoch writes to it."""
+"""Verifies a view from a terminal, repairs what differs, and says what came out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from airflow_backfill_provider import text
+from airflow_backfill_provider import repairing, verification
 from airflow_backfill_provider.backfill import Backfill
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.errors import StateError
+from airflow_backfill_provider.core import shown
+from airflow_backfill_provider.core.barrier import Barrier, Requester
+from airflow_backfill_provider.core.verification import Verification
+from airflow_backfill_provider.core.verified_state import VerifiedState
 
-if TYPE_CHECKING:
-    from airflow_backfill_provider.engine import SparkEngine
 
-
-def verify_job(backfill: Backfill, engine: Callable[[], SparkEngine], console: Console) -> bool:
+def verify(
+    backfill: Backfill,
+    *,
+    engine: Callable[[], verification.Comparer],
+    requester: Requester,
+    anew: bool,
+    steps: int | None,
+    console: Console | None,
+) -> VerifiedState:
     """
-    Compare, print what came out, and return whether view and query are equal.
+    Verify a job, and return what came out.
 
-    :raises StateError: if no epoch was committed yet.
+    :param anew: begin another verification, also if the newest one is not finished.
+    :param steps: how many steps a new verification has.
+    :param console: where to say what is done, and what came out; ``None`` for nowhere.
+    :raises BackfillError: as :func:`airflow_backfill_provider.verification.verify_job`.
     """
-    _newest(backfill)
-    verifier = engine()
-    settings = backfill.require_created()
-    with verifier.exclusive(settings):
-        committed, pinned = _newest(backfill)
-        found = verifier.verify(settings, committed)
-    console.print(
-        f"{backfill.job.name} as of epoch {committed.epoch}, upstream version {committed.upstream.to_version}: "
-        f"{text.rows(found.expected_rows)} expected, {found.missing:,} missing, {found.unexpected:,} unexpected"
+
+    def say_step(so_far: Verification) -> None:
+        step = so_far.compared[-1]
+        if console is not None and len(so_far.pinned.steps) > 1:
+            left = len(so_far.steps_left)
+            console.print(f"{len(so_far.compared)} of {len(so_far.compared) + left} steps, {step.seconds:.0f} s")
+
+    found = VerifiedState.of(
+        verification.verify_job(backfill, engine=engine, requester=requester, anew=anew, steps=steps, done=say_step)
     )
-    for row in found.sample:
-        console.print(f"  {row}")
-    if not found.equal and pinned is not None:
-        console.print(
-            f"epoch {pinned.epoch} is pinned but not committed, so the view may hold part of it; run the job and "
-            "verify again"
-        )
-    return found.equal
+    if console is not None:
+        say_result(backfill.job.name, found, console)
+    return found
 
 
-def _newest(backfill: Backfill) -> tuple[Barrier, Barrier | None]:
-    """Return the newest committed barrier, and the one pinned after it, if any."""
-    settings, last = backfill.store.settings(), backfill.store.last_epoch()
-    barriers, commits = backfill.store.log(since_epoch=max(last - 1, 0))
-    committed_epochs = {commit.epoch for commit in commits if commit.incarnation == settings.incarnation}
-    ours = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
-    committed = [barrier for barrier in ours if barrier.epoch in committed_epochs]
-    if not committed:
-        raise StateError(
-            f"no epoch of job {backfill.job.name} was committed yet, so there is nothing to verify; run it"
-        )
-    return committed[-1], ours[-1] if ours[-1].epoch > committed[-1].epoch else None
+def repair(
+    backfill: Backfill, *, engine: Callable[[], repairing.Repairer], requester: Requester, console: Console
+) -> VerifiedState:
+    """
+    Redo what the newest verification found to differ, verify again, and return what came out.
+
+    :raises BackfillError: as :func:`airflow_backfill_provider.repairing.redo_what_differs`.
+    """
+    before = VerifiedState.of(verification.newest_result(backfill))
+    if before.equal:
+        console.print(f"{backfill.job.name}: nothing differed as of epoch {before.epoch}; there is nothing to repair")
+        return before
+
+    def say_epoch(barrier: Barrier) -> None:
+        what = "repaired" if barrier.repair else "committed, which was pinned before"
+        console.print(f"epoch {barrier.epoch}: {what}")
+
+    after = VerifiedState.of(
+        repairing.redo_what_differs(backfill, engine=engine, requester=requester, carried=say_epoch)
+    )
+    say_result(backfill.job.name, after, console)
+    return after
+
+
+def say_result(job: str, found: VerifiedState, console: Console) -> None:
+    """Print what a verification found."""
+    console.print(shown.compared_line(job, found))
+    for key in found.sample:
+        console.print(f"  {shown.key_line(key)}")
+    if found.differing_keys > len(found.sample):
+        console.print(f"  and {found.differing_keys - len(found.sample):,} more, in the vnodes {found.vnodes}")

@@ -21,7 +21,9 @@ from rich.table import Table
 from rich.text import Text
 
 from airflow_backfill_provider import text
+from airflow_backfill_provider.core.shown import verified_line
 from airflow_backfill_provider.core.status import JobStatus
+from airflow_backfill_provider.protocol.clock import utc_now
 
 MAP_CELLS = 64
 """Cells of the map of vnodes at most."""
@@ -244,6 +246,8 @@ def show_status(status: JobStatus, console: Console) -> None:
         + (", paused" if status.paused else ""),
         "upstream": f"view at {version}, newest is version {status.upstream_latest_version} (lag {_lag(status)})",
     }
+    if status.verified is not None:
+        lines["verified"] = verified_line(status.verified, utc_now())
     if status.headroom_hours is not None:
         lines["headroom"] = f"{text.duration(status.headroom_hours * 3600)} until its unread changes may be deleted"
     if begun := [run for run in status.vnode_map if run.state == "in_progress" and run.first == run.last]:

@@ -125,6 +125,24 @@ class EpochFailedError(BackfillError):
     retryable = True
 
 
+class NotVerifiedError(BackfillError):
+    """A result of a verification was asked for, and there is none."""
+
+
+class VersionGoneError(BackfillError):
+    """A version that a verification compares can no longer be read; a new one compares what is there now."""
+
+
+class VerificationFailedError(BackfillError):
+    """A table could not be read to be compared, so nothing is known of it; the view may be right or wrong."""
+
+    retryable = True
+
+
+class ViewDiffersError(BackfillError):
+    """The materialized view differs from its query."""
+
+
 class CompactionFailedError(BackfillError):
     """A table was not compacted; its rows are as they were."""
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.watchdog import Alarm, ChangeFeed, watch
 
 ALMOST_DONE = 0.999
@@ -96,6 +97,9 @@ class JobSummary(BaseModel):
     :param alarms: what the watchdog found: each of a ``kind`` (``stalled``, ``headroom``), with ``message`` and
         ``remedy``.
     :param warnings: what the planner said of the newest epoch, and the alarms, as sentences.
+    :param verified: what the newest finished verification found; ``None`` if there is none since the job was created or
+        rebuilt.
+    :param verification_waits: whether a verification was asked for, which the next run of an epoch carries out.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -128,6 +132,8 @@ class JobSummary(BaseModel):
     headroom_hours: float | None
     alarms: tuple[Alarm, ...]
     warnings: tuple[str, ...]
+    verified: VerifiedState | None = None
+    verification_waits: bool = False
 
 
 class JobStatus(JobSummary):
@@ -158,6 +164,8 @@ def job_summary(
     commits: Sequence[EpochCommit],
     feed: ChangeFeed,
     now: dt.datetime,
+    verified: VerifiedState | None = None,
+    verification_waits: bool = False,
 ) -> JobSummary:
     """
     Describe a job.
@@ -165,6 +173,8 @@ def job_summary(
     :param barriers: the newest barriers of the log, ascending; at least the last two epochs, more for the speed.
     :param commits: the commits of those.
     :param feed: what the upstream's log says of the versions that these have not read.
+    :param verified: what the newest finished verification found.
+    :param verification_waits: whether one was asked for.
     """
     barriers = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
     commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
@@ -208,6 +218,8 @@ def job_summary(
         headroom_hours=None if headroom is None else headroom / dt.timedelta(hours=1),
         alarms=alarms,
         warnings=(*(newest.warnings if newest else ()), *map(str, alarms)),
+        verified=verified,
+        verification_waits=verification_waits,
     )
 
 

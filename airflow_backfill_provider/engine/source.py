@@ -93,11 +93,6 @@ class Upstream:
         """Return the rows in some ranges of the scan's order as of a version."""
         return self.at(spark, version).filter(in_any(self.scan, ranges))
 
-    def as_of(self, spark: SparkSession, reads: Iterable[PinnedRead]) -> DataFrame:
-        """Return rows, those in some ranges as of one version, others as of another."""
-        chunks = [self.chunk(spark, read.version, decoded(read.ranges, self.scan)) for read in reads]
-        return reduce(DataFrame.unionAll, chunks) if chunks else self.empty(spark)
-
     def net_changes(self, spark: SparkSession, versions: Sequence[tuple[int, int]], wanted: Column) -> DataFrame:
         """
         Return the net change of everything that changed in some versions: per key, or per vnode and key.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,18 +22,21 @@ from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.query import check_query, quote
-from airflow_backfill_provider.core.scan import ArrangementScan
+from airflow_backfill_provider.core.scan import ArrangementScan, VnodeRange
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.verification import ComparedVnodes, PinnedVerification
 from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.engine import repair
 from airflow_backfill_provider.engine.arrangement import Arrangement
 from airflow_backfill_provider.engine.chunk import Chunk, InPlaceChunk
 from airflow_backfill_provider.engine.compaction import compact
+from airflow_backfill_provider.engine.compared_sides import ComparedSides
 from airflow_backfill_provider.engine.driver_lock import driver_lock
+from airflow_backfill_provider.engine.query import run_query
 from airflow_backfill_provider.engine.session import prepare_session
 from airflow_backfill_provider.engine.source import NO_CHANGES, MeasuredChanges, Upstream, are_few, column, is_behind
-from airflow_backfill_provider.engine.spark_errors import epoch_errors, query_errors, view_errors
-from airflow_backfill_provider.engine.verification import Verification, compare
+from airflow_backfill_provider.engine.spark_errors import epoch_errors, view_errors
+from airflow_backfill_provider.engine.verification import compare as compare_sides
 from airflow_backfill_provider.engine.view import MaterializedView
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
@@ -180,18 +182,17 @@ class SparkEngine:
         if arrangement is not None:
             arrangement.compact(plan)
 
-    def verify(self, settings: JobSettings, barrier: Barrier) -> Verification:
+    def compare(
+        self, settings: JobSettings, pinned: PinnedVerification, barrier: Barrier, vnodes: VnodeRange
+    ) -> ComparedVnodes:
         """
-        Compare the view row by row with the query over the upstream as of a committed epoch.
+        Compare some vnodes of the view with the query over the upstream; see :mod:`.verification`.
 
-        :param barrier: the newest committed epoch's barrier.
+        :param barrier: the verified epoch's.
+        :raises BackfillError: if a table cannot be read; then nothing is known of it.
         """
-        tables = self._tables(settings)
-        source = tables.source
-        with epoch_errors(f"verifying epoch {barrier.epoch} of job {barrier.job}"):
-            rows = source.as_of(self._spark, barrier.view_after)
-            with self._query(tables.job, source, rows) as expected:
-                return compare(expected, tables.view.table.read())
+        older = [read for read in barrier.view_after if read.version != pinned.upstream_version]
+        return compare_sides(ComparedSides(spark=self._spark, settings=settings, pinned=pinned, older=older), vnodes)
 
     # ------------------------------------------------------------------------------------------------ one epoch
 
@@ -362,14 +363,7 @@ class SparkEngine:
     @contextmanager
     def _query(self, job: BackfillJob, source: Upstream, rows: DataFrame) -> Iterator[DataFrame]:
         """Run the job's query over some upstream rows."""
-        relation = f"backfill_upstream_{uuid.uuid4().hex}"
-        text = check_query(job.query).render(relation, [key.column for key in job.upstream.key])
-        # Spark puts the rows where their name stands in braces; a temporary view would be two more calls of a server.
-        text = text.replace("{", "{{").replace("}", "}}").replace(relation, "{rows}")
-        with query_errors():
-            result = self._spark.sql(text, rows=rows.select(*map(column, source.columns)))
-            result.schema  # noqa: B018 - analyses the query now, also through Spark Connect
-        yield result
+        yield run_query(self._spark, job, rows.select(*map(column, source.columns)))
 
     def _materialized_view(self, job: BackfillJob) -> MaterializedView:
         return MaterializedView(self._spark, job.materialized_view, self._storage_options)

@@ -20,6 +20,8 @@ from airflow_backfill_provider.core.errors import (
     StateError,
     StorageUnavailableError,
     UpstreamSchemaChangedError,
+    VerificationFailedError,
+    VersionGoneError,
 )
 from airflow_backfill_provider.storage import is_full, storage_full
 
@@ -33,6 +35,10 @@ _GONE = re.compile(
     r"DELTA_TIME_TRAVEL|DELTA_UNSUPPORTED_TIME_TRAVEL"
 )
 _DAMAGED = re.compile(r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|is not a Parquet file|ParquetDecodingException")
+_VERSION_GONE = re.compile(
+    r"DELTA_VERSION_NOT_FOUND|DELTA_VERSION_INVALID|DELTA_LOG_FILE_NOT_FOUND|DELTA_TRUNCATED_TRANSACTION_LOG|"
+    r"DELTA_TIME_TRAVEL|DELTA_UNSUPPORTED_TIME_TRAVEL|DELTA_NO_RECREATABLE_HISTORY_FOUND"
+)
 _CONFLICT = re.compile(r"DELTA_CONCURRENT_|Concurrent\w+Exception|MetadataChangedException|ProtocolChangedException")
 _RPC = re.compile(r'^<_.*^\s*details = "(?P<details>.*?)"$', re.DOTALL | re.MULTILINE)
 _DETAIL = re.compile(r"\s*(SQLSTATE: \w+)?\s*(;\s*line \d+ pos \d+)?;?\s*$")
@@ -126,6 +132,29 @@ def epoch_errors(what: str, *, arrangement: str | None = None) -> Iterator[None]
                 "(delta.columnMapping.mode = name)"
             ) from error
         raise EpochFailedError(f"{what} failed: {first_line(error)}") from error
+
+
+@contextmanager
+def comparison_errors(what: str) -> Iterator[None]:
+    """
+    Translate what fails while one side of a comparison is read: nothing is known of it then, it is not empty.
+
+    :param what: names table and version, for the message.
+    """
+    try:
+        yield
+    except BackfillError:
+        raise
+    except (PySparkException, Py4JError) as error:
+        if _VERSION_GONE.search(str(error)):
+            raise VersionGoneError(
+                f"{what} can no longer be read ({first_line(error)}); verify anew, which compares the versions that "
+                "are there now"
+            ) from error
+        raise VerificationFailedError(
+            f"{what} could not be read, so nothing is known of it ({first_line(error)}); verify anew if it was "
+            "vacuumed meanwhile, restore what is damaged or gone, or rebuild the job"
+        ) from error
 
 
 def _parse_problem(error: ParseException) -> str:

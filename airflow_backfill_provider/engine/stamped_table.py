@@ -22,7 +22,7 @@ from airflow_backfill_provider.core.errors import EpochFailedError, Materialized
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import is_conflict
-from airflow_backfill_provider.lake.delta_log import Commit, DeltaLog
+from airflow_backfill_provider.lake.delta_log import Commit, DeltaLog, stamp_of
 from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
 
 CHANGES = "changes"
@@ -265,15 +265,6 @@ def _attempt(write: Callable[[], None]) -> PySparkException | Py4JJavaError | No
         # Spark gives Delta's own errors, a conflict among them, to Python as they are.
         return error
     return None
-
-
-def stamp_of(commit: Commit) -> dict[str, object]:
-    """Return what a commit says of itself; nothing if it is not of this package."""
-    try:
-        stamp = json.loads(commit.user_metadata or "{}")
-    except ValueError:
-        return {}
-    return stamp if isinstance(stamp, dict) else {}
 
 
 def _is_of_earlier_epoch(commit: Commit, identity: ViewIdentity, barrier: Barrier) -> bool:

@@ -26,10 +26,9 @@ from airflow_backfill_provider.engine.stamped_table import (
     REPAIR_REMOVAL,
     StampedTable,
     snapshot_part,
-    stamp_of,
     transaction_id,
 )
-from airflow_backfill_provider.lake.delta_log import Commit
+from airflow_backfill_provider.lake.delta_log import Commit, stamp_of
 from airflow_backfill_provider.lake.view_identity import (
     FINISHED_PROPERTY,
     INCARNATION_PROPERTY,

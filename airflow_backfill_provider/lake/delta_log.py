@@ -92,6 +92,15 @@ class DeltaLog:
         return (modified or dt.datetime.fromtimestamp(0, dt.UTC)).astimezone(dt.UTC)
 
 
+def stamp_of(commit: Commit) -> dict[str, object]:
+    """Return what a commit says of itself; nothing if it is not of this package."""
+    try:
+        stamp = json.loads(commit.user_metadata or "{}")
+    except ValueError:
+        return {}
+    return stamp if isinstance(stamp, dict) else {}
+
+
 def _path_of(version: int) -> str:
     return f"_delta_log/{version:020d}.json"
 

@@ -24,6 +24,7 @@ from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from airflow_backfill_provider.state.control_table import ControlTable, Since, Write, text_literal
 from airflow_backfill_provider.state.stamps import WHAT_TO_DO
+from airflow_backfill_provider.state.verifications import Verifications
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +57,19 @@ class BackfillReader:
         self._barrier_log = self._table("barrier_log", records.BARRIER_LOG_SCHEMA)
 
     @property
-    def watched_tables(self) -> tuple[str, str]:
-        """Locations of the tables that say what is wanted and what is done; nothing is new until one has a commit."""
-        return self._settings.location, self._barrier_log.location
+    def watched_tables(self) -> tuple[str, ...]:
+        """Locations of the tables that say what is wanted, done and verified; nothing is new until one has a commit."""
+        return self._settings.location, self._barrier_log.location, self.verifications.table.location
 
     @property
     def applications(self) -> ApplicationRecords:
         """The records of the job's applications."""
         return ApplicationRecords(self.location, self.storage_options)
+
+    @property
+    def verifications(self) -> Verifications:
+        """The job's verifications."""
+        return Verifications(self.location, self.storage_options)
 
     def created(self) -> bool:
         """Tell whether the job has settings."""

@@ -164,9 +164,10 @@ def test_a_backfill_from_plan_to_verify(job):
     assert (status["progress"], status["lag_versions"], status["rate_limit"]) == (1.0, 0, None)
 
     DeltaTable(str(job.view)).delete("region = 'a' AND id = 8")
-    code, out, err = job.run("verify")
+    code, out, err = job.run("verify", "--steps", "2")
     assert code == 1
     assert " 1 missing, 0 unexpected" in out
+    assert 'missing: ["a", "8"] of vnode' in out
     assert err.count("\n") == 1
 
 

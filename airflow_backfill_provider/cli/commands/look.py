@@ -68,19 +68,45 @@ def watch(
 
 
 @reporting
-def verify(job: JobFile, *, master: Master = None, conf: Conf = None, debug: Debug = False) -> None:
+def verify(
+    job: JobFile,
+    *,
+    anew: Annotated[
+        bool,
+        typer.Option(
+            "--anew", metavar="", help="Begin another one, also if the newest is not finished.", show_default=False
+        ),
+    ] = False,
+    steps: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Steps, each of some vnodes.", show_default="by the upstream's rows"),
+    ] = None,
+    as_json: AsJson = False,
+    master: Master = None,
+    conf: Conf = None,
+    debug: Debug = False,
+) -> None:
     """
-    Compare the view row by row with the query over the upstream, as of the last epoch. Starts Spark.
+    Compare the view with the query over the upstream, as of the last epoch, and keep the result. Starts Spark.
 
-    Exit code 1 if they differ.
+    Goes on with a verification that was interrupted. Exit code 1 if they differ.
     """
-    from airflow_backfill_provider.cli.jobs import unchanged_job
+    from airflow_backfill_provider.cli import verifying
+    from airflow_backfill_provider.cli.jobs import requester, unchanged_job
     from airflow_backfill_provider.cli.spark import LazySpark
-    from airflow_backfill_provider.cli.verifying import verify_job
 
     backfill, _ = unchanged_job(job)
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run="verify") as spark:
-        equal = verify_job(backfill, spark, console())
-    if not equal:
+        found = verifying.verify(
+            backfill,
+            engine=spark,
+            requester=requester(),
+            anew=anew,
+            steps=steps,
+            console=None if as_json else console(),
+        )
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    if not found.equal:
         say_error(f"the view of job {backfill.job.name} differs from its query over the upstream")
         raise typer.Exit(FAILED)

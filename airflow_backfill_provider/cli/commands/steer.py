@@ -1,4 +1,4 @@
-"""Commands that change a job's settings: pause, resume, throttle, rescale, repair, cancel. They start no Spark."""
+"""Commands that change a job's settings: pause, resume, throttle, rescale, repair, cancel. Few start Spark."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from airflow_backfill_provider.cli.options import Debug, JobFile, rate_limit_of
-from airflow_backfill_provider.cli.reporting import reporting
+from airflow_backfill_provider.cli.options import Conf, Debug, JobFile, Master, rate_limit_of, spark_conf
+from airflow_backfill_provider.cli.output import console
+from airflow_backfill_provider.cli.reporting import FAILED, reporting, say_error
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from airflow_backfill_provider.core.settings import JobSettings
 
 
@@ -89,13 +92,19 @@ def repair(
             show_default=False,
         ),
     ] = None,
-    debug: Debug = False,  # noqa: ARG001
+    master: Master = None,
+    conf: Conf = None,
+    debug: Debug = False,
 ) -> None:
     """
-    Write chosen rows of the view anew with the next epoch, as the upstream has them by then.
+    Write rows of the view anew, as the upstream has them by then: chosen ones, or what the last verification found.
 
-    Starts no Spark itself; run the job to carry it out. Rows that were not read yet stay unread.
+    Chosen ones with the next epoch; run the job to carry it out. Without a choice, the next epoch is run and the view
+    is verified again, in Spark; exit code 1 if it still differs. Rows that were not read yet stay unread.
     """
+    if not (vnodes or key):
+        _repair_what_differs(job, master=master, conf=conf, debug=debug)
+        return
     from airflow_backfill_provider import mutations
     from airflow_backfill_provider.cli.jobs import created_job, user
     from airflow_backfill_provider.cli.options import key_of
@@ -116,6 +125,20 @@ def cancel(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
     backfill, before = created_job(job)
     settings = mutations.cancel_job(store=backfill.store, requested_by=user())
     say_changed(before, settings, "cancelled; rebuild starts it over")
+
+
+def _repair_what_differs(job: Path, *, master: str | None, conf: list[str] | None, debug: bool) -> None:
+    from airflow_backfill_provider.cli import verifying
+    from airflow_backfill_provider.cli.jobs import requester, unchanged_job
+    from airflow_backfill_provider.cli.spark import LazySpark
+
+    backfill, _ = unchanged_job(job)
+    # What an earlier run of an epoch left on a server is ended as `run` would end it.
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run="epoch") as spark:
+        found = verifying.repair(backfill, engine=spark, requester=requester(), console=console())
+    if not found.equal:
+        say_error(f"the view of job {backfill.job.name} still differs from its query over the upstream")
+        raise typer.Exit(FAILED)
 
 
 def say_changed(before: JobSettings, after: JobSettings, what: str) -> None:

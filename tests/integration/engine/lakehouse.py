@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_backfill_provider import creation, protocol
+from airflow_backfill_provider import creation, protocol, verification
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.job import BackfillJob
@@ -135,10 +135,8 @@ class Lakehouse:
 
     def assert_truth(self) -> None:
         """Hold I1: the view is the query over the upstream as of the last epoch, up to its position."""
-        last_commit = self.backfill.store.commits()[-1]
-        barrier = next(b for b in self.barriers() if b.epoch == last_commit.epoch)
-        outcome = self.engine.verify(self.backfill.store.settings(), barrier)
-        assert outcome.equal, (barrier, outcome)
+        outcome = verification.compare_now(self.backfill, self.engine)
+        assert outcome.equal, outcome
 
     def assert_equals_query(self, query: str) -> None:
         """Compare the view with a query written down independently of the engine."""

@@ -21,7 +21,7 @@ from tests.builders import Template
 from tests.plain_engine import CountingEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from airflow_backfill_provider.core.barrier import Barrier
@@ -40,6 +40,7 @@ class WatchedEngine(CountingEngine):
     executed: list[int] = field(default_factory=list)
     before_execute: Callable[[Barrier], None] = lambda barrier: None
     failures: list[Exception] = field(default_factory=list)
+    missing: list[Sequence[str]] = field(default_factory=list)
 
     def check(
         self,

@@ -119,7 +119,7 @@ def test_repair_takes_vnodes_and_keys(arranged):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ([], 1, "nothing is chosen"),
+        ([], 1, "was not verified yet"),
         (["--vnodes", "8"], 1, "allowed are numbers from 0 to 7"),
         (["--key", "x"], 1, "is no key of the upstream"),
         (["--key", "[1, 2]"], 1, "is no key of the upstream"),

@@ -1,0 +1,163 @@
+"""
+The upstream's rows that the view has to be the query of, found anew for a verification (I1).
+
+This shares nothing with what plans and runs epochs: it goes by the committed positions as the state table records them,
+looked up for each row by its vnode, and compares keys with an expression of its own. So a mistake in a plan, in a
+condition or in the protocol shows as a difference, and not on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import BooleanType, IntegerType, StringType, StructField, StructType
+
+from airflow_backfill_provider.core.barrier import PinnedRange, PinnedRead
+from airflow_backfill_provider.core.keys import EncodedPosition, KeyField, KeyKind
+from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.verification import PinnedVerification
+
+_ROW_VNODE, _STATE_VNODE, _WHOLE = "__row_vnode", "__state_vnode", "__whole"
+
+
+def expected_rows(
+    spark: SparkSession, settings: JobSettings, pinned: PinnedVerification, older: Sequence[PinnedRead]
+) -> DataFrame:
+    """
+    Return the used columns of all rows that were read as of the verified epoch.
+
+    :param older: rows that the view has as of older versions than the epoch's, because their changes wait.
+    """
+    read = _Read(spark, settings, pinned)
+    before = [read.as_of(version.version).filter(_in_any(settings, version.ranges)) for version in older]
+    covered = _in_any(settings, [ranges for version in older for ranges in version.ranges])
+    rows = reduce(DataFrame.unionAll, before, read.as_of(pinned.upstream_version).filter(~covered))
+    return rows.select(*(F.col(quote(name)) for name in _used(settings)))
+
+
+def vnode_of(settings: JobSettings, columns: Sequence[Column], names: Sequence[str]) -> Column:
+    """
+    Return a row's vnode by some columns.
+
+    :param columns: what holds the values.
+    :param names: the upstream's names of these columns, which tell their types as of the job's creation.
+    """
+    types = {used.name: used.type for used in settings.upstream.columns}
+    # Other types have other hashes; what is nested has kept its own.
+    values = [
+        value if types[name].startswith("{") else value.cast(types[name])
+        for value, name in zip(columns, names, strict=True)
+    ]
+    return F.pmod(F.hash(*values), F.lit(settings.definition.vnode_count))
+
+
+class _Read:
+    """The rows that the committed positions say were read."""
+
+    def __init__(self, spark: SparkSession, settings: JobSettings, pinned: PinnedVerification) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._fields = settings.key_order.fields
+        self._positions = self._as_rows(pinned)
+
+    def as_of(self, version: int) -> DataFrame:
+        """Return these rows as of a version of the upstream, with their vnodes."""
+        job = self._settings.definition
+        upstream = self._spark.read.format("delta").option("versionAsOf", version).load(job.upstream.path)
+        distribution = job.upstream.distribution_key
+        vnode = vnode_of(self._settings, [F.col(quote(name)) for name in distribution], distribution)
+        rows = upstream.select(*(F.col(quote(name)) for name in _used(self._settings)), vnode.alias(_ROW_VNODE))
+        keys = [F.col(quote(field.name)) for field in self._fields]
+        points = [F.col(_position(number)) for number in range(len(keys))]
+        reached = F.col(_WHOLE) | _at_or_before(self._fields, keys, points)
+        return (
+            rows.join(F.broadcast(self._positions), F.col(_ROW_VNODE) == F.col(_STATE_VNODE))
+            .filter(reached)
+            .filter(_within_bounds(self._settings))
+        )
+
+    def _as_rows(self, pinned: PinnedVerification) -> DataFrame:
+        """Return a row for each vnode that was read: whether whole, and if not up to which key."""
+        schema = StructType(
+            [
+                StructField(_STATE_VNODE, IntegerType()),
+                StructField(_WHOLE, BooleanType()),
+                *(StructField(_position(number), StringType()) for number in range(len(self._fields))),
+            ]
+        )
+        none = (None,) * len(self._fields)
+        rows = [
+            (vnode, run.up_to is None, *(run.up_to or none))
+            for run in pinned.read
+            for vnode in range(run.first, run.last + 1)
+        ]
+        typed = [
+            _typed(F.col(_position(number)), field).alias(_position(number))
+            for number, field in enumerate(self._fields)
+        ]
+        return self._spark.createDataFrame(rows, schema).select(_STATE_VNODE, _WHOLE, *typed)
+
+
+def _used(settings: JobSettings) -> list[str]:
+    return [used.name for used in settings.upstream.columns]
+
+
+def _position(number: int) -> str:
+    return f"__position_{number}"
+
+
+def _within_bounds(settings: JobSettings) -> Column:
+    """Return the condition: the job is about the row's key."""
+    bounds, fields = settings.definition.restrict_to.keys, settings.key_order.fields
+    columns = [F.col(quote(field.name)) for field in fields]
+    return _between(fields, columns, bounds.after, bounds.up_to)
+
+
+def _in_any(settings: JobSettings, ranges: Iterable[PinnedRange]) -> Column:
+    """Return the condition: the row lies in one of some ranges, which are in the order of the job's strategy."""
+    fields = settings.scan.order.fields
+    by_vnode = [F.col(_ROW_VNODE)] if settings.scan.by_vnode else []
+    columns = [*by_vnode, *(F.col(quote(field.name)) for field in settings.key_order.fields)]
+    return reduce(
+        lambda a, b: a | b,
+        (_between(fields, columns, covered.after, covered.up_to) for covered in ranges),
+        F.lit(False),
+    )
+
+
+def _between(
+    fields: Sequence[KeyField], columns: Sequence[Column], after: EncodedPosition | None, up_to: EncodedPosition | None
+) -> Column:
+    behind = F.lit(True) if after is None else ~_at_or_before(fields, columns, _literals(fields, after))
+    return behind if up_to is None else behind & _at_or_before(fields, columns, _literals(fields, up_to))
+
+
+def _literals(fields: Sequence[KeyField], position: EncodedPosition) -> list[Column]:
+    return [_typed(F.lit(text), field) for field, text in zip(fields, position, strict=False)]
+
+
+def _typed(text: Column, field: KeyField) -> Column:
+    return F.unhex(text.cast("string")) if field.kind is KeyKind.BINARY else text.cast(field.type)
+
+
+def _at_or_before(fields: Sequence[KeyField], columns: Sequence[Column], points: Sequence[Column]) -> Column:
+    """
+    Return the condition: a row's key is at or before a point, which may be null, or shorter than the key.
+
+    Column by column from the last one: what the columns before it leave open, a column decides, or leaves open, too.
+    """
+    open_yet = F.lit(True)
+    for field, value, point in reversed(list(zip(fields, columns, points, strict=False))):
+        comes_before = value > point if field.descending else value < point
+        open_yet = (
+            F.when(value.isNull() & point.isNull(), open_yet)
+            .when(value.isNull(), F.lit(True))
+            .when(point.isNull(), F.lit(False))
+            .when(value == point, open_yet)
+            .otherwise(comes_before)
+        )
+    return open_yet

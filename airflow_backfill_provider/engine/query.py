@@ -1,0 +1,27 @@
+"""Running a job's query over some rows of its upstream."""
+
+from __future__ import annotations
+
+import uuid
+
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.query import check_query
+from airflow_backfill_provider.engine.spark_errors import query_errors
+
+
+def run_query(spark: SparkSession, job: BackfillJob, rows: DataFrame) -> DataFrame:
+    """
+    Return the query's result, hidden key columns included, over rows with the used columns alone.
+
+    :raises InvalidJobError: if Spark cannot analyse the query.
+    """
+    relation = f"backfill_upstream_{uuid.uuid4().hex}"
+    text = check_query(job.query).render(relation, [key.column for key in job.upstream.key])
+    # Spark puts the rows where their name stands in braces; a temporary view would be two more calls of a server.
+    text = text.replace("{", "{{").replace("}", "}}").replace(relation, "{rows}")
+    with query_errors():
+        result = spark.sql(text, rows=rows)
+        result.schema  # noqa: B018 - analyses the query now, also through Spark Connect
+    return result

@@ -1,0 +1,52 @@
+"""Which tables, at which versions, a verification compares: read from their logs without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from airflow_backfill_provider.core.errors import VerificationFailedError
+from airflow_backfill_provider.lake.delta_log import DeltaLog, stamp_of
+from airflow_backfill_provider.storage import storage_errors
+
+
+def table_id(path: str, storage_options: Mapping[str, str] | None = None) -> str:
+    """
+    Return the id of the Delta table at a path.
+
+    :raises VerificationFailedError: if there is no table that can be read.
+    """
+    try:
+        with storage_errors(path):
+            table = DeltaTable(path, storage_options=dict(storage_options or {}) or None)
+        return str(table.metadata().id)
+    except (DeltaError, ValueError) as error:
+        raise VerificationFailedError(
+            f"the Delta table at {path} cannot be read, so nothing is known of it ({error}); restore it, or rebuild "
+            "the job"
+        ) from error
+
+
+def view_version_of(path: str, incarnation: str, epoch: int, storage_options: Mapping[str, str] | None = None) -> int:
+    """
+    Return the view's newest version that no epoch after a given one wrote to.
+
+    What somebody else wrote since that epoch is in it; what a later epoch has written so far, and may not have
+    committed, is not.
+    """
+    log = DeltaLog(path, storage_options)
+    versions = log.versions()
+    newest = versions[-1]
+    for version in reversed(versions):
+        commit = log.commit(version)
+        if commit is None:
+            break
+        stamp = stamp_of(commit)
+        if stamp.get("incarnation") != incarnation or stamp.get("event") != "epoch":
+            continue
+        if int(str(stamp["epoch"])) <= epoch:
+            break
+        newest = version - 1
+    return newest

@@ -1,0 +1,354 @@
+"""Verifying a view on real Spark: whatever is wrong with it is found, and nothing that is right."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_backfill_provider import crash_points, mutations, repairing, verification
+from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.differences import DifferenceKind, DifferingKey
+from airflow_backfill_provider.core.errors import (
+    MaterializedViewError,
+    UpstreamReplacedError,
+    VerificationFailedError,
+    VersionGoneError,
+)
+from airflow_backfill_provider.core.verification import Verification
+from airflow_backfill_provider.core.verified_state import VerifiedState
+from airflow_backfill_provider.crash_points import CrashPoint
+from airflow_backfill_provider.engine import SparkEngine
+from tests.integration.engine.lakehouse import Lakehouse
+
+pytestmark = pytest.mark.spark
+
+VERA = Requester(user="vera")
+
+COLUMNS = (
+    "id BIGINT, customer STRING, amount DECIMAL(38, 2), a STRING, b STRING, d DOUBLE, at TIMESTAMP, bits BINARY, "
+    "tags MAP<STRING, INT>, items ARRAY<INT>, nested STRUCT<x: STRING, y: STRING>"
+)
+ROWS = (
+    "SELECT id, concat('c', id % 7), CAST(id AS DECIMAL(38, 2)), 'same', 'other', CAST(id AS DOUBLE), "
+    "timestamp_micros(id * 1234567), CAST(concat('b', id) AS BINARY), map('x', 1, 'y', 2), array(1, null), "
+    "named_struct('x', null, 'y', 'z') FROM range({rows})"
+)
+
+
+def fill(lakehouse: Lakehouse, rows: int = 40) -> None:
+    lakehouse.make_upstream(COLUMNS)
+    lakehouse.sql(f"INSERT INTO {{upstream}} {ROWS.format(rows=rows)}")
+
+
+def view_sql(lakehouse: Lakehouse, statement: str) -> None:
+    """Write to the view as a stranger does."""
+    lakehouse.spark.sql(statement.replace("{view}", f"delta.`{lakehouse.view_path.replace('`', '``')}`"))
+
+
+def verify(lakehouse: Lakehouse, *, steps: int | None = None, anew: bool = True) -> Verification:
+    return verification.verify_job(
+        lakehouse.backfill, engine=lambda: lakehouse.engine, requester=VERA, steps=steps, anew=anew
+    )
+
+
+def found(outcome: Verification) -> list[tuple[str, str | None, tuple[str, ...]]]:
+    return sorted((str(key.kind), key.key[0], key.columns) for key in outcome.keys)
+
+
+@pytest.fixture
+def damaged(lakehouse: Lakehouse) -> Callable[[str], Verification]:
+    """A finished view of 40 rows in 4 vnodes; damages it, verifies it, and puts it back as it was."""
+    fill(lakehouse)
+    lakehouse.create()
+    lakehouse.finish()
+    assert verify(lakehouse).equal
+    good = lakehouse.engine.view_version(lakehouse.backfill.store.settings())
+
+    def damage(statement: str) -> Verification:
+        view_sql(lakehouse, statement)
+        outcome = verification.compare_now(lakehouse.backfill, lakehouse.engine)
+        assert outcome.pinned.view_version > good
+        view_sql(lakehouse, f"RESTORE TABLE {{view}} TO VERSION AS OF {good}")
+        return outcome
+
+    return damage
+
+
+def test_every_damage_of_a_finished_view_is_found(lakehouse: Lakehouse, damaged: Callable[[str], Verification]) -> None:
+    """I1; what a number of rows does not tell, and what Spark's own hash takes for the same."""
+    cases: dict[str, list[tuple[str, str | None, tuple[str, ...]]]] = {
+        "UPDATE {view} SET amount = amount + 0.01 WHERE id = 3": [("different", "3", ("amount",))],
+        "DELETE FROM {view} WHERE id = 3": [("missing", "3", ())],
+        "INSERT INTO {view} SELECT * FROM {view} WHERE id = 3": [("repeated", "3", ())],
+        "INSERT INTO {view} SELECT * REPLACE (99L AS id) FROM {view} WHERE id = 3": [("unexpected", "99", ())],
+        "UPDATE {view} SET id = 99 WHERE id = 3": [("missing", "3", ()), ("unexpected", "99", ())],
+        "UPDATE {view} SET id = null WHERE id = 3": [("missing", "3", ()), ("unexpected", None, ())],
+        "UPDATE {view} SET a = b, b = a WHERE id = 3": [("different", "3", ("a", "b"))],
+        "UPDATE {view} SET a = '' WHERE id = 3": [("different", "3", ("a",))],
+        "UPDATE {view} SET a = null WHERE id = 3": [("different", "3", ("a",))],
+        "UPDATE {view} SET a = null, b = 'same' WHERE id = 3": [("different", "3", ("a", "b"))],
+        "UPDATE {view} SET d = CAST('-0.0' AS DOUBLE) WHERE id = 0": [("different", "0", ("d",))],
+        "UPDATE {view} SET d = CAST('NaN' AS DOUBLE) WHERE id = 0": [("different", "0", ("d",))],
+        "UPDATE {view} SET at = at + INTERVAL '0.000001' SECOND WHERE id = 3": [("different", "3", ("at",))],
+        "UPDATE {view} SET bits = X'62330A' WHERE id = 3": [("different", "3", ("bits",))],
+        "UPDATE {view} SET tags = map('x', 2, 'y', 1) WHERE id = 3": [("different", "3", ("tags",))],
+        "UPDATE {view} SET tags = map('x', 1) WHERE id = 3": [("different", "3", ("tags",))],
+        "UPDATE {view} SET items = array(null, 1) WHERE id = 3": [("different", "3", ("items",))],
+        "UPDATE {view} SET items = array(1) WHERE id = 3": [("different", "3", ("items",))],
+        "UPDATE {view} SET nested = named_struct('x', 'z', 'y', null) WHERE id = 3": [("different", "3", ("nested",))],
+        "UPDATE {view} SET nested = null WHERE id = 3": [("different", "3", ("nested",))],
+        "UPDATE {view} SET amount = CASE id WHEN 3 THEN 4 ELSE 3 END WHERE id IN (3, 4)": [
+            ("different", "3", ("amount",)),
+            ("different", "4", ("amount",)),
+        ],
+    }
+    for statement, expected in cases.items():
+        outcome = damaged(statement)
+        assert not outcome.equal, statement
+        assert found(outcome) == expected, statement
+    # Entries of a map have no order.
+    assert damaged("UPDATE {view} SET tags = map('y', 2, 'x', 1) WHERE id = 3").equal
+    everything = damaged("DELETE FROM {view}")
+    assert (everything.expected_rows, everything.found_rows, len(everything.keys)) == (40, 0, 40)
+    assert damaged("UPDATE {view} SET a = 'same'").equal
+    assert len(damaged("INSERT INTO {view} SELECT * FROM {view}").differences) == 4
+
+
+def test_what_was_not_read_has_no_rows_in_the_view(lakehouse: Lakehouse) -> None:
+    """I1 under both strategies: a row behind a position, or of a vnode that has not started, is unexpected."""
+    fill(lakehouse)
+    lakehouse.create(rate_limit=10, strategy="no_shuffle", query="SELECT id, customer FROM upstream")
+    lakehouse.epoch()
+    assert verify(lakehouse).expected_rows == 10
+    view_sql(lakehouse, "INSERT INTO {view} VALUES (10, 'c3')")
+    assert found(verify(lakehouse)) == [("unexpected", "10", ())]
+
+
+def test_a_row_of_a_vnode_that_was_not_read(lakehouse: Lakehouse) -> None:
+    """The arrangement's positions are each vnode's own; the vnode comes from a column that the view carries."""
+    fill(lakehouse)
+    lakehouse.create(
+        rate_limit=10,
+        strategy="arrangement",
+        vnode_count=8,
+        upstream={"path": lakehouse.upstream_path, "key": ["id"], "distribution_key": ["customer"]},
+        query="SELECT id, customer AS who FROM upstream",
+    )
+    for _ in range(2):
+        lakehouse.sql("UPDATE {upstream} SET customer = concat('c', (id + 1) % 7) WHERE id % 5 = 0")
+        lakehouse.epoch()
+        assert verify(lakehouse).equal
+    there = {row["id"] for row in lakehouse.view().collect()}
+    missing = min(set(range(40)) - there)
+    view_sql(
+        lakehouse,
+        f"INSERT INTO {{view}} SELECT id, customer FROM {lakehouse.upstream} WHERE id = {missing}",
+    )
+    assert found(verify(lakehouse)) == [("unexpected", str(missing), ())]
+
+
+def test_a_view_without_the_distribution_key_is_compared_by_key(lakehouse: Lakehouse) -> None:
+    fill(lakehouse)
+    lakehouse.create(
+        rate_limit=15,
+        strategy="arrangement",
+        vnode_count=8,
+        upstream={"path": lakehouse.upstream_path, "key": ["id"], "distribution_key": ["customer"]},
+        query="SELECT amount, a FROM upstream WHERE id % 2 = 0",
+    )
+    lakehouse.epoch()
+    outcome = verify(lakehouse, steps=3)
+    assert (outcome.equal, outcome.pinned.by_key, len(outcome.compared)) == (True, True, 3)
+    lakehouse.finish()
+    view_sql(lakehouse, "UPDATE {view} SET a = 'wrong' WHERE __key_id IN (2, 4)")
+    assert found(verify(lakehouse)) == [("different", "2", ("a",)), ("different", "4", ("a",))]
+
+
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+def test_keys_of_every_kind_descending_and_null_and_parts_of_the_upstream(lakehouse: Lakehouse, strategy: str) -> None:
+    """The verification compares keys with an expression of its own."""
+    lakehouse.make_upstream("t TIMESTAMP, n TIMESTAMP_NTZ, s STRING, b BINARY, p DECIMAL(20, 3), id INT")
+    lakehouse.sql(
+        "INSERT INTO {upstream} SELECT if(id % 5 = 0, null, timestamp_micros(1000000 * (id % 3) + id % 2)), "
+        "if(id % 3 = 0, null, timestamp_ntz'2024-03-10 02:30:00.000001'), if(id % 4 = 0, null, concat('ä', id % 2)), "
+        "if(id % 7 = 0, null, CAST(concat('b', id % 2) AS BINARY)), CAST(-id / 8 AS DECIMAL(20, 3)), id FROM range(60)"
+    )
+    key = ["t", {"column": "s", "descending": True}, "n", {"column": "b", "descending": True}, "p", "id"]
+    lakehouse.create(
+        key=key,
+        strategy=strategy,
+        rate_limit=13,
+        restrict_to={"vnodes": ["0-2"]} if strategy == "arrangement" else {"keys": {"after": [None, "ä1"]}},
+    )
+    rows = []
+    for _ in range(3):
+        lakehouse.epoch()
+        outcome = verify(lakehouse)
+        assert outcome.equal, outcome
+        rows.append(outcome.expected_rows)
+    assert 0 < rows[0] < rows[1] < rows[2]
+    view_sql(lakehouse, "UPDATE {view} SET id = id + 1000")
+    outcome = verify(lakehouse)
+    assert sum(difference.missing for difference in outcome.differences) == rows[2]
+    store = lakehouse.backfill.store
+    mutations.repair_job(keys=[key.key for key in outcome.keys], vnodes=(), store=store, requested_by="vera")
+    lakehouse.epoch()
+    assert verify(lakehouse).equal
+
+
+def test_changes_that_wait_are_expected_as_of_the_versions_that_rows_were_read_at(lakehouse: Lakehouse) -> None:
+    fill(lakehouse)
+    lakehouse.create(rate_limit=10, strategy="no_shuffle", visibility="on_finish", query="SELECT id, a FROM upstream")
+    for name in ("first", "second"):
+        lakehouse.epoch()
+        lakehouse.sql(f"UPDATE {{upstream}} SET a = '{name}' WHERE id % 2 = 0")
+        assert verify(lakehouse).equal
+    lakehouse.epoch()
+    outcome = verify(lakehouse)
+    assert (outcome.equal, outcome.expected_rows) == (True, 30)
+    view_sql(lakehouse, "UPDATE {view} SET a = 'second' WHERE id = 2")
+    assert found(verify(lakehouse)) == [("different", "2", ("a",))]
+
+
+def test_what_is_pinned_and_not_committed_is_not_wrong(lakehouse: Lakehouse) -> None:
+    """The last committed pair is compared, whatever a later epoch has written of itself, and goes on writing."""
+    fill(lakehouse)
+    lakehouse.create(rate_limit=10)
+    lakehouse.epoch()
+    lakehouse.sql("UPDATE {upstream} SET a = 'changed' WHERE id % 2 = 0")
+    barrier = lakehouse.inject()
+    assert barrier is not None
+    for point in (CrashPoint.AFTER_CHANGES_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT):
+        _dies_at(point)
+        with pytest.raises(KeyboardInterrupt):
+            lakehouse.run(barrier)
+        outcome = verify(lakehouse)
+        assert (outcome.pinned.epoch, outcome.equal) == (1, True)
+    begun = verification.begin_verification(lakehouse.backfill, requester=VERA, anew=True, steps=2)
+    begun = verification.next_step(lakehouse.backfill, begun, lakehouse.engine)
+    _dies_at(CrashPoint.AFTER_STATE_COMMIT)
+    with pytest.raises(KeyboardInterrupt):
+        lakehouse.run(barrier)
+    # The state is committed, and the log does not say so yet.
+    assert verification.compare_now(lakehouse.backfill, lakehouse.engine).pinned.epoch == 2
+    lakehouse.assert_truth()
+    crash_points.install(None)
+    lakehouse.finish()
+    resumed = verify(lakehouse, anew=False)
+    assert (resumed.pinned, resumed.equal, resumed.expected_rows) == (begun.pinned, True, 10)
+    assert verify(lakehouse, anew=False).pinned.epoch > 2
+
+
+def _dies_at(point: CrashPoint) -> None:
+    """Let the next run die at a crash point."""
+
+    def die(reached: CrashPoint) -> None:
+        if reached is point:
+            raise KeyboardInterrupt
+
+    crash_points.install(die)
+
+
+def test_what_cannot_be_read_is_an_error_and_neither_equal_nor_different(lakehouse: Lakehouse) -> None:
+    fill(lakehouse)
+    lakehouse.create()
+    lakehouse.finish()
+    backfill, settings = lakehouse.backfill, lakehouse.backfill.store.settings()
+    begun = verification.begin_verification(backfill, requester=VERA)
+
+    view_sql(lakehouse, "ALTER TABLE {view} ADD COLUMN extra INT")
+    with pytest.raises(MaterializedViewError, match=r"other columns.*extra"):
+        verification.compare_now(backfill, lakehouse.engine)
+
+    held = {file: file.read_bytes() for file in Path(lakehouse.view_path).glob("*.parquet")}
+    for file in held:
+        file.unlink()
+    with pytest.raises(VerificationFailedError, match="the view .* could not be read"):
+        verification.next_step(backfill, begun, lakehouse.engine)
+    for file, content in held.items():
+        file.write_bytes(content[: len(content) // 2])
+    with pytest.raises(VerificationFailedError, match="the view .* could not be read"):
+        verification.next_step(backfill, begun, lakehouse.engine)
+    for file, content in held.items():
+        file.write_bytes(content)
+    assert verification.next_step(backfill, begun, lakehouse.engine).equal
+
+    gone = begun.pinned.model_copy(update={"view_version": 900})
+    barrier = backfill.store.pinned(gone.epoch)
+    with pytest.raises(VersionGoneError, match="verify anew"):
+        lakehouse.engine.compare(settings, gone, barrier, (0, 3))
+    shutil.rmtree(lakehouse.upstream_path)
+    lakehouse.spark.sql("SELECT 1L AS id").write.format("delta").save(lakehouse.upstream_path)
+    with pytest.raises(UpstreamReplacedError):
+        verification.compare_now(backfill, lakehouse.engine)
+
+
+def test_many_differing_keys_are_repaired_by_vnode_and_a_few_by_key(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(lakehouse)
+    lakehouse.create()
+    lakehouse.finish()
+    view_sql(lakehouse, "DELETE FROM {view} WHERE id IN (3, 4, 5)")
+    outcome = verify(lakehouse)
+    assert verification.what_differs(lakehouse.backfill, outcome).keys == tuple(
+        key.key for key in sorted(outcome.keys, key=lambda key: (key.vnode, int(key.key[0] or 0)))
+    )
+    monkeypatch.setattr("airflow_backfill_provider.engine.verification.MOST_KEYS_KEPT", 2)
+    view_sql(lakehouse, "DELETE FROM {view} WHERE id < 30")
+    outcome = verify(lakehouse)
+    assert [(len(step.keys), step.has_all_keys) for step in outcome.compared] == [(2, False)]
+    assert sum(difference.missing for difference in outcome.differences) == 30
+    repair = verification.what_differs(lakehouse.backfill, outcome)
+    assert (repair.vnodes, repair.keys) == (tuple(difference.vnode for difference in outcome.differences), ())
+    state = VerifiedState.of(outcome)
+    assert state.keys[DifferenceKind.MISSING] == 30
+    assert all(isinstance(key, DifferingKey) for key in state.sample)
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_what_differs_is_redone_and_found_equal(lakehouse: Lakehouse, *, paused: bool) -> None:
+    """Also where an epoch is pinned already, which the foreign commit would otherwise stop."""
+    fill(lakehouse)
+    lakehouse.create(rate_limit=15, query="SELECT id, a FROM upstream WHERE id % 2 = 0")
+    lakehouse.epoch()
+    lakehouse.sql("UPDATE {upstream} SET a = 'changed' WHERE id % 3 = 0")
+    barrier = lakehouse.inject()
+    assert barrier is not None
+    if paused:
+        mutations.pause_job(store=lakehouse.backfill.store, requested_by="vera")
+    view_sql(lakehouse, "DELETE FROM {view} WHERE id = 4")
+    view_sql(lakehouse, "INSERT INTO {view} VALUES (2, 'same'), (3, 'never passes'), (30, 'not read yet')")
+    outcome = verify(lakehouse)
+    assert found(outcome) == [
+        ("missing", "4", ()),
+        ("repeated", "2", ()),
+        ("unexpected", "3", ()),
+        ("unexpected", "30", ()),
+    ]
+    ran: list[int] = []
+    redone = repairing.redo_what_differs(
+        lakehouse.backfill, engine=lambda: lakehouse.engine, requester=VERA, carried=lambda run: ran.append(run.epoch)
+    )
+    # The pinned epoch has read 30 by then, and finds it there already.
+    assert (redone.equal, redone.pinned.epoch, ran) == (True, 3, [2, 3])
+    assert repairing.redo_what_differs(lakehouse.backfill, engine=_no_engine, requester=VERA) == redone
+    lakehouse.finish()
+    lakehouse.assert_truth()
+
+
+def _no_engine() -> SparkEngine:
+    raise AssertionError("nothing differs, so Spark is not needed")
+
+
+def test_foreign_rows_are_removed_before_anything_was_read(lakehouse: Lakehouse) -> None:
+    """I1: a view of which nothing was read is empty."""
+    fill(lakehouse)
+    lakehouse.create(rate_limit=0, query="SELECT id, a FROM upstream")
+    view_sql(lakehouse, "INSERT INTO {view} VALUES (2, 'same')")
+    mutations.repair_job(vnodes=["0-3"], store=lakehouse.backfill.store, requested_by="vera")
+    lakehouse.epoch()
+    assert (verify(lakehouse).equal, lakehouse.view().count()) == (True, 0)

@@ -1,0 +1,157 @@
+"""What a verification compares, step by step, and what it says afterwards."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from airflow_backfill_provider.core import shown
+from airflow_backfill_provider.core.barrier import Repair
+from airflow_backfill_provider.core.differences import (
+    DifferenceKind,
+    DifferingKey,
+    VnodeChecksum,
+    VnodeDifference,
+    differing_vnodes,
+)
+from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.verification import (
+    ComparedVnodes,
+    Verification,
+    read_vnodes,
+    steps_of,
+)
+from airflow_backfill_provider.core.verified_state import SAMPLE, VerifiedState
+from tests.builders import NOW, compared_of, order_of, pinned_verification_of
+
+SAME = VnodeChecksum(rows=2, sums=(7, 8), parities=(3, 4))
+
+
+def verification_of(*steps: ComparedVnodes, **changes: Any) -> Verification:
+    return Verification(pinned_verification_of(**changes), steps)
+
+
+# --- checksums ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        VnodeChecksum(rows=3, sums=(7, 8), parities=(3, 4)),
+        VnodeChecksum(rows=2, sums=(6, 8), parities=(3, 4)),
+        VnodeChecksum(rows=2, sums=(7, 9), parities=(3, 4)),
+        VnodeChecksum(rows=2, sums=(7, 8), parities=(2, 4)),
+        VnodeChecksum(rows=2, sums=(7, 8), parities=(3, 5)),
+    ],
+)
+def test_each_part_of_a_checksum_counts(other):
+    assert differing_vnodes({0: SAME, 1: SAME}, {0: SAME, 1: other}) == (1,)
+
+
+def test_a_vnode_of_one_side_alone_differs_unless_it_has_no_rows():
+    assert differing_vnodes({2: SAME}, {1: SAME}) == (1, 2)
+    assert differing_vnodes({}, {1: VnodeChecksum(rows=0, sums=(0, 0), parities=(0, 0))}) == ()
+
+
+# --- steps ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("vnodes", "rows", "wanted", "steps"),
+    [
+        (4, 0, None, ((0, 3),)),
+        (4, 50_000_000, None, ((0, 3),)),
+        (4, 50_000_001, None, ((0, 1), (2, 3))),
+        (4, 10**12, None, ((0, 0), (1, 1), (2, 2), (3, 3))),
+        (8, 0, 3, ((0, 1), (2, 4), (5, 7))),
+        (1, 10**12, 9, ((0, 0),)),
+    ],
+)
+def test_steps_have_each_vnode_once(vnodes, rows, wanted, steps):
+    assert steps_of(vnodes, rows=rows, wanted=wanted) == steps
+
+
+def test_a_verification_is_equal_once_all_steps_are_done_and_none_found_anything():
+    begun = verification_of()
+    assert (begun.steps_left, begun.equal, begun.verified_at) == (((0, 1), (2, 3)), False, NOW)
+    half = begun.with_step(compared_of(2, 3))
+    assert (half.steps_left, half.finished, half.equal) == (((0, 1),), False, False)
+    whole = half.with_step(compared_of(0, 1, seconds=30))
+    assert (whole.finished, whole.equal, [step.first for step in whole.compared]) == (True, True, [0, 2])
+    assert whole.verified_at == NOW + dt.timedelta(seconds=60)
+    assert (whole.expected_rows, whole.found_rows) == (20, 20)
+    assert not half.with_step(compared_of(0, 1, (1, "7"))).equal
+    assert not verification_of(compared_of(0, 1), compared_of(2, 3, differences=(VnodeDifference(vnode=3),))).equal
+
+
+def test_the_first_result_of_a_step_stays_and_a_strange_step_is_none():
+    half = verification_of(compared_of(0, 1))
+    assert half.with_step(compared_of(0, 1, (1, "7"))) == half
+    assert half.with_step(compared_of(0, 3)) == half
+
+
+# --- what was read --------------------------------------------------------------------------------
+
+
+def test_what_was_read_of_the_vnodes_that_the_job_is_about():
+    at = InProgress((5, None), 3)
+    state = BackfillState(
+        epoch=4,
+        vnodes=(Completed(None, 1), Completed((9, "z"), 2), at, NotStarted(), at, at, Completed(None, 0)),
+    )
+    read = read_vnodes(state, order_of("long", "string"), frozenset(range(6)))
+    assert [(run.first, run.last, run.up_to) for run in read] == [
+        (0, 1, None),
+        (2, 2, ("5", None)),
+        (4, 5, ("5", None)),
+    ]
+
+
+# --- repair ---------------------------------------------------------------------------------------
+
+
+def test_differing_keys_are_repaired_and_vnodes_where_they_are_too_many():
+    few = verification_of(compared_of(0, 1, (0, "7"), (1, "8")), compared_of(2, 3, (2, "8")))
+    assert few.repair(4, 10) == Repair(keys=(("7",), ("8",)))
+    assert few.repair(4, 1) == Repair(vnodes=(0, 1, 2))
+    cut = verification_of(compared_of(0, 1, (0, "7"), has_all_keys=False), compared_of(2, 3, (2, "8")))
+    assert cut.repair(4, 10) == Repair(vnodes=(0,), keys=(("8",),))
+    assert not verification_of(compared_of(0, 1), compared_of(2, 3)).repair(4, 10)
+
+
+def test_a_vnode_whose_differing_keys_were_not_found_is_repaired_whole():
+    """I6: rows that are not the same each time they are read."""
+    strange = compared_of(0, 1, (0, "7"), differences=(VnodeDifference(vnode=0, missing=1), VnodeDifference(vnode=1)))
+    assert verification_of(strange, compared_of(2, 3)).repair(4, 10) == Repair(vnodes=(0, 1))
+
+
+def test_where_rows_are_taken_together_by_key_all_vnodes_are_repaired():
+    cut = verification_of(compared_of(0, 1, (0, "7"), has_all_keys=False), compared_of(2, 3), by_key=True)
+    assert cut.repair(4, 10) == Repair(vnodes=(0, 1, 2, 3))
+
+
+# --- what is said ---------------------------------------------------------------------------------
+
+
+def test_a_view_that_is_equal_is_said_to_be_verified():
+    found = VerifiedState.of(verification_of(compared_of(0, 1), compared_of(2, 3)))
+    assert shown.verified_line(found, NOW + dt.timedelta(hours=3)) == "verified at epoch 41, 2 h 59 min ago"
+    assert shown.verified_line(found, NOW) == "verified at epoch 41, 0 s ago"
+    assert shown.verified_line(None, NOW) == "never verified"
+    assert shown.compared_line("paid_orders", found) == (
+        "paid_orders as of epoch 41, upstream version 12: 20 rows expected, 0 missing, 0 unexpected, 0 repeated, "
+        "0 different"
+    )
+
+
+def test_a_view_that_differs_is_said_to_differ_and_where():
+    keys = [(0, str(number)) for number in range(20)]
+    found = VerifiedState.of(verification_of(compared_of(0, 1, *keys), compared_of(2, 3)))
+    assert (found.equal, found.vnodes, found.differing_keys, len(found.sample)) == (False, "0", 20, SAMPLE)
+    line = shown.verified_line(found, NOW + dt.timedelta(minutes=2))
+    assert line == "differs from its query at epoch 41, 1 min 0 s ago: 20 keys differ, in the vnodes 0"
+    assert shown.key_line(found.sample[0]) == 'missing: ["0"] of vnode 0'
+    different = DifferingKey(kind=DifferenceKind.DIFFERENT, vnode=3, key=("ä", None), columns=("a", "b"))
+    assert shown.key_line(different) == 'different: ["ä", null] of vnode 3 in a, b'

@@ -1,0 +1,199 @@
+"""Verifying a job: what is pinned, what is refused, and who does what was asked for. Rows are compared on Spark."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from airflow_backfill_provider import crash_points, creation, mutations, protocol, repairing, verification
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.errors import (
+    JobCancelledError,
+    MaterializedViewError,
+    NotVerifiedError,
+    StateError,
+    UpstreamReplacedError,
+    VerificationFailedError,
+    ViewDiffersError,
+)
+from airflow_backfill_provider.crash_points import CrashPoint
+from tests.builders import CHANGE_DATA_FEED, NOW, ORDERS, Orders, job_of
+from tests.plain_engine import CountingEngine
+
+VERA = Requester(user="vera")
+
+
+@pytest.fixture
+def orders(lake):
+    orders = Orders(lake)
+    orders.add(*range(9))
+    return orders
+
+
+@pytest.fixture
+def backfill(lake, orders):
+    """A created job over nine orders, three an epoch."""
+    backfill = Backfill(job_of(lake, rate_limit=3))
+    make(backfill, creation.create_job)
+    return backfill
+
+
+def make(backfill: Backfill, action: Any) -> None:
+    action(
+        backfill.job,
+        store=backfill.store,
+        upstream=backfill.upstream,
+        engine=CountingEngine,
+        requested_by="tester",
+    )
+
+
+def epoch(backfill: Backfill) -> None:
+    done = protocol.run_next_epoch(
+        store=backfill.store, upstream=backfill.upstream, requester=VERA, engine=lambda _: CountingEngine()
+    )
+    assert done.commit is not None
+
+
+def verify(backfill: Backfill, *missing: str, **arguments: Any):
+    return verification.verify_job(
+        backfill, engine=lambda: CountingEngine([missing]), requester=VERA, anew=True, **arguments
+    )
+
+
+def test_the_newest_committed_epoch_is_pinned(backfill, orders):
+    epoch(backfill)
+    orders.add(20)
+    pinned = verification.begin_verification(backfill, requester=VERA, clock=lambda: NOW, steps=2).pinned
+    assert (pinned.number, pinned.epoch, pinned.upstream_version, pinned.begun_at) == (1, 1, 0, NOW)
+    assert [(run.first, run.last, run.up_to) for run in pinned.read] == [(0, 3, ("2",))]
+    assert (pinned.steps, pinned.by_key, pinned.begun_by) == (((0, 1), (2, 3)), False, VERA)
+    epoch(backfill)
+    assert verification.begin_verification(backfill, requester=VERA).pinned == pinned
+    assert verification.begin_verification(backfill, requester=VERA, anew=True).pinned.upstream_version == 1
+
+
+def test_an_epoch_whose_state_is_committed_counts_before_the_log_says_so(backfill, orders):
+    """The state that the log is behind of is of another epoch; to compare the log's epoch with it would be wrong."""
+    epoch(backfill)
+    orders.add(20)
+
+    def die(point: CrashPoint) -> None:
+        if point is CrashPoint.AFTER_STATE_COMMIT:
+            raise KeyboardInterrupt
+
+    crash_points.install(die)
+    with pytest.raises(KeyboardInterrupt):
+        epoch(backfill)
+    assert backfill.store.commit_of(2) is None
+    pinned = verify(backfill).pinned
+    assert (pinned.epoch, pinned.upstream_version, pinned.read[0].up_to) == (2, 1, ("5",))
+
+
+def test_an_epoch_that_is_pinned_alone_does_not_count(backfill, orders):
+    epoch(backfill)
+    orders.add(20)
+    protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=VERA)
+    pinned = verify(backfill).pinned
+    assert (pinned.epoch, pinned.upstream_version, pinned.read[0].up_to) == (1, 0, ("2",))
+
+
+def test_before_the_first_epoch_and_after_a_rebuild_there_is_nothing_to_verify(backfill):
+    with pytest.raises(NotVerifiedError, match="nothing to verify; run it"):
+        verification.begin_verification(backfill, requester=VERA)
+    epoch(backfill)
+    begun = verification.begin_verification(backfill, requester=VERA)
+    verify(backfill)
+    make(backfill, creation.rebuild_job)
+    with pytest.raises(NotVerifiedError, match="was not verified yet"):
+        verification.newest_result(backfill)
+    with pytest.raises(StateError, match="was rebuilt while its view was verified"):
+        verification.next_step(backfill, begun, CountingEngine())
+    with pytest.raises(NotVerifiedError, match="nothing to verify; run it"):
+        verification.compare_now(backfill, CountingEngine())
+
+
+def test_another_table_at_the_views_place_is_refused(backfill, lake):
+    """I6: whatever it holds, it is not the view."""
+    epoch(backfill)
+    begun = verification.begin_verification(backfill, requester=VERA)
+    properties = DeltaTable(backfill.job.materialized_view).metadata().configuration
+    DeltaTable.create(
+        backfill.job.materialized_view,
+        ORDERS,
+        mode="overwrite",
+        configuration={"backfill.job": "x"},
+        raise_if_key_not_exists=False,
+    )
+    with pytest.raises(MaterializedViewError, match="is not the view of job paid_orders any more"):
+        verification.next_step(backfill, begun, CountingEngine())
+    shutil.rmtree(backfill.job.materialized_view)
+    DeltaTable.create(backfill.job.materialized_view, ORDERS, configuration=properties, raise_if_key_not_exists=False)
+    with pytest.raises(MaterializedViewError, match="is not the view of job paid_orders any more"):
+        verification.next_step(backfill, begun, CountingEngine())
+
+
+def test_an_upstream_that_is_replaced_while_it_is_compared_is_refused(backfill, orders):
+    """I6: what was read of it says nothing of the table that the job was created on."""
+    epoch(backfill)
+
+    class Replacing(CountingEngine):
+        def compare(self, *arguments: Any) -> Any:
+            shutil.rmtree(orders.path)
+            DeltaTable.create(orders.path, ORDERS, configuration=CHANGE_DATA_FEED)
+            return super().compare(*arguments)
+
+    with pytest.raises(UpstreamReplacedError):
+        verification.compare_now(backfill, Replacing())
+    shutil.rmtree(orders.path)
+    with pytest.raises(VerificationFailedError, match="nothing is known"):
+        verification.compare_now(backfill, CountingEngine())
+
+
+def test_a_comparison_that_nobody_asked_for_is_not_kept(backfill):
+    epoch(backfill)
+    found = verification.compare_now(backfill, CountingEngine([["7"]]))
+    assert ([key.key for key in found.keys], backfill.verifications.all()) == ([("7",)], [])
+
+
+def test_a_view_that_differs_is_refused_and_repaired(backfill):
+    epoch(backfill)
+    found = verify(backfill, "1")
+    with pytest.raises(ViewDiffersError, match="as of epoch 1: 1 keys in 1 vnodes; repair what differs"):
+        verification.require_equal(backfill, found)
+    ran: list[int] = []
+    redone = repairing.redo_what_differs(
+        backfill, engine=CountingEngine, requester=VERA, carried=lambda barrier: ran.append(barrier.epoch)
+    )
+    verification.require_equal(backfill, redone)
+    assert (ran, redone.pinned.epoch, redone.pinned.number) == ([2], 2, 2)
+    assert backfill.store.pinned(2).repair.keys == (("1",),)
+
+
+def test_what_was_asked_for_is_carried_out_once(backfill):
+    assert verification.carry_out_waiting(backfill, CountingEngine()) is None
+    asked = verification.ask_for_verification(backfill, requested_by="vera")
+    assert verification.ask_for_verification(backfill, requested_by="otto") == asked
+    assert backfill.read().verification_waits
+    epoch(backfill)
+    found = verification.carry_out_waiting(backfill, CountingEngine())
+    assert found is not None
+    assert (found.equal, found.pinned.epoch, str(found.pinned.begun_by)) == (True, 1, "vera")
+    assert verification.carry_out_waiting(backfill, CountingEngine()) is None
+    summary = backfill.read().summary()
+    assert (summary.verification_waits, summary.verified is not None and summary.verified.epoch) == (False, 1)
+
+
+def test_of_a_cancelled_job_nothing_is_asked_any_more(backfill):
+    epoch(backfill)
+    verify(backfill)
+    mutations.cancel_job(store=backfill.store, requested_by="vera")
+    with pytest.raises(JobCancelledError):
+        verification.ask_for_verification(backfill, requested_by="vera")
+    with pytest.raises(JobCancelledError):
+        repairing.ask_for_repair(backfill, requested_by="vera")
+    assert verify(backfill).equal
