@@ -1,9 +1,10 @@
 """
 Materialized views as assets: what other DAGs are scheduled on, and how the pages find the jobs of a DAG.
 
-Each view has two assets. One gets an event for every committed epoch, and one when the view is finished; the other
-only the latter, for DAGs that want nothing of a view which is still being filled. A third asset is what a job's own
-DAG is scheduled on, if its epochs are to follow the upstream's commits.
+Each view has three assets. One gets an event for every committed epoch, and one when the view is finished; another
+only the latter, for DAGs that want nothing of a view which is still being filled; the third when a verification found
+the view to be right. A fourth asset is what a job's own DAG is scheduled on, if its epochs are to follow the upstream's
+commits.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
 
 VIEW_GROUP = "materialized_view"
 FINISHED_GROUP = "finished_materialized_view"
+VERIFIED_GROUP = "verified_materialized_view"
 UPSTREAM_GROUP = "backfill_upstream"
 
 DEFINITION = "definition"
@@ -34,6 +36,10 @@ The outlet of tasks that commit epochs, or that learn only at run time which job
 Airflow emits an event for every asset among the outlets of a task that succeeds, also if it found nothing to do; for an
 alias only what the task adds.
 """
+
+
+VERIFIED_VIEWS = AssetAlias("verified_materialized_views", group=VERIFIED_GROUP)
+"""The outlet of tasks that verify views, likewise."""
 
 
 def materialized_view_asset(job: JobDefinition, backfill_conn_id: str = BackfillHook.default_conn_name) -> Asset:
@@ -78,6 +84,22 @@ def finished_view_asset(job: JobDefinition) -> Asset:
     )
 
 
+def verified_view_asset(job: JobDefinition) -> Asset:
+    """
+    Return the asset that gets an event whenever a verification finds a job's view to be right.
+
+    ``DAG(schedule=[verified_view_asset("/jobs/paid_orders.yaml")])`` runs a DAG on a view that is known to be right.
+
+    :param job: the definition; a path is read when the DAG is parsed.
+    """
+    loaded = load_job(job)
+    return Asset(
+        name=f"{loaded.name} verified",
+        uri=f"{_uri(loaded.materialized_view)}?event=verified",
+        group=VERIFIED_GROUP,
+    )
+
+
 def upstream_asset(
     job: JobDefinition, *, poll_interval: float = 30, backfill_conn_id: str = BackfillHook.default_conn_name
 ) -> Asset:
@@ -114,9 +136,15 @@ def view_assets(job: JobDefinition, backfill_conn_id: str) -> list[Asset]:
     return [materialized_view_asset(job, backfill_conn_id), finished_view_asset(job)]
 
 
-def emit(context: Context, outlets: Iterable[Any], assets: Iterable[Asset], extra: Mapping[str, Any]) -> None:
+def emit(
+    context: Context,
+    outlets: Iterable[Any],
+    assets: Iterable[Asset],
+    extra: Mapping[str, Any],
+    alias: AssetAlias = MATERIALIZED_VIEWS,
+) -> None:
     """
-    Emit an event for every asset among a task's outlets, and through :data:`MATERIALIZED_VIEWS` for the given ones.
+    Emit an event for every asset among a task's outlets, and through an alias for the given ones.
 
     :param assets: what the event is about, in case that the outlets only hold the alias.
     :param extra: what the event says.
@@ -124,7 +152,7 @@ def emit(context: Context, outlets: Iterable[Any], assets: Iterable[Asset], extr
     for outlet in outlets:
         if isinstance(outlet, Asset):
             context["outlet_events"][outlet].extra = dict(extra)
-        elif isinstance(outlet, AssetAlias) and outlet.name == MATERIALIZED_VIEWS.name:
+        elif isinstance(outlet, AssetAlias) and outlet.name == alias.name:
             for asset in assets:
                 context["outlet_events"][outlet].add(asset, extra=dict(extra))
 

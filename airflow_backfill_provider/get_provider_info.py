@@ -38,6 +38,7 @@ def get_provider_info() -> dict[str, Any]:
                 "operators.job",
                 "operators.mutation",
                 "operators.shared_epoch",
+                "operators.verification",
                 "operators.watchdog",
             )
         ],

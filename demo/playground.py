@@ -27,6 +27,7 @@ DAGS = {
     "backfill_after_approval": "asks before it begins",
     "backfill_in_order": "unpause it: one view on another",
     "backfill_compact": "unpause it: every night, a view's small files are written together",
+    "backfill_verify": "unpause it: every Sunday, a view is compared with its query, and repaired where it differs",
     "backfill_watch": "sensors that wait for the others",
     "backfill_watchdog": "unpause it: looks every ten minutes whether a job stalls, or changes will soon be gone",
 }

@@ -17,15 +17,17 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider import compaction, creation, protocol, story
+from airflow_backfill_provider import compaction, creation, protocol, repairing, story, verification
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.compaction_text import done_lines
+from airflow_backfill_provider.core import shown
 from airflow_backfill_provider.core.application import DONE, FAILED, FAILED_FOR_GOOD, SAYS, SAYS_ERROR, SAYS_SPARK
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.compaction import APPLICATION, CompactionPolicy
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.engine.connect import connected, ended_by_sigterm, remote_from_environment
 from airflow_backfill_provider.engine.connect_engine import ConnectEngine
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
@@ -114,6 +116,7 @@ def run_epochs(
             _say(SAYS, f"no further epoch: {done.reason}")
         else:
             _log(done.commit)
+    _verify_if_asked(backfill, made)
 
 
 def run_changes(engine: EngineFor, storage_options: dict[str, str], *, state: str, epoch: int) -> None:
@@ -143,6 +146,7 @@ def run_part(engine: EngineFor, storage_options: dict[str, str], *, state: str, 
     _say(SAYS, f"part {part} of epoch {epoch} is read")
     if commit is not None:
         _log(commit)
+        _verify_if_asked(backfill, made)
 
 
 def compact(
@@ -154,6 +158,46 @@ def compact(
     done = compaction.compact_job(backfill, engine=lambda: engine(storage_options, APPLICATION), policy=policy)
     for what in done_lines(done):
         _say(SAYS, what)
+
+
+def verify(
+    engine: EngineFor, storage_options: dict[str, str], *, state: str, requester: Requester, steps: int | None
+) -> None:
+    """Verify a view, from where an earlier try of the same task run ended; what was found is kept, whatever it is."""
+    backfill = Backfill.at(state, storage_options)
+    newest = backfill.verifications.newest(backfill.settings().incarnation)
+    found = verification.verify_job(
+        backfill,
+        engine=lambda: engine(storage_options, "verify"),
+        requester=requester,
+        anew=newest is None or newest.pinned.begun_by != requester,
+        steps=steps,
+        done=lambda so_far: _say(SAYS, f"{len(so_far.compared)} of {len(so_far.pinned.steps)} steps are compared"),
+    )
+    _say(SAYS, shown.compared_line(backfill.job.name, VerifiedState.of(found)))
+
+
+def repair(engine: EngineFor, storage_options: dict[str, str], *, state: str, requester: Requester) -> None:
+    """Redo what the newest verification found to differ, and verify again."""
+    backfill = Backfill.at(state, storage_options)
+    found = repairing.redo_what_differs(
+        backfill,
+        engine=lambda: engine(storage_options, "epoch"),
+        requester=requester,
+        carried=lambda barrier: _say(SAYS, f"epoch {barrier.epoch} is committed"),
+    )
+    _say(SAYS, shown.compared_line(backfill.job.name, VerifiedState.of(found)))
+
+
+def _verify_if_asked(backfill: Backfill, engine: SparkEngine) -> None:
+    """Carry out a verification that somebody asked for; the epochs are committed, whatever becomes of it."""
+    try:
+        found = verification.carry_out_waiting(backfill, engine)
+    except BackfillError as error:
+        _say(SAYS, f"the verification that was asked for was not carried out: {error}")
+        return
+    if found is not None:
+        _say(SAYS, shown.compared_line(backfill.job.name, VerifiedState.of(found)))
 
 
 def _log(commit: EpochCommit) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -56,6 +58,20 @@ def epochs_per_run_of(value: Any) -> int:
     number = _whole_number(value)
     if not number:
         raise InvalidJobError(f"epochs_per_run: {value!r} is no number of epochs; allowed are numbers from 1")
+    return number
+
+
+def steps_of(value: Any) -> int | None:
+    """
+    Return a number of steps, or ``None`` for as many as suit the upstream.
+
+    :raises InvalidJobError: if it is neither.
+    """
+    if is_unset(value):
+        return None
+    number = _whole_number(value)
+    if not number:
+        raise InvalidJobError(f"steps: {value!r} is no number of steps; allowed are null and numbers from 1")
     return number
 
 
@@ -131,6 +147,25 @@ def fraction_of(value: Any) -> float:
     if not 0 <= fraction <= 1:
         raise InvalidJobError(f"at_least: {value!r} is no share of the work; allowed are numbers from 0 to 1")
     return fraction
+
+
+def age_of(value: Any) -> float | None:
+    """
+    Return an age in seconds, or ``None`` for any.
+
+    :raises InvalidJobError: if it is neither that nor a duration.
+    """
+    if is_unset(value):
+        return None
+    if isinstance(value, dt.timedelta):
+        return value.total_seconds()
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise InvalidJobError(f"max_age: {value!r} is no age; allowed are durations, and seconds from 0")
+    return seconds
 
 
 def _whole_number(value: Any) -> int | None:

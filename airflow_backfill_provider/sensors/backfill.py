@@ -15,13 +15,14 @@ from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue, XComArg, c
 
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition
 from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
-from airflow_backfill_provider.operators.arguments import epoch_of, fraction_of, vnodes_of
+from airflow_backfill_provider.operators.arguments import age_of, epoch_of, fraction_of, is_unset, vnodes_of
 from airflow_backfill_provider.triggers.backfill import (
     REACHED,
     BackfillProgressTrigger,
     BackfillTrigger,
     EpochCommittedTrigger,
     MaterializedViewFinishedTrigger,
+    MaterializedViewVerifiedTrigger,
     VnodesCompletedTrigger,
 )
 
@@ -149,3 +150,34 @@ class VnodesCompletedSensor(BackfillSensor):
     def trigger(self, **common: Any) -> BackfillTrigger:
         """Wait for the vnodes."""
         return VnodesCompletedTrigger(vnodes=vnodes_of(self.vnodes), **common)
+
+
+class MaterializedViewVerifiedSensor(BackfillSensor):
+    """
+    Waits until a verification finds the materialized view to be right. (templated: max_age, epoch, job)
+
+    Fails for good if the newest verification, being young and late enough, found the view to differ.
+
+    Returns ``{"epoch": …, "verified_at": …}``.
+
+    :param max_age: how long ago the verification may have ended, as a duration or in seconds; by default however long.
+    :param epoch: the earliest epoch that it may be of: its number, or what a barrier task returned; by default any.
+    """
+
+    template_fields: Sequence[str] = ("max_age", "epoch", *BackfillSensor.template_fields)
+
+    def __init__(
+        self,
+        *,
+        max_age: dt.timedelta | float | str | XComArg | None = None,
+        epoch: Mapping[str, Any] | int | str | XComArg | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.max_age: Any = max_age
+        self.epoch: Any = epoch
+
+    def trigger(self, **common: Any) -> BackfillTrigger:
+        """Wait for the verification."""
+        epoch = None if is_unset(self.epoch) else epoch_of(self.epoch)
+        return MaterializedViewVerifiedTrigger(max_age=age_of(self.max_age), epoch=epoch, **common)

@@ -17,6 +17,7 @@ from airflow_backfill_provider.triggers.conditions import (
     Finished,
     Observation,
     ProgressAtLeast,
+    Verified,
     VnodesCompleted,
     observe,
 )
@@ -160,6 +161,29 @@ class VnodesCompletedTrigger(BackfillTrigger):
     def arguments(self) -> dict[str, Any]:
         """Return what :meth:`__init__` takes."""
         return {**super().arguments(), "vnodes": self.vnodes}
+
+
+class MaterializedViewVerifiedTrigger(BackfillTrigger):
+    """
+    Waits until a verification finds a materialized view to be right.
+
+    :param max_age: seconds since the verification ended at most; ``None`` for however long.
+    :param epoch: the earliest epoch that it may be of; ``None`` for any.
+    """
+
+    def __init__(self, *, max_age: float | None, epoch: int | None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.max_age = max_age
+        self.epoch = epoch
+
+    @property
+    def condition(self) -> Condition:
+        """The view is verified."""
+        return Verified(self.max_age, self.epoch)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what :meth:`__init__` takes."""
+        return {**super().arguments(), "max_age": self.max_age, "epoch": self.epoch}
 
 
 def _event(outcome: str, **payload: Any) -> TriggerEvent:

@@ -6,12 +6,15 @@ The three modes of a sensor ask through :func:`observe`, so that they end alike.
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_backfill_provider.core.errors import JobCancelledError, JobNotCreatedError
+from airflow_backfill_provider.core import shown
+from airflow_backfill_provider.core.errors import JobCancelledError, JobNotCreatedError, ViewDiffersError
 from airflow_backfill_provider.core.progress import Completed
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.vnodes import format_vnodes, parse_vnodes
 from airflow_backfill_provider.hooks.progress import current_progress
 
@@ -115,3 +118,34 @@ class VnodesCompleted:
             {"vnodes": format_vnodes(wanted), "epoch": state.epoch},
             f"vnodes {format_vnodes(wanted)} of job {name} are completed",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """
+    The newest verification found the view to be right, not too long ago, and as of a late enough epoch.
+
+    :param max_age: seconds since the verification ended at most; ``None`` for however long.
+    :param epoch: the earliest epoch that it may be of; ``None`` for any.
+    """
+
+    max_age: float | None
+    epoch: int | None
+
+    def look(self, reader: BackfillReader, settings: JobSettings) -> Observation:
+        """
+        Look at the newest finished verification.
+
+        :raises ViewDiffersError: if it would do, had it not found a difference.
+        """
+        name, now = settings.job["name"], dt.datetime.now(dt.UTC)
+        newest = reader.verifications.newest_finished(settings.incarnation)
+        found = None if newest is None else VerifiedState.of(newest)
+        said = f"the view of job {name}: {shown.verified_line(found, now)}"
+        if found is None or found.epoch < (self.epoch or 0):
+            return Observation(None, said)
+        if self.max_age is not None and (now - found.verified_at).total_seconds() > self.max_age:
+            return Observation(None, said)
+        if not found.equal:
+            raise ViewDiffersError(f"{said}; repair what differs")
+        return Observation({"epoch": found.epoch, "verified_at": found.verified_at.isoformat()}, said)

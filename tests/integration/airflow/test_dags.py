@@ -175,6 +175,21 @@ def test_a_view_is_compacted_at_night_and_its_epochs_go_on(orders: Orders, envir
     assert orders.view() == orders.expected()
 
 
+def test_a_view_is_verified_and_what_differs_is_repaired(orders: Orders, environment, run_dag, tmp_path):
+    orders.define(name="verified_orders", materialized_view=str(tmp_path / "verified orders"))
+    environment.setenv("AIRFLOW_BACKFILL_BARRIERS", "2")
+    assert run_dag("backfill_scheduled").state == "success"
+    DeltaTable(orders.backfill.job.materialized_view).delete("order_id = 2")
+
+    ran = run_dag("backfill_verify")
+
+    assert ran.state == "success"
+    assert ran.result("verify_view")["keys"]["missing"] == 1
+    assert ran.result("repair_what_differs")["equal"] is True
+    assert orders.view() == orders.expected()
+    assert [event for event, _ in asset_events("verified_orders verified")] == ["verified"]
+
+
 def asset_events(asset: str) -> list[tuple[str, int]]:
     """Return what the events of an asset say so far: what happened, and as of which epoch."""
     from airflow.models.asset import AssetEvent

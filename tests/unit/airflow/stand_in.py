@@ -36,6 +36,7 @@ class StandInSpark:
     :param after: failures to raise after it has done everything.
     :param lazy: do nothing and report success.
     :param meanwhile: what others do after each epoch of several in one application.
+    :param missing: keys that comparisons find missing, one after another.
     """
 
     submitted: list[list[str]] = field(default_factory=list)
@@ -43,6 +44,7 @@ class StandInSpark:
     after: list[tuple[str, bool]] = field(default_factory=list)
     lazy: bool = False
     meanwhile: list[Callable[[], object]] = field(default_factory=list)
+    missing: list[Sequence[str]] = field(default_factory=list)
 
     def run(self, backfill: Backfill, application: str, arguments: Sequence[str]) -> None:
         self.submitted.append([application, *arguments])
@@ -71,6 +73,14 @@ class StandInSpark:
             case ["--state", _, "--at", at, *_]:
                 policy = CompactionPolicy(at=int(at))
                 compaction.compact_job(backfill, engine=CountingEngine, policy=policy)
+            case ["verify" | "repair" as action, "--state", _, "--requester", who, *steps]:
+                from airflow_backfill_provider.engine import application
+
+                asked = {"state": backfill.job.state, "requester": Requester.model_validate_json(who)}
+                more = {"steps": int(steps[1]) if steps else None} if action == "verify" else {}
+                run = {"verify": application.verify, "repair": application.repair}[action]
+                with airflow_errors():
+                    run(lambda *_: CountingEngine(self.missing), {}, **asked, **more)
             case ["create" | "rebuild" as action, "--job", _, "--requested-by", who]:
                 make = {"create": creation.create_job, "rebuild": creation.rebuild_job}[action]
                 make(

@@ -23,6 +23,7 @@ NAMES = [
     "backfill_manual",
     "backfill_on_upstream_commits",
     "backfill_scheduled",
+    "backfill_verify",
     "backfill_watch",
     "backfill_watchdog",
 ]

@@ -1,0 +1,132 @@
+"""Operators that verify a view, and that redo what a verification found to differ."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.sdk import Context
+
+from airflow_backfill_provider.assets import VERIFIED_VIEWS, emit, verified_view_asset
+from airflow_backfill_provider.core import shown
+from airflow_backfill_provider.core.errors import VerificationFailedError
+from airflow_backfill_provider.core.verified_state import VerifiedState
+from airflow_backfill_provider.operators.arguments import steps_of
+from airflow_backfill_provider.operators.base import SparkBackfillOperator
+from airflow_backfill_provider.operators.task_run import requester_of
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.backfill import Backfill
+
+VERIFY, REPAIR = "verify", "repair"
+"""What the applications of these tasks are called among the job's, and what they do."""
+
+VERIFIED = "verified"
+"""XCom of the result; there also if the task fails of it."""
+
+
+class _ResultOperator(SparkBackfillOperator):
+    """
+    A task that ends with the result of a verification.
+
+    :param on_difference: what a view that differs does to the task: ``fail`` it, without retries, or let it
+        ``succeed``.
+    """
+
+    def __init__(self, *, on_difference: Literal["fail", "succeed"] = "fail", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.on_difference = on_difference
+
+    @abstractmethod
+    def result(self, backfill: Backfill, context: Context) -> VerifiedState:
+        """Do what the task is for, and return what was found."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Do what the task is for, and tell what was found."""
+        from airflow_backfill_provider import verification
+
+        with self.created() as backfill:
+            found = self.result(backfill, context)
+            self.log.info("%s", shown.compared_line(backfill.job.name, found))
+            for key in found.sample:
+                self.log.warning("%s", shown.key_line(key))
+            summary = found.model_dump(mode="json")
+            context["ti"].xcom_push(key=VERIFIED, value=summary)
+            if found.equal:
+                extra = {"event": "verified", "job": backfill.job.name, "epoch": found.epoch, "rows": found.found_rows}
+                emit(context, self.outlets, [verified_view_asset(backfill.job)], extra, alias=VERIFIED_VIEWS)
+            elif self.on_difference == "fail":
+                verification.require_equal(backfill, verification.newest_result(backfill))
+        return summary
+
+    def verify(self, backfill: Backfill, action: str, context: Context, more: Sequence[str] = ()) -> VerifiedState:
+        """
+        Have an application verify, and return what it found.
+
+        :param action: whether it repairs before.
+        :param more: further arguments of the application.
+        """
+        from airflow_backfill_provider import verification
+
+        requester = requester_of(context)
+        arguments = [action, "--state", backfill.job.state, "--requester", requester.model_dump_json(), *more]
+        self.run_application(backfill, action, "backfill_verify.py", arguments)
+        found = verification.newest_result(backfill)
+        # Of two that repair at once, the second may find nothing left to do.
+        if found.pinned.begun_by != requester and not (action == REPAIR and found.equal):
+            raise VerificationFailedError(
+                f"the application that was to verify job {backfill.job.name} ended without an error, but its result is "
+                f"not in {backfill.job.state}; running it again is safe"
+            )
+        return VerifiedState.of(found)
+
+
+class VerifyMaterializedViewOperator(_ResultOperator):
+    """
+    Compares a view with its query over the upstream, as of the last committed epoch. (templated: steps, job, …)
+
+    Epochs may run meanwhile. A retry goes on with the step that the try before died in.
+
+    Returns what was found, as ``verify --json`` prints it; also as XCom ``verified``, which is there when the task
+    fails. Through the outlet ``VERIFIED_VIEWS`` the asset that
+    :func:`~airflow_backfill_provider.assets.verified_view_asset` returns gets an event if the view is right.
+
+    :param steps: how many steps to compare it in, each of some vnodes; by default by the upstream's rows.
+    :param on_difference: what a view that differs does to the task: ``fail`` it, without retries, or let it
+        ``succeed``.
+    """
+
+    template_fields: Sequence[str] = ("steps", *SparkBackfillOperator.template_fields)
+
+    def __init__(self, *, steps: int | str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.steps: Any = steps
+
+    def result(self, backfill: Backfill, context: Context) -> VerifiedState:
+        """Verify the view."""
+        steps = steps_of(self.steps)
+        return self.verify(backfill, VERIFY, context, [] if steps is None else ["--steps", str(steps)])
+
+
+class RepairWhatDiffersOperator(_ResultOperator):
+    """
+    Writes anew exactly what the newest verification found to differ, and verifies again. (templated: job, …)
+
+    The next epoch carries the repair. If nothing differs, no Spark is started.
+
+    Returns what was found afterwards, as :class:`VerifyMaterializedViewOperator` does.
+
+    :param on_difference: what a view that still differs does to the task: ``fail`` it, without retries, or let it
+        ``succeed``.
+    """
+
+    def result(self, backfill: Backfill, context: Context) -> VerifiedState:
+        """Repair what differs."""
+        from airflow_backfill_provider import verification
+
+        before = verification.newest_result(backfill)
+        if before.equal and not self.waited_for(REPAIR):
+            self.log.info("nothing differs; there is nothing to repair")
+            return VerifiedState.of(before)
+        return self.verify(backfill, REPAIR, context)

@@ -1,0 +1,47 @@
+"""
+Verifies a view every Sunday, and repairs what differs.
+
+The comparison is of all rows and columns, and runs beside the epochs of the job's own DAG. If the view differs, exactly
+the keys that do are written anew by the next epoch, and the view is verified again; a view that still differs fails
+the run. Whoever wants to use the view only while it is known to be right waits for it with
+``MaterializedViewVerifiedSensor``, or schedules on ``verified_view_asset``.
+
+The environment says what to verify:
+
+- ``AIRFLOW_BACKFILL_JOB``: path of the job's YAML file; the job must have been created, and an epoch committed;
+- ``AIRFLOW_BACKFILL_SPARK_CONNECTION``: a Spark connection; without it, Spark runs on the worker.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from pathlib import Path
+
+from airflow.sdk import DAG
+
+from airflow_backfill_provider.assets import VERIFIED_VIEWS
+from airflow_backfill_provider.operators.verification import (
+    RepairWhatDiffersOperator,
+    VerifyMaterializedViewOperator,
+)
+
+EXAMPLE = Path(__file__).parent / "jobs" / "paid_orders.yaml"
+
+about = {
+    "job": os.environ.get("AIRFLOW_BACKFILL_JOB") or str(EXAMPLE),
+    "spark_conn_id": os.environ.get("AIRFLOW_BACKFILL_SPARK_CONNECTION") or None,
+}
+
+with DAG(
+    "backfill_verify",
+    schedule="0 4 * * 0",
+    catchup=False,
+    max_active_runs=1,
+    default_args={"retries": 2, "retry_delay": dt.timedelta(minutes=10)},
+    tags=["backfill"],
+    doc_md=__doc__,
+) as dag:
+    verify = VerifyMaterializedViewOperator(task_id="verify_view", on_difference="succeed", **about)
+    repair = RepairWhatDiffersOperator(task_id="repair_what_differs", outlets=[VERIFIED_VIEWS], **about)
+    verify >> repair

@@ -1,0 +1,28 @@
+"""
+Verifies a view: ``spark-submit backfill_verify.py verify --state LOCATION --requester JSON [--steps N]``.
+
+``repair`` instead of ``verify`` redoes what the newest verification found to differ, and then verifies. What was found
+is in the control table ``verifications``; a view that differs is no failure. Exit codes as of ``backfill_epoch.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.engine.application import repair, run_application, verify
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Verify the view of a backfill job, or repair what differs in it.")
+    parser.add_argument("action", choices=["verify", "repair"])
+    parser.add_argument("--state", required=True, help="location of the job's control tables")
+    parser.add_argument("--requester", required=True, type=Requester.model_validate_json, help="who asks, as JSON")
+    parser.add_argument("--steps", type=int, help="with verify: how many steps a new verification has")
+    arguments = parser.parse_args()
+    if arguments.action == "repair" and arguments.steps is not None:
+        parser.error("--steps belongs to verify")
+    who = {"state": arguments.state, "requester": arguments.requester}
+    if arguments.action == "verify":
+        sys.exit(run_application(verify, **who, steps=arguments.steps))
+    sys.exit(run_application(repair, **who))
