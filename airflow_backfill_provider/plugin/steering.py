@@ -10,7 +10,7 @@ from airflow.api_fastapi.logging.decorators import action_logging
 from fastapi import APIRouter, Depends, status
 from pydantic import BaseModel, ConfigDict, Field
 
-from airflow_backfill_provider import mutations
+from airflow_backfill_provider import mutations, repairing, verification
 from airflow_backfill_provider.core.job import GREATEST_RATE_LIMIT
 from airflow_backfill_provider.plugin.access import MAY_ACT, Job, Observer
 from airflow_backfill_provider.plugin.observed_job import ObservedJob
@@ -111,6 +111,22 @@ def throttle(steered: Steered, body: Throttle) -> JobRow:
 def rescale(steered: Steered, body: Rescale) -> JobRow:
     """Share the vnodes among another number of runs from the next barrier on."""
     mutations.rescale_job(body.parallelism, **steered.change)
+    return steered.row()
+
+
+@router.post("/verify", dependencies=[Depends(action_logging("backfill.verify"))])
+def verify(steered: Steered, _body: Nothing) -> JobRow:
+    """Ask for a verification of the newest committed epoch; the next run of an epoch carries it out."""
+    verification.ask_for_verification(steered.observed.backfill, requested_by=steered.requested_by)
+    return steered.row()
+
+
+@router.post("/repair", dependencies=[Depends(action_logging("backfill.repair"))])
+def repair(steered: Steered, _body: Nothing) -> JobRow:
+    """Ask for a repair of what the newest verification found to differ; the next barrier carries it."""
+    backfill = steered.observed.backfill
+    if repairing.ask_for_repair(backfill, requested_by=steered.requested_by) is not None:
+        verification.ask_for_verification(backfill, requested_by=steered.requested_by)
     return steered.row()
 
 

@@ -74,6 +74,20 @@ const Rescale = ({ act, job, onClose }) => {
   );
 };
 
+const Verify = (props) =>
+  h(
+    Confirm,
+    { ...props, label: "Verify", title: `Verify ${props.job.name}?`, verb: "verify" },
+    "The next run of an epoch compares the view with its query over the upstream, all rows and columns, once it has committed its epoch. The result is shown here.",
+  );
+
+const Repair = (props) =>
+  h(
+    Confirm,
+    { ...props, label: "Repair what differs", title: `Repair what differs in ${props.job.name}?`, verb: "repair" },
+    `The next epoch writes anew what the verification of epoch ${count(props.job.summary.verified.epoch)} found to differ, and nothing else. Then the view is verified again.`,
+  );
+
 const Cancel = ({ act, job, onClose }) => {
   const [typed, setTyped] = useState("");
   return h(
@@ -96,6 +110,8 @@ const ACTIONS = [
   ["Resume", Resume, (job) => job.summary.paused],
   ["Throttle", Throttle, () => true],
   ["Rescale", Rescale, () => true],
+  ["Verify", Verify, (job) => !job.summary.verification_waits],
+  ["Repair what differs", Repair, (job) => job.summary.verified && !job.summary.verified.equal],
   ["Cancel", Cancel, () => true],
 ];
 

@@ -5,7 +5,7 @@ import { jobPath } from "./api.js";
 import { BarrierLog, Changes } from "./barrier_log.js";
 import { EpochChart } from "./epoch_chart.js";
 import { compact, count, duration, percent, reason, time } from "./format.js";
-import { Badge, lag, Notice, Placeholder, Progress, Stale, Warnings } from "./parts.js";
+import { Badge, Differences, lag, Notice, Placeholder, Progress, Stale, verified, Warnings } from "./parts.js";
 import { useClock, usePolling } from "./polling.js";
 import { Fragment, h, Link } from "./react.js";
 import { VnodeMap } from "./vnode_map.js";
@@ -40,6 +40,11 @@ const Stats = ({ summary }) =>
       Stat,
       { hint: "Until the upstream may delete changes that an epoch needs", label: "Headroom" },
       summary.headroom_hours === null ? "Needs no changes" : duration(summary.headroom_hours * 3600),
+    ),
+    h(
+      Stat,
+      { hint: "When the view was last compared with its query over the upstream, all rows and columns", label: "Verified" },
+      verified(summary),
     ),
     h(Stat, { label: "Strategy" }, h("code", summary.strategy)),
     h(
@@ -92,6 +97,7 @@ const Body = ({ dagId, job, version }) =>
       job.summary.watermark && h("p.bf-muted", `The view shows the upstream as of ${time(job.summary.watermark)}.`),
     ),
     h(Warnings, { warnings: job.summary.warnings }),
+    h(Differences, { found: job.summary.verified }),
     h(
       "div.bf-columns",
       h(VnodeMap, {

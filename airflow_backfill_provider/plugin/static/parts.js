@@ -1,6 +1,6 @@
 // Small pieces that several pages are made of.
 
-import { duration, percent, since, STATES } from "./format.js";
+import { count, duration, percent, plural, since, STATES } from "./format.js";
 import { h } from "./react.js";
 
 export const Badge = ({ state }) => h("span.bf-badge", { "data-state": state }, STATES[state]);
@@ -41,6 +41,40 @@ export const Warnings = ({ warnings }) =>
         h("ul", ...warnings.map((warning) => h("li", { key: warning }, warning))),
       )
     : null;
+
+/** When a view was last verified, and whether it is right. */
+export const verified = ({ verification_waits: waits, verified: found }) => {
+  const result = found
+    ? `${found.equal ? "At" : "Differs at"} epoch ${count(found.epoch)}, ${duration(since(found.verified_at))} ago`
+    : "Never";
+  return waits ? `${result}; again with the next epoch` : result;
+};
+
+/** How a view differs from its query, by the newest verification. */
+export const Differences = ({ found }) => {
+  if (!found || found.equal) {
+    return null;
+  }
+  const kinds = Object.entries(found.keys).filter(([, keys]) => keys);
+  return h(
+    Notice,
+    { kind: "warning", title: `The view differed from its query as of epoch ${count(found.epoch)}` },
+    h("p", `${kinds.map(([kind, keys]) => `${plural(keys, "key")} ${kind}`).join(", ")}, in the vnodes ${found.vnodes}.`),
+    h(
+      "ul",
+      ...found.sample.map(({ columns, key, kind, vnode }) =>
+        h(
+          "li",
+          { key: `${vnode} ${JSON.stringify(key)}` },
+          `${kind}: `,
+          h("code", JSON.stringify(key)),
+          ` of vnode ${vnode}`,
+          columns.length ? ` in ${columns.join(", ")}` : "",
+        ),
+      ),
+    ),
+  );
+};
 
 /** What is shown instead of a page that has nothing to show yet. */
 export const Placeholder = ({ error }) =>

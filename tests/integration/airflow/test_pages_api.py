@@ -20,11 +20,13 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
+from airflow_backfill_provider import verification
 from airflow_backfill_provider.assets import JOB_XCOM
 from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.plugin import observed_job, observer
 from airflow_backfill_provider.plugin.app import create_app
 from airflow_backfill_provider.state.applications import ApplicationRecords
+from tests.plain_engine import CountingEngine
 from tests.unit.airflow.stand_in import Lake
 
 pytestmark = pytest.mark.airflow
@@ -32,7 +34,15 @@ pytestmark = pytest.mark.airflow
 DAGS = Path(__file__).parents[2] / "system" / "paged_dags"
 USERS = {"admin": "admin", "vera": "viewer"}
 CONTRACT = [not_a_server_error, response_schema_conformance, status_code_conformance]
-ACTIONS = {"pause": {}, "resume": {}, "throttle": {"rate_limit": 7}, "rescale": {"parallelism": 1}, "cancel": {}}
+ACTIONS = {
+    "pause": {},
+    "resume": {},
+    "throttle": {"rate_limit": 7},
+    "rescale": {"parallelism": 1},
+    "verify": {},
+    "repair": {},
+    "cancel": {},
+}
 
 
 class Api:
@@ -306,6 +316,23 @@ def test_a_job_is_steered_and_who_did_it_is_known(api: Api):
     assert store.settings().rate_limit is None
 
 
+def test_a_verification_is_asked_for_and_then_the_repair_of_what_it_found(api: Api):
+    path, backfill = job("hostile"), api.lakes["hostile"].backfill
+    assert "was not verified yet" in api.post(f"{path}/repair", {}).json()["detail"]
+    assert api.post(f"{path}/verify", {}).json()["summary"]["verification_waits"] is True
+    assert api.post(f"{path}/verify", {}).json()["summary"]["verified"] is None
+
+    verification.carry_out_waiting(backfill, CountingEngine([["7"]]))
+    found = api.get(path).json()["summary"]
+    assert (found["verification_waits"], found["verified"]["equal"], found["verified"]["epoch"]) == (False, False, 2)
+    assert found["verified"]["sample"] == [{"kind": "missing", "vnode": 0, "key": ["7"], "columns": []}]
+    assert found["verified"]["requested_by"] == "admin (Airflow)"
+
+    assert api.post(f"{path}/repair", {}).json()["summary"]["verification_waits"] is True
+    assert backfill.store.settings().repair.keys == (("7",),)
+    assert api.get(path).json()["changes"][0]["requested_by"] == "admin (Airflow)"
+
+
 def test_airflow_records_it_in_its_audit_log(api: Api):
     from airflow.models.log import Log
     from airflow.utils.session import create_session
@@ -328,9 +355,10 @@ def test_what_cannot_be_done_says_why(api: Api):
     assert "no job was created" in answer.json()["detail"]
 
     assert api.post(f"{job('cancelled_one')}/cancel", {}).json()["state"] == "cancelled"
-    answer = api.post(f"{job('cancelled_one')}/pause", {})
-    assert answer.status_code == 409
-    assert "was cancelled" in answer.json()["detail"]
+    for action in ("pause", "verify", "repair"):
+        answer = api.post(f"{job('cancelled_one')}/{action}", {})
+        assert answer.status_code == 409
+        assert "was cancelled" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(
