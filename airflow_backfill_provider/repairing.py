@@ -46,7 +46,7 @@ def redo_what_differs(
     *,
     engine: Callable[[], Repairer],
     requester: Requester,
-    carried: Callable[[Barrier], None] = bool,
+    carried: Callable[[Barrier], object] = bool,
     clock: Clock = utc_now,
 ) -> Verification:
     """

@@ -130,7 +130,7 @@ def verify_job(
     requester: Requester,
     anew: bool = False,
     steps: int | None = None,
-    done: Callable[[Verification], None] = bool,
+    done: Callable[[Verification], object] = bool,
     clock: Clock = utc_now,
 ) -> Verification:
     """

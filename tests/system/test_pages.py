@@ -12,6 +12,8 @@ import pytest
 import yaml
 from playwright.sync_api import Locator, Page, expect
 
+from airflow_backfill_provider import verification
+from tests.plain_engine import CountingEngine
 from tests.system.site import NEEDS_CHROMIUM, Site, running_site
 from tests.system.steering import answer, ask
 from tests.unit.airflow.stand_in import Lake
@@ -86,6 +88,16 @@ def test_a_backfill_is_watched_and_steered_from_the_list_to_its_end(lakes, visit
     expect(dialog.get_by_role("alert")).to_contain_text("under no_shuffle all vnodes share one position")
     dialog.get_by_role("button", name="Back").click()
     assert lake.backfill.store.settings().parallelism == 1
+
+    answer(ask(page, "Verify"), "Verify")
+    expect(page.get_by_text("Never; again with the next epoch")).to_be_visible()
+    verification.carry_out_waiting(lake.backfill, CountingEngine([["7"]]))
+    expect(page.get_by_text("Differs at epoch 2,")).to_be_visible()
+    expect(page.get_by_text("1 key missing, in the vnodes 0.")).to_be_visible()
+    expect(page.get_by_text('missing: ["7"] of vnode 0')).to_be_visible()
+    answer(ask(page, "Repair what differs"), "Repair what differs")
+    expect(page.get_by_role("region", name="Changes of the settings", exact=True)).to_contain_text("Repair")
+    assert lake.backfill.store.settings().repair.keys == (("7",),)
 
     dialog = ask(page, "Cancel")
     expect(dialog.get_by_role("button", name="Cancel the job")).to_be_disabled()

@@ -1,0 +1,56 @@
+"""What an application does beside its epochs: the verification that somebody asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider import creation, protocol, verification
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.errors import VersionGoneError
+from airflow_backfill_provider.engine import application
+from tests.builders import Orders, job_of
+from tests.plain_engine import CountingEngine
+
+
+class VersionlessEngine(CountingEngine):
+    """Finds a version gone whenever it compares."""
+
+    def compare(self, *arguments):
+        raise VersionGoneError("version 0 can no longer be read")
+
+
+@pytest.fixture
+def asked(lake):
+    """A job over three orders, of which a verification was asked for."""
+    Orders(lake).add(*range(3))
+    backfill = Backfill(job_of(lake))
+    creation.create_job(
+        backfill.job,
+        store=backfill.store,
+        upstream=backfill.upstream,
+        engine=CountingEngine,
+        requested_by="tester",
+    )
+    verification.ask_for_verification(backfill, requested_by="vera")
+    return backfill
+
+
+def run(backfill, engine):
+    barrier = protocol.inject_barrier(
+        store=backfill.store, upstream=backfill.upstream, requester=Requester(user="tester")
+    ).barrier
+    application.run_epochs(lambda *_: engine, {}, state=backfill.job.state, epoch=barrier.epoch)
+    assert backfill.store.commit_of(barrier.epoch) is not None
+
+
+def test_a_verification_that_was_asked_for_is_carried_out_after_the_epoch(asked, capsys):
+    run(asked, CountingEngine([["7"]]))
+    found = verification.newest_result(asked)
+    assert (found.equal, found.pinned.epoch, str(found.pinned.begun_by)) == (False, 1, "vera")
+    assert "paid_orders as of epoch 1, upstream version 0: 10 rows expected, 1 missing" in capsys.readouterr().err
+
+
+def test_a_verification_that_fails_leaves_the_epoch_committed(asked, capsys):
+    run(asked, VersionlessEngine())
+    assert "the verification that was asked for was not carried out: version 0" in capsys.readouterr().err
