@@ -46,7 +46,7 @@ def redo_what_differs(
     *,
     engine: Callable[[], Repairer],
     requester: Requester,
-    carried: Callable[[Barrier], object] = bool,
+    carried: Callable[[Barrier], None] = verification.unheard,
     clock: Clock = utc_now,
 ) -> Verification:
     """
