@@ -16,6 +16,7 @@ RETRYABLE = {
     "EpochFailedError",
     "SparkServerUnavailableError",
     "StorageUnavailableError",
+    "VerificationFailedError",
 }
 
 
