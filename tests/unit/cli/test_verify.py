@@ -100,3 +100,14 @@ def test_an_epoch_that_is_pinned_already_is_run_before_the_repair(ran, engine):
     result = ran("repair")
     assert result.stdout.splitlines()[:2] == ["epoch 2: committed, which was pinned before", "epoch 3: repaired"]
     assert result.exit_code == 0
+
+
+def test_the_status_says_when_the_view_was_verified_and_whether_it_is_right(ran, engine):
+    assert "verified" not in ran("status").stdout
+    ran("verify")
+    assert "\nverified    verified at epoch 1, " in ran("status").stdout
+    engine.missing = [["7"]]
+    ran("verify")
+    assert "\nverified    differs from its query at epoch 1, " in ran("status").stdout
+    status = json.loads(ran("status", "--json").stdout)
+    assert (status["verified"]["equal"], status["verification_waits"]) == (False, False)

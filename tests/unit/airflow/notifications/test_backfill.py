@@ -12,10 +12,11 @@ import pytest
 from airflow.sdk import DAG, BaseNotifier
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_backfill_provider import protocol
+from airflow_backfill_provider import protocol, verification
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.notifications.backfill import BackfillNotifier
-from tests.unit.airflow.stand_in import Lake
+from tests.plain_engine import CountingEngine
+from tests.unit.airflow.stand_in import SOMEBODY, Lake
 
 RUN = Requester(dag_id="orders", run_id="run_1", task_id="finish")
 
@@ -113,6 +114,15 @@ def test_a_failure_is_told_with_its_reason_and_the_status(created: Lake, told):
     context = callback("failed", exception=AirflowFailException("the change feed has a gap"))
     BackfillNotifier(job=created.definition, send=[Told(text)])(context)
     assert told == ["task orders.run_epoch of run run_1 failed (the change feed has a gap) at 400 rows, False"]
+
+
+def test_which_keys_differ_is_not_told(created: Lake, told):
+    created.epochs(1)
+    engine = CountingEngine([["7"]])
+    verification.verify_job(created.backfill, engine=lambda: engine, requester=SOMEBODY)
+    text = "{{ backfill.status.verified.equal }}, {{ backfill.status.verified.sample is defined }}"
+    BackfillNotifier(job=created.definition, send=[Told(text)])(callback("failed"))
+    assert told == ["False, False"]
 
 
 def test_what_another_exception_says_is_not_repeated(created: Lake, told):
