@@ -192,7 +192,7 @@ def _next_barrier(
 
     scan = settings.scan
     _require_settings_of(previous, settings, store)
-    _require_state_of(state, commit, settings, store)
+    _require_state_of(state, previous, commit, settings, store)
     plan = plan_snapshot(
         settings,
         state,
@@ -299,11 +299,16 @@ def _require_settings_of(previous: Barrier | None, settings: JobSettings, store:
 
 
 def _require_state_of(
-    state: BackfillState, commit: EpochCommit | None, settings: JobSettings, store: BackfillStore
+    state: BackfillState,
+    previous: Barrier | None,
+    commit: EpochCommit | None,
+    settings: JobSettings,
+    store: BackfillStore,
 ) -> None:
     """Refuse a state that is not what the last epoch left: reading on from an older one would read rows twice."""
+    known = max(settings.base_epoch, previous.epoch if previous else 0)
     # A state that is ahead is another runner's, whose barrier is pinned by now.
-    if state.epoch > settings.base_epoch and state.epoch > store.last_epoch():
+    if state.epoch > known and state.epoch > store.last_epoch():
         raise StateError(
             f"the state at {store.location} is of epoch {state.epoch}, but the barrier log ends with epoch "
             f"{store.last_epoch()}; the log was restored or changed: rebuild the job"
