@@ -413,7 +413,7 @@ def test_hostile_requests_get_an_answer_of_the_contract(api: Api, operations, mo
             # What the case has for a path is gone, and with it what it says of right and wrong paths.
             case.call_and_validate(headers=api.headers("admin"), checks=CONTRACT)
 
-    assert len(operations) == 9
+    assert len(operations) == 11
     for operation in operations:
         attack(operation, mode, send, cases=15)
 
