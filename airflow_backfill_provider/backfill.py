@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from airflow_backfill_provider import creation
+from airflow_backfill_provider.allowed_roots import require_allowed, require_location_allowed
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
@@ -38,13 +39,23 @@ class Backfill:
     job: BackfillJob
     storage_options: Mapping[str, str] | None = None
 
+    def __post_init__(self) -> None:
+        """
+        Refuse a job whose tables lie where none may.
+
+        :raises LocationNotAllowedError: as :func:`~airflow_backfill_provider.allowed_roots.require_allowed`.
+        """
+        require_allowed(self.job)
+
     @classmethod
     def at(cls, state: str, storage_options: Mapping[str, str] | None = None) -> Backfill:
         """
         Open a created job by the location of its control tables alone.
 
         :raises JobNotCreatedError: if there is none.
+        :raises LocationNotAllowedError: if they lie where none may.
         """
+        require_location_allowed("state", state)
         settings = BackfillStore(state, storage_options).settings()
         return cls(BackfillJob(**settings.job), storage_options)
 

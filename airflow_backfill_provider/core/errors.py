@@ -77,6 +77,10 @@ class StorageOptionsError(BackfillError, ValueError):
     """The object store's options do not say the same to both readers of the tables, deltalake and Spark."""
 
 
+class LocationNotAllowedError(BackfillError, ValueError):
+    """A table of the job lies where this deployment lets no job read or write."""
+
+
 class DataFileError(BackfillError):
     """A data file of a table is damaged or gone, so what it held cannot be known."""
 
