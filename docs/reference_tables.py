@@ -166,6 +166,8 @@ WHAT_TO_DO = {
     "StateError": "what it says",
     "JobNotCreatedError": "create the job",
     "StateLayoutError": "upgrade the package, or [recover the tables](how-to/recover-after-a-failure.md)",
+    "LocationNotAllowedError": "choose a folder under an allowed root, or have "
+    "[`AIRFLOW_BACKFILL_ALLOWED_ROOTS`](security.md) changed",
     "DataFileError": "restore the file from a copy; or repair its table, and [rebuild](how-to/rebuild.md)",
     "TableLogError": "restore the table from a copy, or [rebuild](how-to/rebuild.md)",
     "JobCancelledError": "[rebuild](how-to/rebuild.md) to start over",

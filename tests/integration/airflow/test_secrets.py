@@ -1,0 +1,94 @@
+"""Canaries: secrets that no log, XCom, rendered template, table, command line or page may ever show."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.airflow_home import AIRFLOW_HOME
+from tests.integration.airflow.orders import Orders
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(600)]
+
+SECRETS = {
+    "AWS_ACCESS_KEY_ID": "canary-access-key-5f0c",
+    "AWS_SECRET_ACCESS_KEY": "canary-secret-key-91be",
+    "AWS_SESSION_TOKEN": "canary-session-token-77aa",
+}
+
+
+class CommandLines(threading.Thread):
+    """Looks at the command lines of all processes until it is told to stop; they stay readable by everybody."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.seen: set[str] = set()
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        while not self._ended.wait(0.05):
+            for process in psutil.process_iter():
+                try:
+                    self.seen.add("\0".join(process.cmdline()))
+                except psutil.Error:
+                    continue
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join()
+
+
+@pytest.fixture
+def command_lines() -> Iterator[CommandLines]:
+    watcher = CommandLines()
+    watcher.start()
+    yield watcher
+    watcher.stop()
+
+
+def test_secrets_are_shown_nowhere(orders: Orders, environment, run_dag, command_lines, capfd, tmp_path):
+    """An epoch, and a task that fails, with the options of an object store that local tables do not need."""
+    extra = {"secret_storage_options": SECRETS, "storage_options": {"AWS_REGION": "eu-north-1"}}
+    connection = {"conn_type": "airflow_backfill", "extra": json.dumps(extra)}
+    environment.setenv("AIRFLOW_CONN_AIRFLOW_BACKFILL_DEFAULT", json.dumps(connection))
+    # A Spark of its own, for that one gets them through its environment.
+    environment.delenv("AIRFLOW_BACKFILL_SPARK_CONNECTION")
+    orders.define(name="canary_orders", materialized_view=str(tmp_path / "canary orders"), rate_limit=None)
+
+    assert run_dag("backfill_manual", {"job": str(orders.file), "epochs": 1}).state == "success"
+    assert orders.view() == orders.expected()
+    orders.define(name="canary_orders", upstream={"path": str(tmp_path / "s3a nowhere"), "key": ["order_id"]})
+    assert run_dag("backfill_manual", {"job": str(orders.file), "epochs": 1}).state == "failed"
+
+    command_lines.stop()
+    printed = capfd.readouterr()
+    places = {
+        "what was printed": printed.out + printed.err,
+        "a command line": "\n".join(command_lines.seen),
+        "Airflow's database": database(),
+        **{str(file): file.read_bytes().decode("utf-8", "replace") for file in files(AIRFLOW_HOME / "logs")},
+        **{str(file): file.read_bytes().decode("utf-8", "replace") for file in files(tmp_path, orders.folder)},
+    }
+    assert any("spark-submit" in line for line in command_lines.seen), "else there was nothing to look at"
+    assert any("canary orders/_delta_log" in place for place in places)
+    assert "canary_orders" in places["Airflow's database"]
+    shown = [(place, name) for place, text in places.items() for name, secret in SECRETS.items() if secret in text]
+    assert shown == []
+
+
+def files(*folders: Path) -> list[Path]:
+    return [file for folder in folders for file in folder.rglob("*") if file.is_file()]
+
+
+def database() -> str:
+    """Return all that Airflow wrote down: XComs, rendered templates, task states, audit log."""
+    with closing(sqlite3.connect(AIRFLOW_HOME / "airflow.db")) as connection:
+        connection.text_factory = lambda content: content.decode("utf-8", "replace")
+        return "\n".join(connection.iterdump())
