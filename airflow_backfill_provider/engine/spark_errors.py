@@ -146,14 +146,19 @@ def comparison_errors(what: str) -> Iterator[None]:
     except BackfillError:
         raise
     except (PySparkException, Py4JError) as error:
-        if _VERSION_GONE.search(str(error)):
+        text = str(error)
+        if _VERSION_GONE.search(text):
             raise VersionGoneError(
                 f"{what} can no longer be read ({first_line(error)}); verify anew, which compares the versions that "
                 "are there now"
             ) from error
+        if _DAMAGED.search(text) or _GONE.search(text):
+            raise DataFileError(
+                f"{what} has a data file that is damaged or gone, so nothing is known of it ({first_line(error)}); "
+                "verify anew if it was vacuumed meanwhile, else restore the file from a copy, or rebuild the job"
+            ) from error
         raise VerificationFailedError(
-            f"{what} could not be read, so nothing is known of it ({first_line(error)}); verify anew if it was "
-            "vacuumed meanwhile, restore what is damaged or gone, or rebuild the job"
+            f"{what} could not be read, so nothing is known of it ({first_line(error)}); try again"
         ) from error
 
 

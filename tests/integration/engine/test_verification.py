@@ -12,9 +12,9 @@ from airflow_backfill_provider import crash_points, mutations, repairing, verifi
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.differences import DifferenceKind, DifferingKey
 from airflow_backfill_provider.core.errors import (
+    DataFileError,
     MaterializedViewError,
     UpstreamReplacedError,
-    VerificationFailedError,
     VersionGoneError,
 )
 from airflow_backfill_provider.core.verification import Verification
@@ -266,11 +266,11 @@ def test_what_cannot_be_read_is_an_error_and_neither_equal_nor_different(lakehou
     held = {file: file.read_bytes() for file in Path(lakehouse.view_path).glob("*.parquet")}
     for file in held:
         file.unlink()
-    with pytest.raises(VerificationFailedError, match="the view .* could not be read"):
+    with pytest.raises(DataFileError, match="the view .* damaged or gone, so nothing is known of it"):
         verification.next_step(backfill, begun, lakehouse.engine)
     for file, content in held.items():
         file.write_bytes(content[: len(content) // 2])
-    with pytest.raises(VerificationFailedError, match="the view .* could not be read"):
+    with pytest.raises(DataFileError, match="the view .* damaged or gone, so nothing is known of it"):
         verification.next_step(backfill, begun, lakehouse.engine)
     for file, content in held.items():
         file.write_bytes(content)

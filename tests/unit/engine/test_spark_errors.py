@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkException
 
-from airflow_backfill_provider.core.errors import EpochFailedError
-from airflow_backfill_provider.engine.spark_errors import epoch_errors, first_line, is_conflict
+from airflow_backfill_provider.core.errors import (
+    DataFileError,
+    EpochFailedError,
+    VerificationFailedError,
+    VersionGoneError,
+)
+from airflow_backfill_provider.engine.spark_errors import comparison_errors, epoch_errors, first_line, is_conflict
 
 REFUSED = """<_InactiveRpcError of RPC that terminated with:
 \tstatus = StatusCode.UNAVAILABLE
@@ -46,3 +51,20 @@ def test_an_error_that_py4j_hands_on_is_said_without_its_frame():
 )
 def test_a_commit_that_another_was_faster_than_is_known_by_its_error(text, conflict):
     assert is_conflict(PySparkException(text)) is conflict
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("[DELTA_VERSION_NOT_FOUND] Cannot time travel Delta table to version 900.", VersionGoneError),
+        ("[DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION] Too old.", VersionGoneError),
+        ("[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file x.parquet.", DataFileError),
+        ("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file x.parquet.", DataFileError),
+        ("java.io.FileNotFoundException: File x.parquet does not exist", DataFileError),
+        ("[DIVIDE_BY_ZERO] Division by zero.", VerificationFailedError),
+    ],
+)
+def test_what_cannot_be_compared_is_an_error_of_that_side(text, error):
+    """I6: it is neither equal nor different."""
+    with pytest.raises(error, match="^the view at version 9 "), comparison_errors("the view at version 9"):
+        raise PySparkException(text)
