@@ -333,7 +333,7 @@ def test_what_differs_is_redone_and_found_equal(lakehouse: Lakehouse, *, paused:
     redone = repairing.redo_what_differs(
         lakehouse.backfill, engine=lambda: lakehouse.engine, requester=VERA, carried=lambda run: ran.append(run.epoch)
     )
-    # The pinned epoch has read 30 by then, and finds it there already.
+    # The first one is committed as it was pinned; the second one repairs.
     assert (redone.equal, redone.pinned.epoch, ran) == (True, 3, [2, 3])
     assert repairing.redo_what_differs(lakehouse.backfill, engine=_no_engine, requester=VERA) == redone
     lakehouse.finish()
