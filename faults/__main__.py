@@ -20,7 +20,13 @@ from faults.campaigns import CAMPAIGNS
 def main(arguments: list[str]) -> int:
     """Run what was asked for, and return the exit code."""
     parser = argparse.ArgumentParser(prog="faults", description="play faults against the package")
-    parser.add_argument("campaigns", nargs="*", choices=[*CAMPAIGNS, "report", []], help="by default all of them")
+    parser.add_argument(
+        "campaigns",
+        nargs="*",
+        choices=[*CAMPAIGNS, "report", []],
+        metavar="CAMPAIGN",
+        help=f"{', '.join(CAMPAIGNS)}, or report; by default all",
+    )
     parser.add_argument("--full", action="store_true", help="as many cases as a release needs; hours")
     parser.add_argument("--seed", type=int, default=1, help="decides every case (default 1)")
     parser.add_argument("--case", type=int, help="play this case alone")

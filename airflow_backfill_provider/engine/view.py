@@ -106,7 +106,9 @@ class MaterializedView:
             for part in (*OF_CHANGES, *map(snapshot_part, runs)):
                 self.table.use_up(transaction_id(found, part))
         ours = {JOB_PROPERTY: identity.job, INCARNATION_PROPERTY: identity.incarnation, FINISHED_PROPERTY: "false"}
-        assignments = ", ".join(f"{_text(name)} = {_text(value)}" for name, value in {**properties, **ours}.items())
+        assignments = ", ".join(
+            f"{text_literal(name)} = {text_literal(value)}" for name, value in {**properties, **ours}.items()
+        )
         verb = "CREATE TABLE IF NOT EXISTS" if found is None else "REPLACE TABLE"
         relation = f"backfill_view_{identity.incarnation}"
         reached(CrashPoint.BEFORE_CREATION_COMMIT)
@@ -320,7 +322,7 @@ def _refusal(keys: Sequence[str]) -> str:
     return f"view.{quote(keys[0])} = raise_error('{DUPLICATE_KEY}')"
 
 
-def _text(value: str) -> str:
+def text_literal(value: str) -> str:
     """Return a string literal of Spark SQL."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 

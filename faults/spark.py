@@ -1,0 +1,34 @@
+"""The Spark session in which campaigns play: small data, so little is compiled and adapted."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider.engine.session import start_session
+
+SMALL_DATA = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+@contextmanager
+def spark_session() -> Iterator[SparkSession]:
+    """Start Spark on this machine, and stop it."""
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    # No case lives long enough for Java's second compiler.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+    with tempfile.TemporaryDirectory(prefix="backfill-faults-warehouse-") as warehouse:
+        spark = start_session("faults", master="local[2]", conf={**SMALL_DATA, "spark.sql.warehouse.dir": warehouse})
+        try:
+            yield spark
+        finally:
+            spark.stop()
