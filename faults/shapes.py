@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.engine import SparkEngine
+from airflow_backfill_provider.verification import compare_now
 from faults.campaign import WrongError
 from tests.builders import Template
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
@@ -241,9 +242,6 @@ def require_right(lakehouse: Lakehouse, expected: str = EXPECTED) -> int:
 
 def require_view(lakehouse: Lakehouse) -> None:
     """Hold I1 as of the newest committed epoch, by the package's own comparison; the one place that calls it."""
-    store = lakehouse.backfill.store
-    commits = store.commits()
-    barrier = store.pinned(commits[-1].epoch)
-    outcome = lakehouse.engine.verify(store.settings(), barrier)
+    outcome = compare_now(lakehouse.backfill, lakehouse.engine)
     if not outcome.equal:
-        raise WrongError(f"I1: epoch {barrier.epoch}: {outcome}")
+        raise WrongError(f"I1: epoch {outcome.pinned.epoch}: {outcome}")

@@ -24,8 +24,8 @@ SMALL_DATA = {
 def spark_session() -> Iterator[SparkSession]:
     """Start Spark on this machine, and stop it."""
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    # No case lives long enough for Java's second compiler.
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+    # A campaign lives long enough for Java's second compiler.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseParallelGC")
     with tempfile.TemporaryDirectory(prefix="backfill-faults-warehouse-") as warehouse:
         spark = start_session("faults", master="local[2]", conf={**SMALL_DATA, "spark.sql.warehouse.dir": warehouse})
         try:
