@@ -33,7 +33,7 @@ class CommandLines(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        while not self._ended.wait(0.05):
+        while not self._ended.wait(0.5):
             for process in psutil.process_iter():
                 try:
                     self.seen.add("\0".join(process.cmdline()))
