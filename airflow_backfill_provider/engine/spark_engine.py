@@ -118,17 +118,20 @@ class SparkEngine:
         """
         seconds: dict[str, float] = {}
         tables = self._tables(settings)
-        with self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"), ExitStack() as opened:
+        with (
+            self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"),
+            self._untouched(tables, barrier, view_version, seconds),
+            ExitStack() as opened,
+        ):
             if tables.arrangement is not None:
-                changes = self._apply_changes(tables, barrier, view_version, seconds)
+                changes = self._apply_changes(tables, barrier, seconds)
                 return self._read_parts(tables, barrier, changes, seconds)
             with _timed(seconds, "check"):
-                self._require_untouched(tables, barrier, view_version)
                 chunks = [
                     opened.enter_context(self._chunk(tables, barrier, part)) for part in range(len(barrier.parts))
                 ]
                 counts = [chunk.count() for chunk in chunks]
-            changes = self._apply_changes(tables, barrier, view_version, seconds)
+            changes = self._apply_changes(tables, barrier, seconds)
             for part, (chunk, rows) in enumerate(zip(chunks, counts, strict=True)):
                 self._append(tables, barrier, part, chunk, rows, seconds)
             return EpochWrites(_sum(counts), changes, seconds)
@@ -140,8 +143,12 @@ class SparkEngine:
         :raises BackfillError: as :meth:`execute`.
         """
         seconds: dict[str, float] = {}
-        with self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"):
-            rows = self._apply_changes(self._tables(settings), barrier, view_version, seconds)
+        tables = self._tables(settings)
+        with (
+            self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"),
+            self._untouched(tables, barrier, view_version, seconds),
+        ):
+            rows = self._apply_changes(tables, barrier, seconds)
         return PartWrites({0: rows}, seconds)
 
     def read_part(self, settings: JobSettings, barrier: Barrier, part: int, *, view_version: int | None) -> PartWrites:
@@ -152,8 +159,10 @@ class SparkEngine:
         """
         seconds: dict[str, float] = {}
         tables = self._tables(settings)
-        with self._epoch_errors(settings, f"part {part} of epoch {barrier.epoch} of job {barrier.job}"):
-            self._require_untouched(tables, barrier, view_version)
+        with (
+            self._epoch_errors(settings, f"part {part} of epoch {barrier.epoch} of job {barrier.job}"),
+            self._untouched(tables, barrier, view_version, seconds),
+        ):
             return PartWrites(self._read_part(tables, barrier, part, seconds), seconds)
 
     def view_version(self, settings: JobSettings) -> int:
@@ -196,15 +205,12 @@ class SparkEngine:
 
     # ------------------------------------------------------------------------------------------------ one epoch
 
-    def _apply_changes(
-        self, tables: _Tables, barrier: Barrier, view_version: int | None, seconds: dict[str, float]
-    ) -> int:
+    def _apply_changes(self, tables: _Tables, barrier: Barrier, seconds: dict[str, float]) -> int:
         """Write the window's changes where they belong, and return how many were let through to the view."""
         source = tables.source
         visible = source.is_read(barrier.read_before)
         with ExitStack() as opened:
             with _timed(seconds, "check"):
-                self._require_untouched(tables, barrier, view_version)
                 net = self._net_changes(tables, barrier, visible)
                 if net is not None:
                     opened.callback(net.unpersist)
@@ -227,6 +233,18 @@ class SparkEngine:
                 with _timed(seconds, "repair"):
                     self._repair(tables, barrier)
         return measured.through
+
+    @contextmanager
+    def _untouched(
+        self, tables: _Tables, barrier: Barrier, view_version: int | None, seconds: dict[str, float]
+    ) -> Iterator[None]:
+        """Refuse a view that anything else wrote to, before the block's writes, or between them."""
+        with _timed(seconds, "check"):
+            self._require_untouched(tables, barrier, view_version)
+        yield
+        # Once the epoch is committed, nobody looks at these versions again.
+        with _timed(seconds, "check"):
+            self._require_untouched(tables, barrier, view_version)
 
     def _require_untouched(self, tables: _Tables, barrier: Barrier, view_version: int | None) -> None:
         tables.view.require_ours(tables.identity, barrier, view_version)

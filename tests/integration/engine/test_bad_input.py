@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from airflow_backfill_provider import crash_points, mutations
 from airflow_backfill_provider.core import errors
+from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.engine import source
 from tests.integration.engine.lakehouse import Lakehouse
 
@@ -170,6 +172,25 @@ def test_view_restored_by_a_stranger(numbers: Lakehouse) -> None:
     numbers.spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 0")
     with pytest.raises(errors.MaterializedViewError, match=r"\(RESTORE\)"):
         numbers.epoch()
+
+
+def test_view_written_by_a_stranger_between_an_epochs_own_writes(numbers: Lakehouse) -> None:
+    """I6: the next epoch looks only at what was written since this one."""
+    numbers.create(rate_limit=5)
+    numbers.epoch()
+    path = numbers.view_path.replace("`", "``")
+
+    def stranger(point: CrashPoint) -> None:
+        if point == CrashPoint.BEFORE_SNAPSHOT_COMMIT:
+            crash_points.install(None)
+            numbers.spark.sql(f"UPDATE delta.`{path}` SET name = 'stranger' WHERE id = 1")
+
+    crash_points.install(stranger)
+    with pytest.raises(errors.MaterializedViewError, match=r"\(UPDATE\) was not written by job orders_view"):
+        numbers.epoch()
+    mutations.repair_job(store=numbers.backfill.store, requested_by="tester", keys=[1])
+    numbers.finish()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")
 
 
 def test_maintenance_of_the_view_is_welcome(numbers: Lakehouse) -> None:
