@@ -11,6 +11,10 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.engine.session import start_session
+from tests.ports import free_port
+
+PORT = "spark.connect.grpc.binding.port"
+"""Where a session listens as a server."""
 
 SMALL_DATA = {
     "spark.sql.shuffle.partitions": "2",
@@ -22,12 +26,19 @@ SMALL_DATA = {
 
 @contextmanager
 def spark_session() -> Iterator[SparkSession]:
-    """Start Spark on this machine, and stop it."""
+    """Start Spark on this machine, also as a Spark Connect server, and stop it."""
     logging.getLogger("py4j").setLevel(logging.WARNING)
     # A campaign lives long enough for Java's second compiler.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseParallelGC")
     with tempfile.TemporaryDirectory(prefix="backfill-faults-warehouse-") as warehouse:
-        spark = start_session("faults", master="local[2]", conf={**SMALL_DATA, "spark.sql.warehouse.dir": warehouse})
+        conf = {
+            **SMALL_DATA,
+            "spark.sql.warehouse.dir": warehouse,
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            PORT: str(free_port()),
+        }
+        spark = start_session("faults", master="local[2]", conf=conf)
         try:
             yield spark
         finally:

@@ -4,8 +4,8 @@ One attempt of a job's next epoch in a process of its own: ``connect_client.py R
 With a number of epochs, it is a try of one task run that carries them, and dies in the second of them. Otherwise a job
 with parallel runs has its epoch done step by step, as several applications would that share it.
 
-Talks to a warm Spark Connect server, injects, runs, and dies by SIGKILL at the named crash point, if one is given. It
-is also the proof that the engine works through Spark Connect.
+Talks to a warm Spark Connect server, injects, runs, and dies by SIGKILL at the named crash point, if one is given, or
+``after 1.5`` seconds, wherever it is by then. It is also the proof that the engine works through Spark Connect.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 
 from airflow_backfill_provider import crash_points, protocol
 from airflow_backfill_provider.backfill import Backfill
@@ -21,6 +22,7 @@ from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.engine.connect import connected
 from airflow_backfill_provider.engine.connect_engine import ConnectEngine
 
+AFTER = "after "
 TASK = Requester(dag_id="orders", run_id="run_1", task_id="run_epoch")
 
 
@@ -33,6 +35,8 @@ def main(remote: str, state: str, point: str, epochs: str = "") -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     crash_points.install(die)
+    if point.startswith(AFTER):
+        threading.Timer(float(point.removeprefix(AFTER)), os.kill, (os.getpid(), signal.SIGKILL)).start()
     injection = protocol.inject_barrier(
         store=backfill.store,
         upstream=backfill.upstream,
@@ -69,3 +73,5 @@ def run(barrier: Barrier, backfill: Backfill, engine: ConnectEngine) -> None:
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+    # A timer may still wait.
+    os._exit(0)

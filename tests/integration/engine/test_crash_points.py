@@ -1,28 +1,27 @@
-"""Processes that die by SIGKILL at every named point, attempts side by side, and zombies (I2, I5)."""
+"""
+Processes that die by SIGKILL at every named point, attempts side by side, and zombies (I2, I5).
+
+Each point and each kind of fault is here once; the fault campaign has the product of them (`docs/faults.md`).
+"""
 
 from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from airflow_backfill_provider import crash_points, mutations
 from airflow_backfill_provider.core.barrier import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.crash_points import CrashPoint
-from airflow_backfill_provider.spark_settings import spark_conf, spark_environment
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
-from tests.ports import free_port
 
 pytestmark = pytest.mark.spark
 
@@ -63,48 +62,6 @@ def begun(lakehouse: Lakehouse, **fields: Any) -> Lakehouse:
     return lakehouse
 
 
-@pytest.fixture(scope="module")
-def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Spark Connect server; a client that dies costs no JVM start."""
-    port = free_port()
-    folder = tmp_path_factory.mktemp("connect")
-    conf = {
-        **spark_conf("local[2]"),
-        "spark.sql.shuffle.partitions": "2",
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-    }
-    command = [str(Path(sys.executable).parent / "spark-submit"), "--master", "local[2]"]
-    for name, value in conf.items():
-        command += ["--conf", f"{name}={value}"]
-    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    with (folder / "server.log").open("w") as log:
-        server = subprocess.Popen(
-            command,
-            env={**os.environ, **spark_environment()},
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-            start_new_session=True,
-        )
-    try:
-        _wait_for(port, server, folder / "server.log")
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait(timeout=60)
-
-
-def _wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
-    until = time.monotonic() + 120
-    while time.monotonic() < until and server.poll() is None:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.5)
-    raise AssertionError(log.read_text()[-2000:])
-
-
 def attempt(remote: str, lakehouse: Lakehouse, point: str = "", *epochs: str) -> int:
     """Run the client once and return its exit code."""
     assert lakehouse.job is not None
@@ -129,11 +86,11 @@ POINTS = [point for point in CrashPoint if point not in NOT_OF_EVERY_EPOCH]
 """What an epoch passes that reads in place, in one run."""
 
 
-def test_killed_at_every_point_one_after_another(remote: str, numbers: Lakehouse) -> None:
+def test_killed_at_every_point_one_after_another(spark_remote: str, numbers: Lakehouse) -> None:
     """I2: each attempt of the epoch dies one step later; the last one commits it, and nothing is lost or doubled."""
     for point in POINTS:
-        assert attempt(remote, numbers, point) == -signal.SIGKILL, point
-    assert attempt(remote, numbers) == 0
+        assert attempt(spark_remote, numbers, point) == -signal.SIGKILL, point
+    assert attempt(spark_remote, numbers) == 0
     commits = numbers.backfill.store.commits()
     assert [commit.epoch for commit in commits] == [1, 2]
     assert commits[1].snapshot_read_row_count == 10
@@ -143,14 +100,14 @@ def test_killed_at_every_point_one_after_another(remote: str, numbers: Lakehouse
     assert numbers.view().count() == numbers.view().select("id").distinct().count()
 
 
-def test_killed_at_every_point_of_the_second_of_three_epochs(remote: str, numbers: Lakehouse) -> None:
+def test_killed_in_the_second_of_three_epochs(spark_remote: str, numbers: Lakehouse) -> None:
     """I2: each try goes on with the epoch that died, and the last one carries what is left of the three."""
     mutations.throttle_job(5, store=numbers.backfill.store, requested_by="tester")
-    for point in POINTS:
-        assert attempt(remote, numbers, point, "3") == -signal.SIGKILL, point
+    for point in (CrashPoint.AFTER_PIN, CrashPoint.AFTER_STATE_COMMIT):
+        assert attempt(spark_remote, numbers, point, "3") == -signal.SIGKILL, point
         assert [commit.epoch for commit in numbers.backfill.store.commits()] == [1, 2]
     for _ in range(2):
-        assert attempt(remote, numbers, "", "3") == 0
+        assert attempt(spark_remote, numbers, "", "3") == 0
         barriers, commits = numbers.backfill.store.log()
         assert [commit.epoch for commit in commits] == [1, 2, 3, 4]
         assert [barrier.injected_by.is_task_run for barrier in barriers] == [False, True, True, True]
@@ -161,16 +118,11 @@ def test_killed_at_every_point_of_the_second_of_three_epochs(remote: str, number
     assert numbers.view().count() == numbers.view().select("id").distinct().count()
 
 
-def test_killed_at_every_point_of_an_epoch_that_runs_share(remote: str, shared_numbers: Lakehouse) -> None:
-    """I2 with vnodes on their own: changes, a part and the reports, each attempt dies one step later."""
-    before = list(CrashPoint)[: list(CrashPoint).index(CrashPoint.BEFORE_SNAPSHOT_COMMIT)]
-    changes = [point for point in before if point not in OF_REPLACEMENTS | OF_CREATIONS]
-    reports = [CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT]
-    part = [CrashPoint.BEFORE_SNAPSHOT_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT, *reports]
-    commit = [point for point in POINTS if point.value.endswith(("state_commit", "log_commit"))]
-    for point in [*changes, *reports, *part, *commit]:
-        assert attempt(remote, shared_numbers, point) == -signal.SIGKILL, point
-    assert attempt(remote, shared_numbers) == 0
+def test_killed_at_the_points_of_an_epoch_that_runs_share(spark_remote: str, shared_numbers: Lakehouse) -> None:
+    """I2 with vnodes on their own: each attempt dies one step later, at what only such an epoch passes."""
+    for point in sorted(OF_ARRANGEMENTS, reverse=True) + sorted(OF_SHARED_EPOCHS, reverse=True):
+        assert attempt(spark_remote, shared_numbers, point) == -signal.SIGKILL, point
+    assert attempt(spark_remote, shared_numbers) == 0
     commits = shared_numbers.backfill.store.commits()
     assert [done.epoch for done in commits] == [1, 2]
     assert 0 < commits[1].snapshot_read_row_count <= 11
@@ -180,44 +132,11 @@ def test_killed_at_every_point_of_an_epoch_that_runs_share(remote: str, shared_n
     assert shared_numbers.view().count() == shared_numbers.view().select("id").distinct().count()
 
 
-@pytest.mark.parametrize(
-    "point", [CrashPoint.AFTER_CHANGES_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT, CrashPoint.AFTER_STATE_COMMIT]
-)
-def test_died_between_two_commits_then_run_by_another(
-    spark: SparkSession, numbers: Lakehouse, point: CrashPoint
-) -> None:
-    """I2: an attempt that is gone between two commits, the upstream going on, is completed by the next."""
-    del spark
-
-    class Died(BaseException):
-        """Not an Exception, so that no handler of the product sees it."""
-
-    def die(reached: CrashPoint) -> None:
-        if reached == point:
-            raise Died
-
-    crash_points.install(die)
-    with pytest.raises(Died):
-        numbers.epoch()
-    crash_points.install(None)
-    numbers.sql("UPDATE {upstream} SET name = 'meanwhile' WHERE id % 3 = 0")
-    commit = numbers.epoch()
-    assert commit is not None
-    assert (commit.epoch, commit.snapshot_read_row_count) == (2, 10)
-    numbers.assert_truth()
-    numbers.finish()
-    numbers.assert_equals_query("SELECT * FROM {upstream}")
-
-
-@pytest.mark.parametrize(
-    "point",
-    [CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_REMOVAL_COMMIT, CrashPoint.AFTER_CHANGES_COMMIT],
-)
-def test_killed_while_waiting_changes_are_applied(remote: str, hidden_numbers: Lakehouse, point: CrashPoint) -> None:
+def test_killed_while_waiting_changes_are_applied(spark_remote: str, hidden_numbers: Lakehouse) -> None:
     """I2: keys are removed in one commit and their new rows appended in another, each once."""
-    assert attempt(remote, hidden_numbers, point) == -signal.SIGKILL
+    assert attempt(spark_remote, hidden_numbers, CrashPoint.AFTER_REMOVAL_COMMIT) == -signal.SIGKILL
     hidden_numbers.sql("UPDATE {upstream} SET name = 'meanwhile' WHERE id % 3 = 0")
-    assert attempt(remote, hidden_numbers) == 0
+    assert attempt(spark_remote, hidden_numbers) == 0
     hidden_numbers.assert_truth()
     hidden_numbers.finish()
     hidden_numbers.assert_equals_query("SELECT * FROM {upstream}")
@@ -252,22 +171,13 @@ class Attempt(threading.Thread):
         assert self.stopped.wait(timeout=300)
 
 
-BEFORE_A_COMMIT = [
-    CrashPoint.BEFORE_CHANGES_COMMIT,
-    CrashPoint.BEFORE_SNAPSHOT_COMMIT,
-    CrashPoint.BEFORE_STATE_COMMIT,
-    CrashPoint.BEFORE_LOG_COMMIT,
-]
-
-
-@pytest.mark.parametrize("point", BEFORE_A_COMMIT[:3])
-def test_second_run_overtakes_the_first(numbers: Lakehouse, point: CrashPoint) -> None:
+def test_second_run_overtakes_the_first(numbers: Lakehouse) -> None:
     """I5: two runs of one epoch at once; the one that was stopped goes on and finds everything done."""
     barrier = numbers.inject()
     assert barrier is not None
     slow = UnlockedEngine(numbers.spark.newSession())
     first = Attempt(lambda: numbers.run(barrier, slow))
-    first.stop_at(point)
+    first.stop_at(CrashPoint.BEFORE_SNAPSHOT_COMMIT)
     second = numbers.run(barrier, UnlockedEngine(numbers.spark.newSession()))
     first.go.set()
     first.join(timeout=300)
@@ -277,13 +187,12 @@ def test_second_run_overtakes_the_first(numbers: Lakehouse, point: CrashPoint) -
     numbers.assert_truth()
 
 
-@pytest.mark.parametrize("point", BEFORE_A_COMMIT)
-def test_zombie_wakes_up_after_its_successor(numbers: Lakehouse, point: CrashPoint) -> None:
+def test_zombie_wakes_up_after_its_successor(numbers: Lakehouse) -> None:
     """I5: an attempt of epoch 2 goes on after epoch 3 was committed; it loses and doubles nothing."""
     barrier = numbers.inject()
     assert barrier is not None
     zombie = Attempt(lambda: numbers.run(barrier, UnlockedEngine(numbers.spark.newSession())))
-    zombie.stop_at(point)
+    zombie.stop_at(CrashPoint.BEFORE_CHANGES_COMMIT)
     other = UnlockedEngine(numbers.spark.newSession())
     numbers.run(barrier, other)
     numbers.sql("UPDATE {upstream} SET name = 'later' WHERE id < 20")
@@ -300,13 +209,12 @@ def test_zombie_wakes_up_after_its_successor(numbers: Lakehouse, point: CrashPoi
     numbers.assert_truth()
 
 
-@pytest.mark.parametrize("point", [CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.BEFORE_SNAPSHOT_COMMIT])
-def test_zombie_wakes_up_after_a_rebuild(numbers: Lakehouse, point: CrashPoint) -> None:
+def test_zombie_wakes_up_after_a_rebuild(numbers: Lakehouse) -> None:
     """I5: the rebuild uses up the old incarnation's transaction ids, so its zombie can write nothing."""
     barrier = numbers.inject()
     assert barrier is not None
     zombie = Attempt(lambda: numbers.run(barrier, UnlockedEngine(numbers.spark.newSession())))
-    zombie.stop_at(point)
+    zombie.stop_at(CrashPoint.BEFORE_SNAPSHOT_COMMIT)
     numbers.engine = UnlockedEngine(numbers.spark.newSession())
     numbers.rebuild(rate_limit=12)
     numbers.epoch()
@@ -318,35 +226,19 @@ def test_zombie_wakes_up_after_a_rebuild(numbers: Lakehouse, point: CrashPoint) 
     numbers.assert_equals_query("SELECT * FROM {upstream}")
 
 
-@pytest.mark.parametrize("point", [CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_REMOVAL_COMMIT])
-def test_zombie_wakes_up_between_two_commits_of_changes(hidden_numbers: Lakehouse, point: CrashPoint) -> None:
+def test_zombie_wakes_up_between_two_commits_of_changes(hidden_numbers: Lakehouse) -> None:
     """I5: whether its keys are removed or not, what a zombie had to append was appended by its successor."""
     barrier = hidden_numbers.inject()
     assert barrier is not None
     assert barrier.completes
     zombie = Attempt(lambda: hidden_numbers.run(barrier, UnlockedEngine(hidden_numbers.spark.newSession())))
-    zombie.stop_at(point)
+    zombie.stop_at(CrashPoint.AFTER_REMOVAL_COMMIT)
     other = UnlockedEngine(hidden_numbers.spark.newSession())
     hidden_numbers.run(barrier, other)
     hidden_numbers.sql("DELETE FROM {upstream} WHERE id = 8")
     following = hidden_numbers.inject()
     assert following is not None
     hidden_numbers.run(following, other)
-    zombie.go.set()
-    zombie.join(timeout=300)
-    assert not zombie.is_alive()
-    hidden_numbers.assert_equals_query("SELECT * FROM {upstream}")
-
-
-def test_zombie_that_removed_keys_wakes_up_after_a_rebuild(hidden_numbers: Lakehouse) -> None:
-    """I5: the transaction ids of both commits of the changes are used up."""
-    barrier = hidden_numbers.inject()
-    assert barrier is not None
-    zombie = Attempt(lambda: hidden_numbers.run(barrier, UnlockedEngine(hidden_numbers.spark.newSession())))
-    zombie.stop_at(CrashPoint.BEFORE_CHANGES_COMMIT)
-    hidden_numbers.engine = UnlockedEngine(hidden_numbers.spark.newSession())
-    hidden_numbers.rebuild(rate_limit=None)
-    hidden_numbers.epoch()
     zombie.go.set()
     zombie.join(timeout=300)
     assert not zombie.is_alive()

@@ -1,0 +1,54 @@
+"""
+Real Airflow whose scheduler, triggerer, workers and applications are killed in the middle of epochs.
+
+A case is the story of `tests/integration/airflow/test_survival.py` once more, in a process of its own: Airflow's
+processes are many, and their moments are their own.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from faults.campaign import Campaign, Outcome, Play, WrongError
+
+STORY = "tests/integration/airflow/test_survival.py"
+DEATHS = 6
+"""The triggerer, a task run, the scheduler with its workers, an application; a task marked failed, one cleared."""
+
+ROOT = Path(__file__).parents[1]
+
+
+def play(_: int, random: random.Random) -> Outcome:
+    """Tell the story once."""
+    del random
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", STORY],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        check=False,
+    )
+    if done.returncode:
+        raise WrongError(done.stdout[-3000:])
+    return Outcome(checks=DEATHS, about="every epoch ran once, and no application was left behind")
+
+
+@contextmanager
+def _stage() -> Iterator[Play]:
+    yield play
+
+
+CAMPAIGN = Campaign(
+    name="airflow",
+    about="Airflow's scheduler, triggerer, workers and applications are killed in the middle of epochs",
+    quick=1,
+    full=10,
+    checks="deaths",
+    stage=_stage,
+)

@@ -1,0 +1,177 @@
+"""
+Named points × {raise, hang and resume later} × shapes of tables × chance, on real Spark.
+
+An attempt of an epoch, or of a rebuild, gets to a point and fails there; or it hangs there until others have committed
+that epoch and the next one, and then goes on as a zombie. Then the job is run to its end.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from airflow_backfill_provider import crash_points, protocol
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.crash_points import CrashPoint
+from airflow_backfill_provider.engine import SparkEngine
+from faults.campaign import Campaign, Outcome, Play, WrongError
+from faults.shapes import OF_CREATIONS, SHAPES, Shape, Stage, change, require_right, stage
+from faults.spark import spark_session
+from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
+
+PATIENCE = 300
+MODES = ("raise", "hang")
+
+COMBINATIONS = [
+    (shape, point, mode)
+    for shape in SHAPES
+    for point in CrashPoint
+    if point in shape.points | OF_CREATIONS
+    for mode in MODES
+]
+random.Random("failpoints").shuffle(COMBINATIONS)
+
+
+class DiedError(BaseException):
+    """The process is gone; no handler of the package sees it."""
+
+
+class Asleep(threading.Thread):
+    """
+    Work that hangs at a point until it is let go, or comes to its end before.
+
+    :param work: what it does.
+    """
+
+    def __init__(self, point: CrashPoint, work: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self.error: BaseException | None = None
+        self.hung = False
+        self._arrived, self._go = threading.Event(), threading.Event()
+        self._point, self._work = point, work
+        self._ours = {self.name}
+        crash_points.install(self._hang)
+        self.start()
+        if not self._arrived.wait(timeout=PATIENCE):
+            raise WrongError(f"neither at {point} nor done after {PATIENCE} s")
+        crash_points.install(None)
+
+    def run(self) -> None:
+        """Do the work."""
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001 - looked at by whoever waits
+            self.error = error
+        finally:
+            self._arrived.set()
+
+    def _hang(self, point: CrashPoint) -> None:
+        # Parts are read by threads of the epoch's own.
+        if point == self._point and not self.hung:
+            self.hung = True
+            self._arrived.set()
+            self._go.wait(timeout=PATIENCE)
+
+    def goes_on(self) -> None:
+        """Let it come to its end."""
+        self._go.set()
+        self.join(timeout=PATIENCE)
+        if self.is_alive():
+            raise WrongError(f"the zombie of {self._point} does not end")
+        if self.error is not None and not isinstance(self.error, BackfillError):
+            raise WrongError(f"the zombie of {self._point} ended by {self.error!r}") from self.error
+
+
+def play_point(stage: Stage, shape: Shape, point: CrashPoint, mode: str, random: random.Random) -> Outcome:
+    """Play one combination."""
+    lakehouse = stage.restore(shape)
+    change(lakehouse, random, random.randint(1, 3))
+    work = _work(lakehouse, point)
+    reached = _raise(point, work) if mode == "raise" else _hang(lakehouse, point, work, random)
+    epochs = require_right(lakehouse)
+    return Outcome(
+        checks=epochs, about=f"{shape.name}: {mode} at {point}{'' if reached else ', which was not reached'}"
+    )
+
+
+def _work(lakehouse: Lakehouse, point: CrashPoint) -> Callable[[], object]:
+    mine = Lakehouse(lakehouse.spark, lakehouse.folder)
+    mine.job, mine.engine = lakehouse.job, UnlockedEngine(lakehouse.spark.newSession())
+    if point in OF_CREATIONS:
+        return lambda: _rebuild(mine)
+    return lambda: _epoch(mine)
+
+
+def _rebuild(lakehouse: Lakehouse) -> None:
+    assert lakehouse.job is not None
+    fields = lakehouse.job.model_dump(mode="json")
+    lakehouse.rebuild(**{name: fields[name] for name in fields if name not in {"name", "materialized_view", "state"}})
+
+
+def _epoch(lakehouse: Lakehouse) -> None:
+    barrier = lakehouse.inject()
+    if barrier is not None:
+        _run(barrier, lakehouse, lakehouse.engine)
+
+
+def _run(barrier: Barrier, lakehouse: Lakehouse, engine: SparkEngine) -> None:
+    store = lakehouse.backfill.store
+    if barrier.parallelism == 1:
+        protocol.run_barrier(barrier, store=store, engine=engine)
+        return
+    protocol.run_changes(barrier, store=store, engine=engine)
+    for part in range(len(barrier.parts)):
+        protocol.run_part(barrier, part, store=store, engine=engine)
+
+
+def _raise(point: CrashPoint, work: Callable[[], object]) -> bool:
+    def die(reached: CrashPoint) -> None:
+        if reached == point:
+            raise DiedError
+
+    crash_points.install(die)
+    try:
+        work()
+    except DiedError:
+        return True
+    finally:
+        crash_points.install(None)
+    return False
+
+
+def _hang(lakehouse: Lakehouse, point: CrashPoint, work: Callable[[], object], random: random.Random) -> bool:
+    asleep = Asleep(point, work)
+    before, lakehouse.engine = lakehouse.engine, UnlockedEngine(lakehouse.spark.newSession())
+    if point in OF_CREATIONS and random.random() < 0.5:
+        _rebuild(lakehouse)
+    for _ in range(random.randint(1, 2)):
+        _epoch(lakehouse)
+        change(lakehouse, random, 1)
+    asleep.goes_on()
+    lakehouse.engine = before
+    return asleep.hung
+
+
+@contextmanager
+def _stage() -> Iterator[Play]:
+    with spark_session() as spark, stage(spark) as made:
+
+        def play(case: int, random: random.Random) -> Outcome:
+            shape, point, mode = next(itertools.islice(itertools.cycle(COMBINATIONS), case, None))
+            return play_point(made, shape, point, mode, random)
+
+        yield play
+
+
+CAMPAIGN = Campaign(
+    name="failpoints",
+    about="named points × {raise, hang and resume later} × shapes of tables × chance, on real Spark",
+    quick=48,
+    full=1_440,
+    checks="epochs",
+    stage=_stage,
+)

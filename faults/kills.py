@@ -1,0 +1,89 @@
+"""
+Real SIGKILL: attempts of epochs in processes of their own die at named points, and at any moment, inside commits too.
+
+They are clients of the campaign's Spark, which costs seconds for each and not a JVM. A case is one job, killed
+again and again while its upstream goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from faults.campaign import Campaign, Outcome, Play, WrongError
+from faults.shapes import SHAPES, Shape, begin, change, require_right
+from faults.spark import PORT, spark_session
+from tests.integration.engine import connect_client
+from tests.integration.engine.lakehouse import Lakehouse
+
+KILLS = 12
+"""In one case."""
+
+MOST_SECONDS = 6.0
+"""After which an attempt at these sizes is done."""
+
+ROOT = Path(__file__).parents[1]
+
+
+def attempt(remote: str, state: str, point: str) -> bool:
+    """Run an attempt in a process of its own, and tell whether it was killed."""
+    done = subprocess.run(
+        [sys.executable, connect_client.__file__, remote, state, point],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if done.returncode not in {0, -signal.SIGKILL}:
+        raise WrongError(f"an attempt ended by {done.returncode}: {done.stderr[-1500:]}")
+    return done.returncode != 0
+
+
+def play_kills(lakehouse: Lakehouse, remote: str, shape: Shape, random: random.Random) -> Outcome:
+    """Kill a job's attempts again and again, then let it come to its end."""
+    begin(lakehouse, shape)
+    assert lakehouse.job is not None
+    killed = []
+    points = sorted(shape.points)
+    for _ in range(KILLS):
+        if random.random() < 0.5:
+            point = f"{connect_client.AFTER}{random.uniform(1.0, MOST_SECONDS):.2f}"
+        else:
+            point = str(random.choice(points))
+        if attempt(remote, lakehouse.job.state, point):
+            killed.append(point)
+        if random.random() < 0.4:
+            change(lakehouse, random, 1)
+    require_right(lakehouse)
+    return Outcome(checks=len(killed), about=f"{shape.name}: {', '.join(killed)}")
+
+
+@contextmanager
+def _stage() -> Iterator[Play]:
+    with tempfile.TemporaryDirectory(prefix="backfill-faults-") as folder, spark_session() as spark:
+        remote = f"sc://127.0.0.1:{spark.conf.get(PORT)}"
+
+        def play(case: int, random: random.Random) -> Outcome:
+            place = Path(folder, f"job-{case}")
+            place.mkdir()
+            return play_kills(Lakehouse(spark, place), remote, SHAPES[case % len(SHAPES)], random)
+
+        yield play
+
+
+CAMPAIGN = Campaign(
+    name="kills",
+    about="attempts in processes of their own, killed at named points and at any moment, inside commits too",
+    quick=2,
+    full=32,
+    checks="kills",
+    stage=_stage,
+)
