@@ -96,9 +96,10 @@ class Arrangement:
         indexed = len(self._scan.order.fields) + 1
         try:
             with session_settings(self._table.spark, _SMALL_PAGES):
+                # The one name of this mode that Spark Connect knows, too.
                 (
                     base.write.format("delta")
-                    .mode("errorifexists")
+                    .mode("error")
                     .option("delta.columnMapping.mode", "name")
                     .option("delta.dataSkippingNumIndexedCols", indexed)
                     .option("txnAppId", transaction_id(self._identity, ARRANGEMENT))
