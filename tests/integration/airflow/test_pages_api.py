@@ -80,7 +80,8 @@ def job(name: str) -> str:
 @pytest.fixture(scope="module")
 def api(airflow_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     folder = tmp_path_factory.mktemp("pages")
-    lakes = {name: lake_of(folder, name) for name in ("steered", "watched", "hostile", "cancelled_one", "not_created")}
+    names = ("steered", "watched", "hostile", "unproved", "cancelled_one", "not_created")
+    lakes = {name: lake_of(folder, name) for name in names}
     for name, lake in lakes.items():
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(lake.definition), encoding="utf-8")
         if name != "not_created":
@@ -317,7 +318,7 @@ def test_a_job_is_steered_and_who_did_it_is_known(api: Api):
 
 
 def test_a_verification_is_asked_for_and_then_the_repair_of_what_it_found(api: Api):
-    path, backfill = job("hostile"), api.lakes["hostile"].backfill
+    path, backfill = job("unproved"), api.lakes["unproved"].backfill
     assert "was not verified yet" in api.post(f"{path}/repair", {}).json()["detail"]
     assert api.post(f"{path}/verify", {}).json()["summary"]["verification_waits"] is True
     assert api.post(f"{path}/verify", {}).json()["summary"]["verified"] is None
