@@ -17,6 +17,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from pathlib import Path
+from typing import Any
 
 from airflow.sdk import DAG
 
@@ -28,7 +29,7 @@ from airflow_backfill_provider.operators.verification import (
 
 EXAMPLE = Path(__file__).parent / "jobs" / "paid_orders.yaml"
 
-about = {
+about: dict[str, Any] = {
     "job": os.environ.get("AIRFLOW_BACKFILL_JOB") or str(EXAMPLE),
     "spark_conn_id": os.environ.get("AIRFLOW_BACKFILL_SPARK_CONNECTION") or None,
 }
