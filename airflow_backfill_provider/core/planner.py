@@ -211,7 +211,7 @@ def _cut(
     elif bound.rows >= CLOSE_ENOUGH * rate_limit:
         return _Cut(bound.rows, bound.at, is_within=True)
     else:
-        behind = [file for file in rest if not _ends_by(file, bound.at, order)]
+        behind = [file for file in rest if not _lies_within(file, KeyRange(None, bound.at), order)]
         key = _nth_key(behind, counts, within, rate_limit - bound.ended_rows, order, keys)
     return _Cut(rate_limit, key, is_within=key is not None)
 
@@ -313,11 +313,6 @@ def _file_bounds(
             bounds.pop()
         bounds.append(_FileBound(at=file.upper, begun=begun, ended=place + 1, ended_rows=rows))
     return bounds
-
-
-def _ends_by(file: FileStatistics, bound: Position, order: KeyOrder) -> bool:
-    """Tell whether all keys of a file are certain to lie at or before a bound."""
-    return _is_full(file.upper, order) and order.compare(file.upper, bound) <= 0
 
 
 def _nth_key(
