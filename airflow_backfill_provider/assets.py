@@ -76,12 +76,7 @@ def finished_view_asset(job: JobDefinition) -> Asset:
 
     :param job: the definition; a path is read when the DAG is parsed.
     """
-    loaded = load_job(job)
-    return Asset(
-        name=f"{loaded.name} finished",
-        uri=f"{_uri(loaded.materialized_view)}?event=finished",
-        group=FINISHED_GROUP,
-    )
+    return _asset_of_event(job, "finished", FINISHED_GROUP)
 
 
 def verified_view_asset(job: JobDefinition) -> Asset:
@@ -92,12 +87,12 @@ def verified_view_asset(job: JobDefinition) -> Asset:
 
     :param job: the definition; a path is read when the DAG is parsed.
     """
+    return _asset_of_event(job, "verified", VERIFIED_GROUP)
+
+
+def _asset_of_event(job: JobDefinition, event: str, group: str) -> Asset:
     loaded = load_job(job)
-    return Asset(
-        name=f"{loaded.name} verified",
-        uri=f"{_uri(loaded.materialized_view)}?event=verified",
-        group=VERIFIED_GROUP,
-    )
+    return Asset(name=f"{loaded.name} {event}", uri=f"{_uri(loaded.materialized_view)}?event={event}", group=group)
 
 
 def upstream_asset(
