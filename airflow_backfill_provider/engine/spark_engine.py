@@ -79,10 +79,10 @@ class SparkEngine:
         source = _upstream(job, upstream, by_vnode=False)
         with epoch_errors(f"checking job {job.name}"):
             rows = source.at(self._spark, version)
-            with self._query(job, source, rows.limit(0)) as result:
-                _require_columns(result.schema)
-                if result.limit(1).count():
-                    raise InvalidJobError("query: it gives a row where the upstream has none, so it is an aggregate")
+            result = self._query(job, source, rows.limit(0))
+            _require_columns(result.schema)
+            if result.limit(1).count():
+                raise InvalidJobError("query: it gives a row where the upstream has none, so it is an aggregate")
             expected = UpstreamTable(source.path, self._storage_options).row_count(version)
             if strategy is Strategy.ARRANGEMENT or are_few(expected):
                 source.measure_chunk(rows, expected=expected)
@@ -93,7 +93,8 @@ class SparkEngine:
         view, identity = tables.view, tables.identity
         if view.identity() != identity:
             empty = tables.source.empty(self._spark)
-            with self._query(tables.job, tables.source, empty) as rows, view_errors(view.path):
+            rows = self._query(tables.job, tables.source, empty)
+            with view_errors(view.path):
                 view.ensure(rows, identity, earlier_incarnations, tables.job.table_properties)
         if tables.arrangement is None or settings.arranged_version is None:
             return
@@ -260,8 +261,8 @@ class SparkEngine:
             # Counted now: the view changes under the statement that removes them.
             removed.count()
             chosen = repair.rows_to_write(self._spark, source, barrier)
-            with self._query(tables.job, source, chosen) as written:
-                tables.view.repair(removed, written, outputs, tables.identity, barrier)
+            written = self._query(tables.job, source, chosen)
+            tables.view.repair(removed, written, outputs, tables.identity, barrier)
         finally:
             removed.unpersist()
 
@@ -290,27 +291,27 @@ class SparkEngine:
         names = source.key.names
         outputs = check_query(job.query).key_outputs(names)
         upserts = changes.filter(F.col(IS_UPSERT))
-        with self._query(job, source, upserts) as passing:
-            keys = changes.select(*(column(name).alias(f"__changed_{i}") for i, name in enumerate(names)), APPEARED)
-            same = [F.col(f"__changed_{i}").eqNullSafe(column(output)) for i, output in enumerate(outputs)]
-            joined = keys.join(passing.withColumn(IS_UPSERT, F.lit(True)), same, "left")
-            key_columns = {output: F.col(f"__changed_{i}") for i, output in enumerate(outputs)}
-            columns = passing.columns
-            source_rows = joined.select(
-                *(key_columns.get(name, column(name)).alias(name) for name in columns),
-                F.coalesce(F.col(IS_UPSERT), F.lit(False)).alias(IS_UPSERT),
-                APPEARED,
-            )
-            tables.view.merge(source_rows, measured.through, outputs, columns, tables.identity, barrier)
+        passing = self._query(job, source, upserts)
+        keys = changes.select(*(column(name).alias(f"__changed_{i}") for i, name in enumerate(names)), APPEARED)
+        same = [F.col(f"__changed_{i}").eqNullSafe(column(output)) for i, output in enumerate(outputs)]
+        joined = keys.join(passing.withColumn(IS_UPSERT, F.lit(True)), same, "left")
+        key_columns = {output: F.col(f"__changed_{i}") for i, output in enumerate(outputs)}
+        columns = passing.columns
+        source_rows = joined.select(
+            *(key_columns.get(name, column(name)).alias(name) for name in columns),
+            F.coalesce(F.col(IS_UPSERT), F.lit(False)).alias(IS_UPSERT),
+            APPEARED,
+        )
+        tables.view.merge(source_rows, measured.through, outputs, columns, tables.identity, barrier)
 
     def _rewrite(self, tables: _Tables, changes: DataFrame, measured: MeasuredChanges, barrier: Barrier) -> None:
         """Remove the changed keys, and append the new rows that pass the query's filter."""
         job, source = tables.job, tables.source
         outputs = check_query(job.query).key_outputs(source.key.names)
         keys = [column(name).alias(output) for name, output in zip(source.key.names, outputs, strict=True)]
-        with self._query(job, source, changes.filter(F.col(IS_UPSERT))) as written:
-            changed = changes.select(*keys, IS_UPSERT, APPEARED)
-            tables.view.rewrite(changed, measured, written, outputs, tables.identity, barrier)
+        written = self._query(job, source, changes.filter(F.col(IS_UPSERT)))
+        changed = changes.select(*keys, IS_UPSERT, APPEARED)
+        tables.view.rewrite(changed, measured, written, outputs, tables.identity, barrier)
 
     def _read_parts(
         self, tables: _Tables, barrier: Barrier, change_rows: int, seconds: dict[str, float]
@@ -345,8 +346,8 @@ class SparkEngine:
         reached(CrashPoint.BEFORE_SNAPSHOT_COMMIT)
         with _timed(seconds, "snapshot"):
             if rows:
-                with self._query(tables.job, tables.source, chunk.rows()) as result:
-                    tables.view.append(result, part, tables.identity, barrier)
+                result = self._query(tables.job, tables.source, chunk.rows())
+                tables.view.append(result, part, tables.identity, barrier)
         reached(CrashPoint.AFTER_SNAPSHOT_COMMIT)
 
     def _chunk(self, tables: _Tables, barrier: Barrier, part: int) -> AbstractContextManager[Chunk]:
@@ -378,10 +379,9 @@ class SparkEngine:
             )
         return _Tables(settings, job, source, self._materialized_view(job), identity, arrangement)
 
-    @contextmanager
-    def _query(self, job: BackfillJob, source: Upstream, rows: DataFrame) -> Iterator[DataFrame]:
-        """Run the job's query over some upstream rows."""
-        yield run_query(self._spark, job, rows.select(*map(column, source.columns)))
+    def _query(self, job: BackfillJob, source: Upstream, rows: DataFrame) -> DataFrame:
+        """Return the job's query over some upstream rows."""
+        return run_query(self._spark, job, rows.select(*map(column, source.columns)))
 
     def _materialized_view(self, job: BackfillJob) -> MaterializedView:
         return MaterializedView(self._spark, job.materialized_view, self._storage_options)
