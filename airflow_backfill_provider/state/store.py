@@ -53,6 +53,8 @@ class BackfillReader:
     def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
         self.location = location
         self.storage_options = dict(storage_options or {})
+        self.verifications = Verifications(location, storage_options)
+        """The job's verifications."""
         self._settings = self._table("settings", records.SETTINGS_SCHEMA)
         self._barrier_log = self._table("barrier_log", records.BARRIER_LOG_SCHEMA)
 
@@ -65,11 +67,6 @@ class BackfillReader:
     def applications(self) -> ApplicationRecords:
         """The records of the job's applications."""
         return ApplicationRecords(self.location, self.storage_options)
-
-    @property
-    def verifications(self) -> Verifications:
-        """The job's verifications."""
-        return Verifications(self.location, self.storage_options)
 
     def created(self) -> bool:
         """Tell whether the job has settings."""
