@@ -7,7 +7,6 @@ that epoch and the next one, and then goes on as a zombie. Then the job is run t
 
 from __future__ import annotations
 
-import itertools
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -53,7 +52,6 @@ class Asleep(threading.Thread):
         self.hung = False
         self._arrived, self._go = threading.Event(), threading.Event()
         self._point, self._work = point, work
-        self._ours = {self.name}
         crash_points.install(self._hang)
         self.start()
         if not self._arrived.wait(timeout=PATIENCE):
@@ -161,7 +159,7 @@ def _stage() -> Iterator[Play]:
     with spark_session() as spark, stage(spark) as made:
 
         def play(case: int, random: random.Random) -> Outcome:
-            shape, point, mode = next(itertools.islice(itertools.cycle(COMBINATIONS), case, None))
+            shape, point, mode = COMBINATIONS[case % len(COMBINATIONS)]
             return play_point(made, shape, point, mode, random)
 
         yield play
