@@ -8,21 +8,19 @@ that epoch and the next one, and then goes on as a zombie. Then the job is run t
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from airflow_backfill_provider import crash_points, protocol
 from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.engine import SparkEngine
-from faults.campaign import Campaign, Outcome, Play, WrongError
+from faults.campaign import Campaign, Outcome, Play
 from faults.shapes import OF_CREATIONS, SHAPES, Shape, Stage, change, require_right, stage
 from faults.spark import spark_session
+from tests.integration.engine.attempts import Asleep
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 
-PATIENCE = 300
 MODES = ("raise", "hang")
 
 COMBINATIONS = [
@@ -37,51 +35,6 @@ random.Random("failpoints").shuffle(COMBINATIONS)
 
 class DiedError(BaseException):
     """The process is gone; no handler of the package sees it."""
-
-
-class Asleep(threading.Thread):
-    """
-    Work that hangs at a point until it is let go, or comes to its end before.
-
-    :param work: what it does.
-    """
-
-    def __init__(self, point: CrashPoint, work: Callable[[], object]) -> None:
-        super().__init__(daemon=True)
-        self.error: BaseException | None = None
-        self.hung = False
-        self._arrived, self._go = threading.Event(), threading.Event()
-        self._point, self._work = point, work
-        crash_points.install(self._hang)
-        self.start()
-        if not self._arrived.wait(timeout=PATIENCE):
-            raise WrongError(f"neither at {point} nor done after {PATIENCE} s")
-        crash_points.install(None)
-
-    def run(self) -> None:
-        """Do the work."""
-        try:
-            self._work()
-        except BaseException as error:  # noqa: BLE001 - looked at by whoever waits
-            self.error = error
-        finally:
-            self._arrived.set()
-
-    def _hang(self, point: CrashPoint) -> None:
-        # Parts are read by threads of the epoch's own.
-        if point == self._point and not self.hung:
-            self.hung = True
-            self._arrived.set()
-            self._go.wait(timeout=PATIENCE)
-
-    def goes_on(self) -> None:
-        """Let it come to its end."""
-        self._go.set()
-        self.join(timeout=PATIENCE)
-        if self.is_alive():
-            raise WrongError(f"the zombie of {self._point} does not end")
-        if self.error is not None and not isinstance(self.error, BackfillError):
-            raise WrongError(f"the zombie of {self._point} ended by {self.error!r}") from self.error
 
 
 def play_point(stage: Stage, shape: Shape, point: CrashPoint, mode: str, random: random.Random) -> Outcome:
@@ -149,7 +102,7 @@ def _hang(lakehouse: Lakehouse, point: CrashPoint, work: Callable[[], object], r
     for _ in range(random.randint(1, 2)):
         _epoch(lakehouse)
         change(lakehouse, random, 1)
-    asleep.goes_on()
+    asleep.ends()
     lakehouse.engine = before
     return asleep.hung
 

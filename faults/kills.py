@@ -7,20 +7,17 @@ again and again while its upstream goes on.
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from faults.campaign import Campaign, Outcome, Play, WrongError
+from faults.campaign import Campaign, Outcome, Play
 from faults.shapes import SHAPES, Shape, begin, change, require_right
 from faults.spark import PORT, spark_session
 from tests.integration.engine import connect_client
+from tests.integration.engine.attempts import is_killed
 from tests.integration.engine.lakehouse import Lakehouse
 
 KILLS = 12
@@ -28,23 +25,6 @@ KILLS = 12
 
 MOST_SECONDS = 6.0
 """After which an attempt at these sizes is done."""
-
-ROOT = Path(__file__).parents[1]
-
-
-def attempt(remote: str, state: str, point: str) -> bool:
-    """Run an attempt in a process of its own, and tell whether it was killed."""
-    done = subprocess.run(
-        [sys.executable, connect_client.__file__, remote, state, point],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    if done.returncode not in {0, -signal.SIGKILL}:
-        raise WrongError(f"an attempt ended by {done.returncode}: {done.stderr[-1500:]}")
-    return done.returncode != 0
 
 
 def play_kills(lakehouse: Lakehouse, remote: str, shape: Shape, random: random.Random) -> Outcome:
@@ -58,7 +38,7 @@ def play_kills(lakehouse: Lakehouse, remote: str, shape: Shape, random: random.R
             point = f"{connect_client.AFTER}{random.uniform(1.0, MOST_SECONDS):.2f}"
         else:
             point = str(random.choice(points))
-        if attempt(remote, lakehouse.job.state, point):
+        if is_killed(remote, lakehouse.job.state, point):
             killed.append(point)
         if random.random() < 0.4:
             change(lakehouse, random, 1)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.engine.session import start_session
+from tests.connect_server import server_conf
 from tests.ports import free_port
 
 PORT = "spark.connect.grpc.binding.port"
@@ -34,9 +35,7 @@ def spark_session() -> Iterator[SparkSession]:
         conf = {
             **SMALL_DATA,
             "spark.sql.warehouse.dir": warehouse,
-            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-            "spark.connect.grpc.binding.address": "127.0.0.1",
-            PORT: str(free_port()),
+            **server_conf(free_port()),
         }
         spark = start_session("faults", master="local[2]", conf=conf)
         try:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from airflow_backfill_provider import crash_points
+from tests.connect_server import server_conf
 from tests.ports import free_port
 
 if TYPE_CHECKING:
@@ -74,9 +75,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, spark_port: int) -> Iterator
         conf={
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
-            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-            "spark.connect.grpc.binding.address": "127.0.0.1",
-            "spark.connect.grpc.binding.port": str(spark_port),
+            **server_conf(spark_port),
         },
     )
     os.environ.update(_SHORT_LIVED)

@@ -6,27 +6,16 @@ Each point and each kind of fault is here once; the fault campaign has the produ
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from airflow_backfill_provider import crash_points, mutations
-from airflow_backfill_provider.core.barrier import EpochCommit
-from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider import mutations
 from airflow_backfill_provider.crash_points import CrashPoint
+from tests.integration.engine.attempts import Asleep, is_killed
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 
 pytestmark = pytest.mark.spark
-
-CLIENT = Path(__file__).with_name("connect_client.py")
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -62,19 +51,10 @@ def begun(lakehouse: Lakehouse, **fields: Any) -> Lakehouse:
     return lakehouse
 
 
-def attempt(remote: str, lakehouse: Lakehouse, point: str = "", *epochs: str) -> int:
-    """Run the client once and return its exit code."""
+def dies(remote: str, lakehouse: Lakehouse, point: str = "", *epochs: str) -> bool:
+    """Run an attempt of the job's next epoch in a process of its own, and tell whether it died."""
     assert lakehouse.job is not None
-    done = subprocess.run(
-        [sys.executable, str(CLIENT), remote, lakehouse.job.state, point, *epochs],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode in {0, -signal.SIGKILL}, done.stderr[-2000:]
-    return done.returncode
+    return is_killed(remote, lakehouse.job.state, point, *epochs)
 
 
 OF_CREATIONS = {CrashPoint.BEFORE_CREATION_COMMIT, CrashPoint.AFTER_CREATION_COMMIT}
@@ -89,8 +69,8 @@ POINTS = [point for point in CrashPoint if point not in NOT_OF_EVERY_EPOCH]
 def test_killed_at_every_point_one_after_another(spark_remote: str, numbers: Lakehouse) -> None:
     """I2: each attempt of the epoch dies one step later; the last one commits it, and nothing is lost or doubled."""
     for point in POINTS:
-        assert attempt(spark_remote, numbers, point) == -signal.SIGKILL, point
-    assert attempt(spark_remote, numbers) == 0
+        assert dies(spark_remote, numbers, point), point
+    assert not dies(spark_remote, numbers)
     commits = numbers.backfill.store.commits()
     assert [commit.epoch for commit in commits] == [1, 2]
     assert commits[1].snapshot_read_row_count == 10
@@ -104,10 +84,10 @@ def test_killed_in_the_second_of_three_epochs(spark_remote: str, numbers: Lakeho
     """I2: each try goes on with the epoch that died, and the last one carries what is left of the three."""
     mutations.throttle_job(5, store=numbers.backfill.store, requested_by="tester")
     for point in (CrashPoint.AFTER_PIN, CrashPoint.AFTER_STATE_COMMIT):
-        assert attempt(spark_remote, numbers, point, "3") == -signal.SIGKILL, point
+        assert dies(spark_remote, numbers, point, "3"), point
         assert [commit.epoch for commit in numbers.backfill.store.commits()] == [1, 2]
     for _ in range(2):
-        assert attempt(spark_remote, numbers, "", "3") == 0
+        assert not dies(spark_remote, numbers, "", "3")
         barriers, commits = numbers.backfill.store.log()
         assert [commit.epoch for commit in commits] == [1, 2, 3, 4]
         assert [barrier.injected_by.is_task_run for barrier in barriers] == [False, True, True, True]
@@ -121,8 +101,8 @@ def test_killed_in_the_second_of_three_epochs(spark_remote: str, numbers: Lakeho
 def test_killed_at_the_points_of_an_epoch_that_runs_share(spark_remote: str, shared_numbers: Lakehouse) -> None:
     """I2 with vnodes on their own: each attempt dies one step later, at what only such an epoch passes."""
     for point in sorted(OF_ARRANGEMENTS, reverse=True) + sorted(OF_SHARED_EPOCHS, reverse=True):
-        assert attempt(spark_remote, shared_numbers, point) == -signal.SIGKILL, point
-    assert attempt(spark_remote, shared_numbers) == 0
+        assert dies(spark_remote, shared_numbers, point), point
+    assert not dies(spark_remote, shared_numbers)
     commits = shared_numbers.backfill.store.commits()
     assert [done.epoch for done in commits] == [1, 2]
     assert 0 < commits[1].snapshot_read_row_count <= 11
@@ -134,41 +114,12 @@ def test_killed_at_the_points_of_an_epoch_that_runs_share(spark_remote: str, sha
 
 def test_killed_while_waiting_changes_are_applied(spark_remote: str, hidden_numbers: Lakehouse) -> None:
     """I2: keys are removed in one commit and their new rows appended in another, each once."""
-    assert attempt(spark_remote, hidden_numbers, CrashPoint.AFTER_REMOVAL_COMMIT) == -signal.SIGKILL
+    assert dies(spark_remote, hidden_numbers, CrashPoint.AFTER_REMOVAL_COMMIT)
     hidden_numbers.sql("UPDATE {upstream} SET name = 'meanwhile' WHERE id % 3 = 0")
-    assert attempt(spark_remote, hidden_numbers) == 0
+    assert not dies(spark_remote, hidden_numbers)
     hidden_numbers.assert_truth()
     hidden_numbers.finish()
     hidden_numbers.assert_equals_query("SELECT * FROM {upstream}")
-
-
-class Attempt(threading.Thread):
-    """An attempt that stops at a crash point until it is let go."""
-
-    def __init__(self, run: Callable[[], EpochCommit]) -> None:
-        super().__init__(daemon=True)
-        self.stopped, self.go = threading.Event(), threading.Event()
-        self.commit: EpochCommit | None = None
-        self.error: BackfillError | None = None
-        self._run = run
-
-    def run(self) -> None:
-        try:
-            self.commit = self._run()
-        except BackfillError as error:
-            self.error = error
-        finally:
-            self.stopped.set()
-
-    def stop_at(self, point: CrashPoint) -> None:
-        def wait(reached: CrashPoint) -> None:
-            if threading.current_thread() is self and reached == point:
-                self.stopped.set()
-                self.go.wait(timeout=300)
-
-        crash_points.install(wait)
-        self.start()
-        assert self.stopped.wait(timeout=300)
 
 
 def test_second_run_overtakes_the_first(numbers: Lakehouse) -> None:
@@ -176,13 +127,12 @@ def test_second_run_overtakes_the_first(numbers: Lakehouse) -> None:
     barrier = numbers.inject()
     assert barrier is not None
     slow = UnlockedEngine(numbers.spark.newSession())
-    first = Attempt(lambda: numbers.run(barrier, slow))
-    first.stop_at(CrashPoint.BEFORE_SNAPSHOT_COMMIT)
+    first = Asleep(CrashPoint.BEFORE_SNAPSHOT_COMMIT, lambda: numbers.run(barrier, slow))
     second = numbers.run(barrier, UnlockedEngine(numbers.spark.newSession()))
-    first.go.set()
-    first.join(timeout=300)
+    first.ends()
+    assert first.hung
     assert first.error is None
-    assert first.commit == second
+    assert first.result == second
     assert len(numbers.backfill.store.commits()) == 2
     numbers.assert_truth()
 
@@ -191,8 +141,9 @@ def test_zombie_wakes_up_after_its_successor(numbers: Lakehouse) -> None:
     """I5: an attempt of epoch 2 goes on after epoch 3 was committed; it loses and doubles nothing."""
     barrier = numbers.inject()
     assert barrier is not None
-    zombie = Attempt(lambda: numbers.run(barrier, UnlockedEngine(numbers.spark.newSession())))
-    zombie.stop_at(CrashPoint.BEFORE_CHANGES_COMMIT)
+    zombie = Asleep(
+        CrashPoint.BEFORE_CHANGES_COMMIT, lambda: numbers.run(barrier, UnlockedEngine(numbers.spark.newSession()))
+    )
     other = UnlockedEngine(numbers.spark.newSession())
     numbers.run(barrier, other)
     numbers.sql("UPDATE {upstream} SET name = 'later' WHERE id < 20")
@@ -201,9 +152,8 @@ def test_zombie_wakes_up_after_its_successor(numbers: Lakehouse) -> None:
     assert following is not None
     numbers.run(following, other)
     state = numbers.backfill.store.state()
-    zombie.go.set()
-    zombie.join(timeout=300)
-    assert not zombie.is_alive()
+    zombie.ends()
+    assert zombie.hung
     assert numbers.backfill.store.state() == state
     assert [commit.epoch for commit in numbers.backfill.store.commits()] == [1, 2, 3]
     numbers.assert_truth()
@@ -213,14 +163,14 @@ def test_zombie_wakes_up_after_a_rebuild(numbers: Lakehouse) -> None:
     """I5: the rebuild uses up the old incarnation's transaction ids, so its zombie can write nothing."""
     barrier = numbers.inject()
     assert barrier is not None
-    zombie = Attempt(lambda: numbers.run(barrier, UnlockedEngine(numbers.spark.newSession())))
-    zombie.stop_at(CrashPoint.BEFORE_SNAPSHOT_COMMIT)
+    zombie = Asleep(
+        CrashPoint.BEFORE_SNAPSHOT_COMMIT, lambda: numbers.run(barrier, UnlockedEngine(numbers.spark.newSession()))
+    )
     numbers.engine = UnlockedEngine(numbers.spark.newSession())
     numbers.rebuild(rate_limit=12)
     numbers.epoch()
-    zombie.go.set()
-    zombie.join(timeout=300)
-    assert not zombie.is_alive()
+    zombie.ends()
+    assert zombie.hung
     numbers.assert_truth()
     numbers.finish()
     numbers.assert_equals_query("SELECT * FROM {upstream}")
@@ -231,15 +181,16 @@ def test_zombie_wakes_up_between_two_commits_of_changes(hidden_numbers: Lakehous
     barrier = hidden_numbers.inject()
     assert barrier is not None
     assert barrier.completes
-    zombie = Attempt(lambda: hidden_numbers.run(barrier, UnlockedEngine(hidden_numbers.spark.newSession())))
-    zombie.stop_at(CrashPoint.AFTER_REMOVAL_COMMIT)
+    zombie = Asleep(
+        CrashPoint.AFTER_REMOVAL_COMMIT,
+        lambda: hidden_numbers.run(barrier, UnlockedEngine(hidden_numbers.spark.newSession())),
+    )
     other = UnlockedEngine(hidden_numbers.spark.newSession())
     hidden_numbers.run(barrier, other)
     hidden_numbers.sql("DELETE FROM {upstream} WHERE id = 8")
     following = hidden_numbers.inject()
     assert following is not None
     hidden_numbers.run(following, other)
-    zombie.go.set()
-    zombie.join(timeout=300)
-    assert not zombie.is_alive()
+    zombie.ends()
+    assert zombie.hung
     hidden_numbers.assert_equals_query("SELECT * FROM {upstream}")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 import pytest
 
 from airflow_backfill_provider import crash_points
-from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.lake.delta_log import DeltaLog
+from tests.integration.engine.attempts import Asleep
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 
 pytestmark = pytest.mark.spark
@@ -25,37 +24,13 @@ def numbers(lakehouse: Lakehouse) -> Lakehouse:
     return lakehouse
 
 
-class Late(threading.Thread):
-    """Somebody who stops before the view's table is made, until the others are done."""
-
-    def __init__(self, lakehouse: Lakehouse, work: Callable[[Lakehouse], object]) -> None:
-        super().__init__(daemon=True)
-        self.stopped, self.go = threading.Event(), threading.Event()
-        self.error: BaseException | None = None
-        self._work = work
-        self._mine = Lakehouse(lakehouse.spark, lakehouse.folder)
-        self._mine.engine = UnlockedEngine(lakehouse.spark.newSession())
-        crash_points.install(self._wait)
-        self.start()
-        assert self.stopped.wait(timeout=300)
-
-    def run(self) -> None:
-        try:
-            self._work(self._mine)
-        except BaseException as error:  # noqa: BLE001 - looked at by the test
-            self.error = error
-        finally:
-            self.stopped.set()
-
-    def _wait(self, point: CrashPoint) -> None:
-        if threading.current_thread() is self and point == CrashPoint.BEFORE_CREATION_COMMIT:
-            self.stopped.set()
-            self.go.wait(timeout=300)
-
-    def goes_on(self) -> None:
-        self.go.set()
-        self.join(timeout=300)
-        assert not self.is_alive()
+def late(lakehouse: Lakehouse, work: Callable[[Lakehouse], object]) -> Asleep:
+    """Return somebody who stops before the view's table is made, until the others are done."""
+    mine = Lakehouse(lakehouse.spark, lakehouse.folder)
+    mine.engine = UnlockedEngine(lakehouse.spark.newSession())
+    asleep = Asleep(CrashPoint.BEFORE_CREATION_COMMIT, lambda: work(mine))
+    assert asleep.hung
+    return asleep
 
 
 def made(lakehouse: Lakehouse) -> int:
@@ -66,11 +41,10 @@ def made(lakehouse: Lakehouse) -> int:
 
 
 def test_a_view_that_two_create_at_once_is_made_once(numbers: Lakehouse) -> None:
-    late = Late(numbers, lambda mine: mine.create(rate_limit=10))
+    other = late(numbers, lambda mine: mine.create(rate_limit=10))
     numbers.create(rate_limit=10)
     numbers.epoch()
-    late.goes_on()
-    assert late.error is None or isinstance(late.error, BackfillError)
+    other.ends()
     assert made(numbers) == 1
     numbers.finish()
     numbers.assert_equals_query("SELECT * FROM {upstream}")
@@ -78,13 +52,12 @@ def test_a_view_that_two_create_at_once_is_made_once(numbers: Lakehouse) -> None
 
 def test_two_who_create_at_the_same_moment_have_one_view(numbers: Lakehouse) -> None:
     """Both commit at once: who comes second finds the table made, or says by name that it was not the one."""
-    late = Late(numbers, lambda mine: mine.create(rate_limit=10))
-    early = Late(numbers, lambda mine: mine.create(rate_limit=10))
-    for creator in (late, early):
-        creator.go.set()
-    for creator in (late, early):
-        creator.join(timeout=300)
-        assert creator.error is None or isinstance(creator.error, BackfillError), creator.error
+    first = late(numbers, lambda mine: mine.create(rate_limit=10))
+    second = late(numbers, lambda mine: mine.create(rate_limit=10))
+    for creator in (first, second):
+        creator.let_go()
+    for creator in (first, second):
+        creator.ends()
     numbers.create(rate_limit=10)
     assert made(numbers) == 1
     numbers.finish()
@@ -94,13 +67,12 @@ def test_two_who_create_at_the_same_moment_have_one_view(numbers: Lakehouse) -> 
 def test_a_rebuild_that_was_overtaken_by_another_does_not_empty_its_view(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=10)
     numbers.epoch()
-    late = Late(numbers, lambda mine: mine.rebuild(rate_limit=10))
+    other = late(numbers, lambda mine: mine.rebuild(rate_limit=10))
     numbers.rebuild(rate_limit=15)
     numbers.epoch()
     rows = numbers.view().count()
-    late.goes_on()
-    assert isinstance(late.error, BackfillError)
-    assert "later rebuild" in str(late.error)
+    other.ends()
+    assert "later rebuild" in str(other.error)
     assert numbers.view().count() == rows == 15
     numbers.finish()
     numbers.assert_equals_query("SELECT * FROM {upstream}")

@@ -1,0 +1,12 @@
+"""A session that is a Spark Connect server as well."""
+
+from __future__ import annotations
+
+
+def server_conf(port: int) -> dict[str, str]:
+    """Return the configuration of a session that also listens as a server, on this machine alone, without a token."""
+    return {
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }

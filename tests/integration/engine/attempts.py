@@ -1,0 +1,95 @@
+"""Attempts that do not come to their end: in processes that are killed, and in threads that hang and go on later."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from airflow_backfill_provider import crash_points
+from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.crash_points import CrashPoint
+from tests.integration.engine import connect_client
+
+PATIENCE = 300
+"""Seconds after which something is known never to come."""
+
+ROOT = Path(__file__).parents[3]
+
+
+def is_killed(remote: str, state: str, point: str = "", *epochs: str) -> bool:
+    """
+    Run an attempt in a process of its own, and tell whether it was killed.
+
+    :param remote: the Spark whose client it is.
+    :param state: the job's state.
+    :param point: where it kills itself; see :mod:`.connect_client`.
+    :param epochs: how many epochs it carries, if not one.
+    """
+    done = subprocess.run(
+        [sys.executable, connect_client.__file__, remote, state, point, *epochs],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode in {0, -signal.SIGKILL}, f"it ended by {done.returncode}: {done.stderr[-2000:]}"
+    return done.returncode != 0
+
+
+class Asleep(threading.Thread):
+    """
+    Work that hangs at a crash point until it is let go; or it comes to its end before.
+
+    The point is this work's alone, also in threads of its own: nobody else passes one before :class:`Asleep` is made.
+
+    :param point: where it hangs.
+    :param work: what it does.
+    """
+
+    def __init__(self, point: CrashPoint, work: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self.error: BackfillError | None = None
+        self.result: object = None
+        self.hung = False
+        self._unexpected: BaseException | None = None
+        self._arrived, self._go = threading.Event(), threading.Event()
+        self._point, self._work = point, work
+        crash_points.install(self._hang)
+        self.start()
+        assert self._arrived.wait(timeout=PATIENCE), f"neither at {point} nor done"
+        crash_points.install(None)
+
+    def run(self) -> None:
+        """Do the work."""
+        try:
+            self.result = self._work()
+        except BackfillError as error:
+            self.error = error
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            self._unexpected = error
+        finally:
+            self._arrived.set()
+
+    def _hang(self, point: CrashPoint) -> None:
+        if point == self._point and not self.hung:
+            self.hung = True
+            self._arrived.set()
+            self._go.wait(timeout=PATIENCE)
+
+    def let_go(self) -> None:
+        """Let it go on."""
+        self._go.set()
+
+    def ends(self) -> None:
+        """Let it come to its end, which may be a named error."""
+        self.let_go()
+        self.join(timeout=PATIENCE)
+        assert not self.is_alive(), f"what hung at {self._point} does not end"
+        if self._unexpected is not None:
+            raise AssertionError(f"what hung at {self._point} ended by {self._unexpected!r}") from self._unexpected
