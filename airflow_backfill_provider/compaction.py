@@ -58,7 +58,7 @@ def look(backfill: Backfill, policy: CompactionPolicy) -> JobCompaction:
     :raises MaterializedViewError: if the job's view is not at its place.
     """
     settings = backfill.settings()
-    identity = ViewIdentity(settings.job["name"], settings.incarnation)
+    identity = ViewIdentity.of(settings)
     path = settings.definition.materialized_view
     if view_identity(path, backfill.storage_options) != identity:
         raise MaterializedViewError(

@@ -256,7 +256,7 @@ def _has_arrangement(settings: JobSettings, store: BackfillStore) -> bool:
 
 
 def _has_view(settings: JobSettings, store: BackfillStore) -> bool:
-    wanted = ViewIdentity(settings.job["name"], settings.incarnation)
+    wanted = ViewIdentity.of(settings)
     return view_identity(settings.job["materialized_view"], store.storage_options) == wanted
 
 

@@ -292,7 +292,7 @@ def _require_tables(backfill: Backfill, settings: JobSettings, pinned: PinnedVer
 
 def _require_view(backfill: Backfill, settings: JobSettings) -> None:
     path, name = settings.definition.materialized_view, settings.job["name"]
-    if view_identity(path, backfill.storage_options) != ViewIdentity(name, settings.incarnation):
+    if view_identity(path, backfill.storage_options) != ViewIdentity.of(settings):
         raise _replaced(path, name)
 
 

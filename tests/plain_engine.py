@@ -311,7 +311,7 @@ class CountingEngine:
         source = source_of(settings)
         return PartWrites(source.counted(source.chunk(barrier, part)))
 
-    def view_version(self, settings: JobSettings) -> int:
+    def view_version(self, settings: JobSettings, barrier: Barrier, *, since: int | None) -> int:
         """Return a version that each epoch raises by one."""
         return 10 + BackfillReader(settings.job["state"]).last_epoch()
 

@@ -119,11 +119,8 @@ class SparkEngine:
         """
         seconds: dict[str, float] = {}
         tables = self._tables(settings)
-        with (
-            self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"),
-            self._untouched(tables, barrier, view_version, seconds),
-            ExitStack() as opened,
-        ):
+        with self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"), ExitStack() as opened:
+            self._require_untouched(settings, barrier, view_version, seconds)
             if tables.arrangement is not None:
                 changes = self._apply_changes(tables, barrier, seconds)
                 return self._read_parts(tables, barrier, changes, seconds)
@@ -145,10 +142,8 @@ class SparkEngine:
         """
         seconds: dict[str, float] = {}
         tables = self._tables(settings)
-        with (
-            self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"),
-            self._untouched(tables, barrier, view_version, seconds),
-        ):
+        with self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"):
+            self._require_untouched(settings, barrier, view_version, seconds)
             rows = self._apply_changes(tables, barrier, seconds)
         return PartWrites({0: rows}, seconds)
 
@@ -160,22 +155,27 @@ class SparkEngine:
         """
         seconds: dict[str, float] = {}
         tables = self._tables(settings)
-        with (
-            self._epoch_errors(settings, f"part {part} of epoch {barrier.epoch} of job {barrier.job}"),
-            self._untouched(tables, barrier, view_version, seconds),
-        ):
+        with self._epoch_errors(settings, f"part {part} of epoch {barrier.epoch} of job {barrier.job}"):
+            self._require_untouched(settings, barrier, view_version, seconds)
             return PartWrites(self._read_part(tables, barrier, part, seconds), seconds)
 
-    def view_version(self, settings: JobSettings) -> int:
-        """Return the newest version of the view's table."""
-        return self._materialized_view(settings.definition).table.version()
+    def view_version(self, settings: JobSettings, barrier: Barrier, *, since: int | None) -> int:
+        """
+        Return the newest version of the view's table, which the job alone has written to since another one.
+
+        :raises MaterializedViewError: if something else wrote to it, unless it is repaired.
+        """
+        view, identity = self._materialized_view(settings.definition), ViewIdentity.of(settings)
+        newest = view.require_ours(identity, barrier, since)
+        if not settings.repairs_view(barrier):
+            view.require_untouched(identity, barrier, since)
+        # What is written from here on, the next epoch looks at.
+        return newest
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish on the view's table that it is finished; a no-op if it says so already."""
         with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}"):
-            self._materialized_view(settings.definition).mark_finished(
-                ViewIdentity(settings.job["name"], settings.incarnation), barrier.epoch
-            )
+            self._materialized_view(settings.definition).mark_finished(ViewIdentity.of(settings), barrier.epoch)
 
     def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
         """Keep a second driver of this machine from committing to a local table at the same instant."""
@@ -235,22 +235,11 @@ class SparkEngine:
                     self._repair(tables, barrier)
         return measured.through
 
-    @contextmanager
-    def _untouched(
-        self, tables: _Tables, barrier: Barrier, view_version: int | None, seconds: dict[str, float]
-    ) -> Iterator[None]:
-        """Refuse a view that anything else wrote to, before the block's writes, or between them."""
+    def _require_untouched(
+        self, settings: JobSettings, barrier: Barrier, view_version: int | None, seconds: dict[str, float]
+    ) -> None:
         with _timed(seconds, "check"):
-            self._require_untouched(tables, barrier, view_version)
-        yield
-        # Once the epoch is committed, nobody looks at these versions again.
-        with _timed(seconds, "check"):
-            self._require_untouched(tables, barrier, view_version)
-
-    def _require_untouched(self, tables: _Tables, barrier: Barrier, view_version: int | None) -> None:
-        tables.view.require_ours(tables.identity, barrier, view_version)
-        if not tables.settings.repairs_view(barrier):
-            tables.view.require_untouched(tables.identity, barrier, view_version)
+            self.view_version(settings, barrier, since=view_version)
 
     def _repair(self, tables: _Tables, barrier: Barrier) -> None:
         """Write the chosen rows anew; after the changes, for it writes them as of the window's end."""
@@ -364,7 +353,7 @@ class SparkEngine:
         return epoch_errors(what, arrangement=settings.arrangement if arranged else None)
 
     def _tables(self, settings: JobSettings) -> _Tables:
-        job, identity = settings.definition, ViewIdentity(settings.job["name"], settings.incarnation)
+        job, identity = settings.definition, ViewIdentity.of(settings)
         source = _upstream(job, settings.upstream, by_vnode=settings.scan.by_vnode)
         arrangement = None
         if isinstance(settings.scan, ArrangementScan):

@@ -276,11 +276,12 @@ class MaterializedView:
 
     # ------------------------------------------------------------------------------------------------- the log
 
-    def require_ours(self, identity: ViewIdentity, barrier: Barrier, since_version: int | None) -> None:
+    def require_ours(self, identity: ViewIdentity, barrier: Barrier, since_version: int | None) -> int:
         """
         Refuse a view that was replaced by another.
 
         :param since_version: the version that the previous epoch left; ``None`` before the first.
+        :returns: its newest version.
         :raises MaterializedViewError: saying how that was seen.
         """
         if self.identity() != identity:
@@ -294,6 +295,7 @@ class MaterializedView:
                 f"materialized_view: {self.path} is at version {newest}, but epoch {barrier.prev_epoch} left it at "
                 f"{since_version}; it was replaced: rebuild the job"
             )
+        return newest
 
     def require_untouched(self, identity: ViewIdentity, barrier: Barrier, since_version: int | None) -> None:
         """

@@ -11,6 +11,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.location import is_local
+from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.storage import storage_errors
 
 JOB_PROPERTY = "backfill.job"
@@ -24,6 +25,11 @@ class ViewIdentity:
 
     job: str
     incarnation: str
+
+    @classmethod
+    def of(cls, settings: JobSettings) -> ViewIdentity:
+        """Return whose the view of a job's settings is."""
+        return cls(settings.job["name"], settings.incarnation)
 
 
 def view_properties(path: str, storage_options: Mapping[str, str] | None = None) -> dict[str, str] | None:

@@ -83,8 +83,13 @@ class Engine(Exclusive, Protocol):
         """Write one part of the barrier's chunk, exactly once; the changes must have been applied."""
         ...
 
-    def view_version(self, settings: JobSettings) -> int:
-        """Return the newest version of the view's table."""
+    def view_version(self, settings: JobSettings, barrier: Barrier, *, since: int | None) -> int:
+        """
+        Return the newest version of the view's table, which the job alone has written to since another one.
+
+        :param since: the version that the previous epoch left, ``None`` if there was none.
+        :raises MaterializedViewError: if something else wrote to it.
+        """
         ...
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:

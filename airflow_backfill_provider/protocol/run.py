@@ -33,7 +33,7 @@ def run_barrier(barrier: Barrier, *, store: BackfillStore, engine: Engine, clock
 
     def execute(settings: JobSettings, view_version: int | None) -> EpochCommit:
         writes = engine.execute(settings, barrier, view_version=view_version)
-        return _commit(barrier, settings, writes, store=store, engine=engine, clock=clock)
+        return _commit(barrier, settings, writes, view_version, store=store, engine=engine, clock=clock)
 
     return _uncommitted(barrier, execute, store=store, engine=engine)
 
@@ -50,9 +50,9 @@ def run_changes(
 
     def apply(settings: JobSettings, view_version: int | None) -> EpochCommit | None:
         if None in {report.part for report in store.reports(barrier)}:
-            return _commit_if_reported(barrier, settings, store=store, engine=engine, clock=clock)
+            return _commit_if_reported(barrier, settings, view_version, store=store, engine=engine, clock=clock)
         writes = engine.apply_changes(settings, barrier, view_version=view_version)
-        return _report(barrier, settings, None, writes, store=store, engine=engine, clock=clock)
+        return _report(barrier, settings, None, writes, view_version, store=store, engine=engine, clock=clock)
 
     return _uncommitted(barrier, apply, store=store, engine=engine)
 
@@ -86,13 +86,13 @@ def run_part(
     def read(settings: JobSettings, view_version: int | None) -> EpochCommit | None:
         reported = {report.part for report in store.reports(barrier)}
         if part in reported:
-            return _commit_if_reported(barrier, settings, store=store, engine=engine, clock=clock)
+            return _commit_if_reported(barrier, settings, view_version, store=store, engine=engine, clock=clock)
         if None not in reported:
             raise EpochFailedError(
                 f"the changes of epoch {barrier.epoch} of job {barrier.job} are not applied yet; run that step first"
             )
         writes = engine.read_part(settings, barrier, part, view_version=view_version)
-        return _report(barrier, settings, part, writes, store=store, engine=engine, clock=clock)
+        return _report(barrier, settings, part, writes, view_version, store=store, engine=engine, clock=clock)
 
     return _uncommitted(barrier, read, store=store, engine=engine)
 
@@ -132,6 +132,7 @@ def _report(
     settings: JobSettings,
     part: int | None,
     writes: PartWrites,
+    view_version: int | None,
     *,
     store: BackfillStore,
     engine: Engine,
@@ -141,7 +142,7 @@ def _report(
     reached(CrashPoint.BEFORE_REPORT)
     store.record_report(barrier, _reported(barrier, part, writes, clock()))
     reached(CrashPoint.AFTER_REPORT)
-    return _commit_if_reported(barrier, settings, store=store, engine=engine, clock=clock)
+    return _commit_if_reported(barrier, settings, view_version, store=store, engine=engine, clock=clock)
 
 
 def _reported(barrier: Barrier, part: int | None, writes: PartWrites, now: dt.datetime) -> EpochReport:
@@ -157,13 +158,20 @@ def _reported(barrier: Barrier, part: int | None, writes: PartWrites, now: dt.da
 
 
 def _commit_if_reported(
-    barrier: Barrier, settings: JobSettings, *, store: BackfillStore, engine: Engine, clock: Clock
+    barrier: Barrier,
+    settings: JobSettings,
+    view_version: int | None,
+    *,
+    store: BackfillStore,
+    engine: Engine,
+    clock: Clock,
 ) -> EpochCommit | None:
     reports = {found.part: found for found in store.reports(barrier)}
     if set(reports) != {None, *range(len(barrier.parts))}:
         # Others may have committed the epoch whole, without reports.
         return store.commit_of(barrier.epoch)
-    return _commit(barrier, settings, _together(list(reports.values())), store=store, engine=engine, clock=clock)
+    writes = _together(list(reports.values()))
+    return _commit(barrier, settings, writes, view_version, store=store, engine=engine, clock=clock)
 
 
 def _together(reports: Sequence[EpochReport]) -> EpochWrites:
@@ -184,6 +192,7 @@ def _commit(
     barrier: Barrier,
     settings: JobSettings,
     writes: EpochWrites,
+    view_version: int | None,
     *,
     store: BackfillStore,
     engine: Engine,
@@ -191,7 +200,8 @@ def _commit(
 ) -> EpochCommit:
     """Commit state and log, both derived from the pinned barrier and the view's commits alone."""
     started = time.monotonic()
-    view_version = engine.view_version(settings)
+    # The next epoch looks at what is written behind this version, so nothing may be written unseen up to here.
+    version = engine.view_version(settings, barrier, since=view_version)
     reached(CrashPoint.BEFORE_STATE_COMMIT)
     _require_current(barrier, store.settings(), store)
     state, scan = store.state(), settings.scan
@@ -211,7 +221,7 @@ def _commit(
         rows_read=scan.rows_read(state),
         state_epoch=state.epoch,
         completed=state.completed,
-        view_version=view_version,
+        view_version=version,
         watermark=barrier.upstream.watermark,
         seconds={**writes.seconds, "commit": time.monotonic() - started},
         committed_at=clock(),

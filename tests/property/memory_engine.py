@@ -121,7 +121,7 @@ class MemoryEngine:
         self.calls.append("ensure_tables")
         if self.refusal is not None:
             raise self.refusal
-        path, mine = settings.job["materialized_view"], _identity(settings)
+        path, mine = settings.job["materialized_view"], ViewIdentity.of(settings)
         with self.warehouse.lock:
             if _require_usable(path, mine.job, frozenset(earlier_incarnations) | {mine.incarnation}) != mine:
                 properties = {JOB_PROPERTY: mine.job, INCARNATION_PROPERTY: mine.incarnation}
@@ -160,8 +160,9 @@ class MemoryEngine:
         rows = self._append(settings, barrier, part, source, chunk)
         return PartWrites(rows, {"snapshot": self.seconds["snapshot"]})
 
-    def view_version(self, settings: JobSettings) -> int:
-        """Return the view's newest version."""
+    def view_version(self, settings: JobSettings, barrier: Barrier, *, since: int | None) -> int:
+        """Return the view's newest version, unless something else wrote to it."""
+        self._require_untouched(settings, barrier, since)
         return self._view(settings).version
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
@@ -249,7 +250,7 @@ class MemoryEngine:
             view.log.append(ViewCommit(view.version, part, barrier.epoch, barrier.digest))
 
     def _view(self, settings: JobSettings) -> View:
-        path, mine = settings.job["materialized_view"], _identity(settings)
+        path, mine = settings.job["materialized_view"], ViewIdentity.of(settings)
         view = self.warehouse.views.get(path)
         if view is None or view.identity != mine or view_identity(path) != mine:
             raise MaterializedViewError(f"{path} is not the view of {mine} any more")
@@ -269,10 +270,6 @@ def _rows(settings: JobSettings, rows: Mapping[Key, Row | None]) -> list[tuple[K
     """Return what the job's query makes of rows."""
     query = QUERIES[settings.job["query"]]
     return [(key, output) for key, row in rows.items() if row is not None and (output := query(row)) is not None]
-
-
-def _identity(settings: JobSettings) -> ViewIdentity:
-    return ViewIdentity(settings.job["name"], settings.incarnation)
 
 
 def _require_usable(path: str, job: str, incarnations: frozenset[str]) -> ViewIdentity | None:

@@ -49,6 +49,13 @@ class DiedError(Exception):
     """The process is gone."""
 
 
+def write_as_a_stranger(backfilling):
+    """Commit to the view."""
+    view = backfilling.view
+    view.version += 1
+    view.log.append(view.log[-1]._replace(version=view.version, digest="foreign"))
+
+
 def die_at(point):
     """Die the next time that the protocol gets to a point."""
 
@@ -152,12 +159,35 @@ def test_an_epoch_gets_the_version_at_which_the_one_before_left_the_view(backfil
 def test_a_view_that_something_else_wrote_to_is_refused(backfilling):
     """I6."""
     backfilling.epoch()
-    view = backfilling.view
-    view.version += 1
-    view.log.append(view.log[-1]._replace(version=view.version, digest="foreign"))
+    write_as_a_stranger(backfilling)
     with pytest.raises(MaterializedViewError, match="not written by"):
         backfilling.epoch()
     assert len(backfilling.store.commits()) == 1
+
+
+@pytest.mark.parametrize(
+    ("point", "committed"),
+    [
+        (CrashPoint.AFTER_CHANGES_COMMIT, 1),
+        (CrashPoint.AFTER_SNAPSHOT_COMMIT, 1),
+        (CrashPoint.BEFORE_STATE_COMMIT, 2),
+        (CrashPoint.AFTER_STATE_COMMIT, 2),
+        (CrashPoint.BEFORE_LOG_COMMIT, 2),
+    ],
+)
+def test_whatever_is_written_while_an_epoch_runs_is_seen_by_it_or_by_the_next_one(backfilling, point, committed):
+    """I6: no version of the view lies between what one epoch looks at and what the next one does."""
+    backfilling.epoch()
+
+    def stranger(reached):
+        if reached is point:
+            crash_points.install(None)
+            write_as_a_stranger(backfilling)
+
+    crash_points.install(stranger)
+    with pytest.raises(MaterializedViewError, match="not written by"):
+        backfilling.finish()
+    assert len(backfilling.store.commits()) == committed
 
 
 def test_running_a_committed_barrier_again_does_nothing(backfilling):

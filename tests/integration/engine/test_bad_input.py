@@ -174,20 +174,24 @@ def test_view_restored_by_a_stranger(numbers: Lakehouse) -> None:
         numbers.epoch()
 
 
-def test_view_written_by_a_stranger_between_an_epochs_own_writes(numbers: Lakehouse) -> None:
-    """I6: the next epoch looks only at what was written since this one."""
+@pytest.mark.parametrize(
+    ("moment", "committed"), [(CrashPoint.BEFORE_SNAPSHOT_COMMIT, 1), (CrashPoint.BEFORE_STATE_COMMIT, 2)]
+)
+def test_view_written_by_a_stranger_while_an_epoch_runs(numbers: Lakehouse, moment: CrashPoint, committed: int) -> None:
+    """I6: between its own writes this epoch sees it, and behind its last look at the view the next one."""
     numbers.create(rate_limit=5)
     numbers.epoch()
     path = numbers.view_path.replace("`", "``")
 
     def stranger(point: CrashPoint) -> None:
-        if point == CrashPoint.BEFORE_SNAPSHOT_COMMIT:
+        if point == moment:
             crash_points.install(None)
             numbers.spark.sql(f"UPDATE delta.`{path}` SET name = 'stranger' WHERE id = 1")
 
     crash_points.install(stranger)
     with pytest.raises(errors.MaterializedViewError, match=r"\(UPDATE\) was not written by job orders_view"):
-        numbers.epoch()
+        numbers.finish()
+    assert len(numbers.backfill.store.commits()) == committed
     mutations.repair_job(store=numbers.backfill.store, requested_by="tester", keys=[1])
     numbers.finish()
     numbers.assert_equals_query("SELECT * FROM {upstream}")

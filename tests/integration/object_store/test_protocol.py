@@ -44,7 +44,7 @@ class NoEngine:
         """Write nothing."""
         return EpochWrites({0: barrier.rate_limit or 0}, 0, {"snapshot": 1.0})
 
-    def view_version(self, settings: JobSettings) -> int:
+    def view_version(self, settings: JobSettings, barrier: Barrier, *, since: int | None) -> int:
         """Return some version."""
         return 1
 
