@@ -179,7 +179,7 @@ def test_view_restored_by_a_stranger(numbers: Lakehouse) -> None:
 )
 def test_view_written_by_a_stranger_while_an_epoch_runs(numbers: Lakehouse, moment: CrashPoint, committed: int) -> None:
     """I6: between its own writes this epoch sees it, and behind its last look at the view the next one."""
-    numbers.create(rate_limit=5)
+    numbers.create(rate_limit=3)
     numbers.epoch()
     path = numbers.view_path.replace("`", "``")
 
