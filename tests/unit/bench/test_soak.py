@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from bench.soak import writer
+from bench.soak import report, writer
 from bench.soak.haul import Haul
 from bench.soak.report import FLAT, blocks_of
 from bench.soak.sample import files_of
@@ -16,6 +17,11 @@ from bench.soak.sample import files_of
 pytestmark = pytest.mark.slow  # imports Spark
 
 FILES = {"data": 9, "data_bytes": 900, "log": 5, "log_bytes": 500}
+
+
+@pytest.fixture(autouse=True)
+def _short_hauls_are_long(monkeypatch):
+    monkeypatch.setattr(report, "LEAST_EPOCHS", 50)
 
 
 def sample(epoch, *, reads=False, seconds=2.0, memory=100, live_bytes=None, **files):
@@ -104,5 +110,11 @@ def test_memory_and_bytes_are_compared_by_the_most_of_a_block():
     samples[-1] = sample(49, memory=300, log_bytes=150, data=77)
     found = figures(samples)
     assert found["memory of Python after all epochs"] == found["memory of Java"] == 1.5
-    assert found["bytes of their logs"] == 1.5
+    assert found["their bytes at most"] == 150 / 2**20
     assert found["files of the control tables at most"] == 77
+
+
+def test_nothing_is_compared_of_a_haul_that_is_too_short():
+    (memory,) = (target for target in FLAT if target.what == "memory of Java")
+    with pytest.raises(statistics.StatisticsError, match="says nothing"):
+        memory.figure(results([sample(n) for n in range(49)]))
