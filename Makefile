@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
 .PHONY: help install demo airflow test test-fast test-slow coverage check check-format check-lint check-types \
-        check-hooks format bench bench-quick faults faults-full lock dist clean
+        check-hooks check-dependencies format bench bench-quick faults faults-full lock dist clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -74,7 +74,7 @@ test-slow: install $(VENV)/.classes ## run only the tests marked slow
 coverage: install ## measure the core's branch coverage with the fast tests
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term-missing:skip-covered $(ARGS)
 
-check: check-format check-lint check-types check-hooks ## check format, lint and types, as the commit hooks do
+check: check-format check-lint check-types check-hooks check-dependencies ## check format, lint, types, dependencies
 
 check-format: install ## check that the code is formatted
 	$(BIN)/ruff format --check $(CODE)
@@ -89,6 +89,9 @@ check-hooks: install ## check that the commit hooks run the three targets above
 	$(BIN)/pre-commit validate-config .pre-commit-config.yaml
 	@for target in check-format check-lint check-types; do grep -qx " *entry: make $$target" .pre-commit-config.yaml \
 	  || { echo ".pre-commit-config.yaml lacks \"entry: make $$target\"" >&2; exit 1; }; done
+
+check-dependencies: install ## check the lock file, and audit it (REQUIRE_AUDIT=1 fails if no service answers)
+	$(BIN)/python scripts/check_dependencies.py
 
 format: install ## format the code and mend what the linter can
 	$(BIN)/ruff check --fix --exit-zero --quiet $(CODE)

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from bench import cold_start, control_plane, freshness, growth, memory, pages, random_keys, targets, waiting, warm
 from bench.comparison import main as comparison
+from bench.soak import main as soak
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -23,6 +24,7 @@ BENCHMARKS = {
     "pages": pages.main,
     "waiting": waiting.main,
     "warm": warm.main,
+    "soak": soak.main,
     "targets": targets.main,
 }
 """All that is run by default, in this order: the targets last, which look at what the others found."""

@@ -23,6 +23,8 @@ from airflow_backfill_provider.engine.session import start_session
 ROWS_PER_FILE = 100_000
 RESULTS = Path(".bench")
 
+SOMEBODY = Requester(user="bench")
+
 ORDERED = "lpad(CAST(id AS STRING), 32, '0')"
 RANDOM = "md5(CAST(id AS STRING))"
 
@@ -61,10 +63,14 @@ def bytes_read() -> int:
 
     Asked from the operating system: Spark's own metric leaves out what its Parquet reader reads by ranges.
     """
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    java = next(pid for pid in children if "java" in Path(f"/proc/{pid}/comm").read_text())
-    counters = dict(line.split(": ") for line in Path(f"/proc/{java}/io").read_text().splitlines())
+    counters = dict(line.split(": ") for line in Path(f"/proc/{java_process()}/io").read_text().splitlines())
     return int(counters["rchar"])
+
+
+def java_process() -> int:
+    """Return the id of Spark's process."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return int(next(pid for pid in children if "java" in Path(f"/proc/{pid}/comm").read_text()))
 
 
 def make_upstream(spark: SparkSession, path: str, rows: int, key: str) -> None:
@@ -115,11 +121,11 @@ def create(engine: SparkEngine, folder: Path, name: str, upstream: str, **fields
     return backfill
 
 
-def measure(engine: SparkEngine, backfill: Backfill) -> Epoch | None:
+def measure(engine: SparkEngine, backfill: Backfill, requester: Requester = SOMEBODY) -> Epoch | None:
     """Run one epoch; None if there is nothing to do."""
     store, upstream = backfill.store, backfill.upstream
     before, started = bytes_read(), time.perf_counter()
-    barrier = protocol.inject_barrier(store=store, upstream=upstream, requester=Requester(user="bench")).barrier
+    barrier = protocol.inject_barrier(store=store, upstream=upstream, requester=requester).barrier
     injected = time.perf_counter()
     if barrier is None:
         return None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -21,37 +20,12 @@ from bench.comparison.contestants import FASTEST, Copy, WarmEpochs
 from bench.comparison.peers import ChangeFeedStream, KeyRangeLoop
 from bench.comparison.workload import Workload
 from bench.measuring import RESULTS
+from bench.soak.report import FLAT
+from bench.target import Target
 
 MEBIBYTE = 2**20
 OURS = WarmEpochs(FASTEST).name
 MAIN_WORKLOAD = Workload("ordered", "updates", 1, rows=0, epochs=0).name
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """
-    One thing that must be so.
-
-    :param what: in words.
-    :param bound: what the figure must not exceed, or be below if ``at_least``.
-    :param unit: of both.
-    :param benchmark: which one measures it.
-    :param figure: takes the figure from its file of results.
-    :param results: that file's name, if it is not the benchmark's.
-    :param at_least: whether more is better.
-    """
-
-    what: str
-    bound: float
-    unit: str
-    benchmark: str
-    figure: Callable[[Any], float]
-    at_least: bool = False
-    results: str = ""
-
-    def met(self, figure: float) -> bool:
-        """Tell whether a figure meets the target."""
-        return figure >= self.bound if self.at_least else figure <= self.bound
 
 
 def main(console: Console) -> None:
@@ -61,10 +35,7 @@ def main(console: Console) -> None:
     found = []
     for target in TARGETS:
         figure = _measured(target)
-        comparison = "≥" if target.at_least else "≤"
-        shown = f"make bench ARGS={target.benchmark}" if figure is None else f"{figure:,.2f} {target.unit}"
-        verdict = "not measured" if figure is None else "pass" if target.met(figure) else "FAIL"
-        table.add_row(target.what, f"{comparison} {target.bound:g} {target.unit}", shown, verdict)
+        table.add_row(*target.row(figure))
         found.append({"what": target.what, "bound": target.bound, "unit": target.unit, "measured": figure})
     console.print(table)
     path = RESULTS / "targets.json"
@@ -200,4 +171,5 @@ TARGETS = (
     Target(
         "state commit, 32,768 vnodes", 200, "ms", "control_plane", lambda found: found["state_commit_seconds"] * 1000
     ),
+    *FLAT,
 )

@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.verification import (
     Verification,
 )
 from airflow_backfill_provider.state import records
-from airflow_backfill_provider.state.control_table import ControlTable, Write
+from airflow_backfill_provider.state.control_table import ControlTable, Since, Write
 
 TABLE = "verifications"
 
@@ -99,7 +99,7 @@ class Verifications:
             return Write(_asked_row(asked[0]))
 
         self.table.create()
-        self.table.update(decide)
+        self.table.update(decide, reading=self._newest())
         return asked[0]
 
     def begin(self, pin: Callable[[int], PinnedVerification]) -> Verification:
@@ -115,7 +115,7 @@ class Verifications:
             begun[:] = [pin(_next_number(rows))]
             return Write(_begun_row(begun[0]))
 
-        self.table.update(decide)
+        self.table.update(decide, reading=self._newest())
         return Verification(begun[0])
 
     def record(self, pinned: PinnedVerification, compared: ComparedVnodes) -> Verification:
@@ -130,8 +130,13 @@ class Verifications:
             known = self._one(rows, pinned)
             return None if known.with_step(compared) == known else Write(_compared_row(pinned, compared))
 
-        self.table.update(decide)
-        return self._one(self.table.read(), pinned)
+        # Of all others nothing is needed, and there may be very many.
+        self.table.update(decide, reading=Since("number", pinned.number))
+        return self._one(self.table.read_since("number", pinned.number), pinned)
+
+    def _newest(self) -> Since:
+        """Return which rows tell the number of the next verification."""
+        return Since("number", self.table.greatest("number"))
 
     def _recent(self, incarnation: str) -> list[Verification]:
         if not self.table.exists():

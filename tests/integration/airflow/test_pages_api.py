@@ -5,35 +5,25 @@ from __future__ import annotations
 from tests import airflow_home  # noqa: F401  # isort: skip - before anything of Airflow
 
 import datetime as dt
-import json
-import logging
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import schemathesis
-import yaml
-from fastapi.testclient import TestClient
-from hypothesis import given, settings
+from hypothesis import settings
 from schemathesis import GenerationMode
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
 from airflow_backfill_provider import verification
 from airflow_backfill_provider.assets import JOB_XCOM
 from airflow_backfill_provider.core.application import ApplicationRecord
-from airflow_backfill_provider.plugin import observed_job, observer
-from airflow_backfill_provider.plugin.app import create_app
 from airflow_backfill_provider.state.applications import ApplicationRecords
+from faults.pages import OPERATIONS
+from tests.integration.airflow.hostile_requests import Attack, operations_of_pages
+from tests.integration.airflow.pages_site import Api, connection, emit_from_another_dag, pages_of
 from tests.plain_engine import CountingEngine
 from tests.unit.airflow.stand_in import Lake
 
 pytestmark = pytest.mark.airflow
 
-DAGS = Path(__file__).parents[2] / "system" / "paged_dags"
-USERS = {"admin": "admin", "vera": "viewer"}
-CONTRACT = [not_a_server_error, response_schema_conformance, status_code_conformance]
 ACTIONS = {
     "pause": {},
     "resume": {},
@@ -45,33 +35,6 @@ ACTIONS = {
 }
 
 
-class Api:
-    """
-    Airflow's app, and the jobs that it knows.
-
-    :param client: speaks to it.
-    :param lakes: the jobs, by name.
-    """
-
-    def __init__(self, client: TestClient, lakes: dict[str, Lake]) -> None:
-        self.client = client
-        self.lakes = lakes
-        self._headers: dict[str | None, dict[str, str]] = {None: {}}
-
-    def headers(self, user: str | None) -> dict[str, str]:
-        if user not in self._headers:
-            answer = self.client.post("/auth/token", json={"username": user, "password": user})
-            self._headers[user] = {"Authorization": f"Bearer {answer.json()['access_token']}"}
-        return self._headers[user]
-
-    def get(self, path: str, user: str | None = "vera", **more: Any) -> Any:
-        headers = {**self.headers(user), **more.pop("headers", {})}
-        return self.client.get(f"/backfill/api/{path}", headers=headers, **more)
-
-    def post(self, path: str, body: Any, user: str | None = "admin") -> Any:
-        return self.client.post(f"/backfill/api/{path}", json=body, headers=self.headers(user))
-
-
 def job(name: str) -> str:
     """The path of a job."""
     return f"dags/refresh_{name}/jobs/{name}"
@@ -79,90 +42,11 @@ def job(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def api(airflow_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    folder = tmp_path_factory.mktemp("pages")
     names = ("steered", "watched", "hostile", "unproved", "cancelled_one", "not_created")
-    lakes = {name: lake_of(folder, name) for name in names}
-    for name, lake in lakes.items():
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump(lake.definition), encoding="utf-8")
-        if name != "not_created":
-            lake.create()
-            lake.epochs(2)
-    passwords = folder / "passwords.json"
-    passwords.write_text(json.dumps({user: user for user in USERS}), encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PAGED_JOBS", str(folder))
-        patch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")  # as the API server does
-        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS", "False")
-        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", ",".join(f"{u}:{role}" for u, role in USERS.items()))
-        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE", str(passwords))
-        patch.setattr(observed_job, "FRESH_SECONDS", -1.0)
-        patch.setattr(observer, "FIRST_LOOK_SECONDS", 60.0)
-        patch.setattr(observer, "NEXT_LOOK_SECONDS", 60.0)
-        parse_dags()
-        emit_from_another_dag(lakes["watched"], backfill_conn_id=connection(folder, "s3cr3t-of-the-store"))
-        from airflow.api_fastapi.app import create_app as create_airflow
-
-        logging.getLogger("httpx").setLevel(logging.WARNING)
-        with TestClient(create_airflow(apps="core"), raise_server_exceptions=False) as client:
-            yield Api(client, lakes)
-
-
-def lake_of(folder: Path, name: str) -> Lake:
-    lake = Lake(folder / name, {"name": name, "materialized_view": str(folder / name / "view")})
-    lake.folder.mkdir()
-    lake.append(range(1000))
-    return lake
-
-
-def parse_dags() -> None:
-    """Do what the DAG processor does."""
-    from airflow.dag_processing.bundles.manager import DagBundlesManager
-    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
-
-    DagBundlesManager().sync_bundles_to_db()
-    bag = DagBag(str(DAGS), bundle_path=DAGS)
-    assert bag.import_errors == {}
-    sync_bag_to_db(bag, "dags-folder", None)
-
-
-def connection(folder: Path, secret: str) -> str:
-    """Write a connection into Airflow's database; returns its id."""
-    from airflow.models.connection import Connection
-    from airflow.utils.session import create_session
-
-    options = json.dumps({"AWS_SECRET_ACCESS_KEY": secret})
-    extra = json.dumps({"state_root": str(folder / "states"), "storage_options": options})
-    with create_session() as session:
-        session.add(Connection(conn_id="lake", conn_type="airflow_backfill", extra=extra))
-    return "lake"
-
-
-def emit_from_another_dag(lake: Lake, backfill_conn_id: str) -> None:
-    """Leave behind what an epoch of a job does that another DAG chose at run time: an event through the alias."""
-    from airflow.models.asset import AssetAliasModel, AssetEvent, AssetModel
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
-    with create_session() as session:
-        asset = AssetModel(
-            name="chosen",
-            uri="file:///chosen",
-            group="asset",
-            extra={"definition": lake.definition | {"name": "chosen"}, "backfill_conn_id": backfill_conn_id},
-        )
-        alias = session.scalar(select(AssetAliasModel).where(AssetAliasModel.name == "materialized_views"))
-        assert alias is not None
-        alias.assets.append(asset)
-        session.flush()
-        session.add(
-            AssetEvent(
-                asset_id=asset.id,
-                source_dag_id="without_backfill",
-                source_run_id="run+1",
-                source_task_id="nothing",
-                source_map_index=2,
-            )
-        )
+    folder = tmp_path_factory.mktemp("pages")
+    with pages_of(folder, names, not_created=["not_created"]) as api:
+        emit_from_another_dag(api.lakes["watched"], backfill_conn_id=connection(folder, "s3cr3t-of-the-store"))
+        yield api
 
 
 # --- what is answered -----------------------------------------------------------------------------
@@ -386,46 +270,21 @@ def test_bad_input_is_refused(api: Api, action, body):
 # --- hostile requests -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def operations(api: Api) -> list[Any]:
-    schema = schemathesis.openapi.from_asgi("/openapi.json", create_app())
-    return [result.ok() for result in schema.get_all_operations()]
-
-
-def attack(operation: Any, mode: GenerationMode, send: Callable[[Any], None], cases: int) -> None:
-    """Send some requests that the contract allows, or that it does not."""
-
-    @settings(max_examples=cases)
-    @given(operation.as_strategy(generation_mode=mode))
-    def all_of_them(case: Any) -> None:
-        send(case)
-
-    all_of_them()
-
-
 @pytest.mark.parametrize("mode", GenerationMode)
-def test_hostile_requests_get_an_answer_of_the_contract(api: Api, operations, mode):
+def test_hostile_requests_get_an_answer_of_the_contract(api: Api, mode):
     """No server error, and no answer that the contract does not know, whatever is asked."""
-
-    def send(case: Any) -> None:
-        case.call_and_validate(headers=api.headers("admin"))
-        if "dag_id" in (case.path_parameters or {}):
-            case.path_parameters = {"dag_id": "refresh_hostile", "name": "hostile"}
-            # What the case has for a path is gone, and with it what it says of right and wrong paths.
-            case.call_and_validate(headers=api.headers("admin"), checks=CONTRACT)
-
-    assert len(operations) == 11
+    attack = Attack(api, "hostile", settings(max_examples=15))
+    operations = operations_of_pages()
+    assert len(operations) == OPERATIONS
     for operation in operations:
-        attack(operation, mode, send, cases=15)
+        attack.as_admin(operation, mode)
 
 
-def test_hostile_strangers_get_nothing(api: Api, operations):
-    def send(case: Any) -> None:
-        assert case.call().status_code in {401, 403}  # 403: with a token that it made up
-
+def test_hostile_strangers_get_nothing(api: Api):
+    attack = Attack(api, "hostile", settings(max_examples=5))
     before = api.lakes["hostile"].backfill.store.settings()
-    for operation in operations:
-        attack(operation, GenerationMode.POSITIVE, send, cases=5)
+    for operation in operations_of_pages():
+        attack.as_stranger(operation)
     assert api.lakes["hostile"].backfill.store.settings() == before
 
 

@@ -14,7 +14,7 @@ from bench.comparison.race import Run
 from bench.comparison.report import standings
 from bench.comparison.stage import Stage
 from bench.comparison.workload import Workload
-from bench.targets import Target
+from bench.target import Target
 from tests.unit.airflow.stand_in import Lake
 
 pytestmark = pytest.mark.slow  # imports Spark

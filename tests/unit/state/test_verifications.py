@@ -8,6 +8,7 @@ import pytest
 
 from airflow_backfill_provider.core.errors import NotVerifiedError, StateLayoutError
 from airflow_backfill_provider.core.verification import AskedVerification
+from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.verifications import SCHEMA, Verifications
 from tests.builders import NOW, compared_of, pinned_verification_of
@@ -59,6 +60,23 @@ def test_a_finished_one_is_found_behind_many_that_are_not(table):
         newest = begin(table)
     assert table.newest_finished("a1") == first
     assert table.newest("a1") == newest
+
+
+def test_what_a_step_reads_does_not_grow_with_the_history(table, monkeypatch):
+    """Verifications are kept for ever."""
+    for _ in range(5):
+        kept = begin(table, steps=((0, 3),))
+        table.record(kept.pinned, compared_of(0, 3))
+    parsed: list[str] = []
+    parse = records.parse
+    monkeypatch.setattr(records, "parse", lambda model, *rest: parsed.append(model.__name__) or parse(model, *rest))
+
+    begun = begin(table)
+    table.record(begun.pinned, compared_of(0, 1))
+
+    assert begun.pinned.number == 6
+    # Before the step is written and after it: what is compared; and after it, what was found.
+    assert parsed == ["PinnedVerification", "PinnedVerification", "ComparedVnodes"]
 
 
 def test_two_that_begin_at_once_get_two_numbers(table):

@@ -1,0 +1,159 @@
+"""The haul itself: a write, an epoch, a look; again and again."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider import compaction, mutations, verification
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.compaction import CompactionPolicy
+from airflow_backfill_provider.engine import SparkEngine
+from airflow_backfill_provider.state import control_table
+from bench.comparison.contestants import REQUESTER
+from bench.comparison.race import DifferentResultError, fingerprint
+from bench.measuring import create, java_process, measure
+from bench.soak.sample import LOG, Sample, files_of, memory_of
+from bench.soak.writer import RETENTION, Writer, writer
+
+SHARE_THAT_READS = 0.4
+"""Of the epochs, how many read history; the others keep the view fresh."""
+
+THROTTLED_EVERY = 10
+VERIFIED_EVERY = 50
+VACUUM_EVERY = 50
+KEPT_VERSIONS = 100
+"""Versions of the view's log that are younger than its retention."""
+
+_DAY = 86_400
+_KEPT_NO_LONGER = "interval 0 seconds"
+# A verification reads a version that may be the newest no more.
+_VIEW = {"delta.enableDeletionVectors": "true", **RETENTION}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Haul:
+    """
+    How long, and over how much.
+
+    :param epochs: how many.
+    :param rows: of the upstream.
+    :param strategy: the job's.
+    """
+
+    epochs: int
+    rows: int
+    strategy: str = "no_shuffle"
+
+    @property
+    def block(self) -> int:
+        """Epochs that are looked at together."""
+        return max(self.epochs // 10, 1)
+
+    @property
+    def chunk(self) -> int:
+        """Rows of history that an epoch reads."""
+        return -(-self.rows // max(int(self.epochs * SHARE_THAT_READS), 1))
+
+    def samples(self, spark: SparkSession, folder: Path) -> Iterator[Sample]:
+        """
+        Run all epochs; the view must be right in the end.
+
+        :raises DifferentResultError: if it is not.
+        """
+        # As if more time than that lay between any two epochs.
+        control_table.RETENTION = _KEPT_NO_LONGER
+        engine, upstream = SparkEngine(spark), str(folder / "orders")
+        with writer(upstream, self.rows) as writing:
+            backfill = create(
+                engine,
+                folder,
+                "soak",
+                upstream,
+                strategy=self.strategy,
+                rate_limit=self.chunk,
+                table_properties=_VIEW,
+            )
+            for epoch in range(1, self.epochs + 1):
+                yield self._epoch(spark, engine, backfill, writing, epoch)
+        _require_right(spark, backfill)
+
+    def _epoch(
+        self, spark: SparkSession, engine: SparkEngine, backfill: Backfill, writing: Writer, epoch: int
+    ) -> Sample:
+        writing.write()
+        if epoch % THROTTLED_EVERY == 0:
+            # So that the settings have a history, too.
+            limit = self.chunk + epoch // THROTTLED_EVERY % 2
+            mutations.throttle_job(limit, store=backfill.store, requested_by=str(REQUESTER))
+        measured = measure(engine, backfill, _task_run(epoch))
+        assert measured is not None
+        if epoch % VERIFIED_EVERY == 0:
+            verification.require_equal(
+                backfill, verification.verify_job(backfill, engine=lambda: engine, requester=REQUESTER)
+            )
+        started = time.perf_counter()
+        compaction.compact_job(backfill, engine=lambda: engine, policy=CompactionPolicy())
+        compact_seconds = time.perf_counter() - started
+        view = Path(backfill.job.materialized_view)
+        _let_days_pass(view)
+        sample = Sample(
+            epoch=epoch,
+            reads=measured.rows > 0,
+            inject_seconds=measured.inject_seconds,
+            run_seconds=measured.run_seconds,
+            compact_seconds=compact_seconds,
+            python=memory_of(os.getpid()),
+            java=memory_of(java_process()),
+            live_bytes=_live_bytes(spark) if epoch % self.block == 0 else None,
+            tables={
+                table.name: files_of(table)
+                for table in (view, *Path(backfill.job.state).iterdir())
+                if (table / LOG).exists()
+            },
+        )
+        if epoch % VACUUM_EVERY == 0:
+            # Counted before: so many files there are at most.
+            spark.sql(f"VACUUM delta.`{view}`")
+        return sample
+
+
+def _task_run(number: int) -> Requester:
+    """Return the hourly task run that carries an epoch."""
+    hour = dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=number)
+    return Requester(dag_id="refresh_soak", task_id="run_epoch", run_id=f"scheduled__{hour.isoformat()}")
+
+
+def _let_days_pass(table: Path) -> None:
+    """Make commits old; Delta, which goes by the files' times and by whole days, then removes them by itself."""
+    versions = {file: int(file.name[:20]) for file in (table / LOG).iterdir() if file.name[:20].isdecimal()}
+    newest = max(versions.values())
+    for file, version in versions.items():
+        written = file.stat().st_mtime
+        if version <= newest - KEPT_VERSIONS and time.time() - written < _DAY:
+            os.utime(file, (written - 2 * _DAY, written - 2 * _DAY))
+
+
+def _live_bytes(spark: SparkSession) -> int:
+    """Have Java collect what nobody needs, and return what it holds then."""
+    jvm = spark._jvm  # noqa: SLF001 - nothing else knows
+    assert jvm is not None
+    jvm.java.lang.System.gc()
+    runtime = jvm.java.lang.Runtime.getRuntime()
+    return int(runtime.totalMemory() - runtime.freeMemory())
+
+
+def _require_right(spark: SparkSession, backfill: Backfill) -> None:
+    job = backfill.job
+    query = job.query.replace("FROM upstream", f"FROM delta.`{job.upstream.path}`")
+    expected = fingerprint(spark.sql(query))
+    found = fingerprint(spark.read.format("delta").load(job.materialized_view))
+    if found != expected:
+        raise DifferentResultError(f"after {backfill.store.last_epoch()} epochs: {found} instead of {expected}")

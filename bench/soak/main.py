@@ -1,0 +1,47 @@
+"""
+The long haul: ``make bench ARGS=soak``, about three quarters of an hour.
+
+``BENCH_SOAK_EPOCHS`` epochs over ``BENCH_SOAK_ROWS`` rows. Every figure is in ``.bench/soak.json``, also of a haul that
+ends early.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from bench.measuring import save_figures, session
+from bench.soak.haul import Haul
+from bench.soak.report import report
+
+HAUL = Haul(
+    epochs=int(os.environ.get("BENCH_SOAK_EPOCHS", "1000")),
+    rows=int(os.environ.get("BENCH_SOAK_ROWS", "20000")),
+    strategy=os.environ.get("BENCH_SOAK_STRATEGY", "no_shuffle"),
+)
+
+
+def main(console: Console) -> None:
+    """Run all epochs, and say what stayed as it was."""
+    spark = session()
+    samples: list[dict[str, Any]] = []
+    results = {"strategy": HAUL.strategy, "rows": HAUL.rows, "block": HAUL.block, "samples": samples}
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="backfill-bench-") as folder:
+        for sample in HAUL.samples(spark, Path(folder)):
+            samples.append(asdict(sample))
+            if sample.epoch % HAUL.block == 0:
+                save_figures("soak", results)
+                minutes = (time.monotonic() - started) / 60
+                console.print(f"{sample.epoch:,} of {HAUL.epochs:,} epochs after {minutes:.0f} minutes")
+    spark.stop()
+    path = save_figures("soak", results)
+    report(console, results)
+    console.print("the view equals its query")
+    console.print(f"every figure: {path}")

@@ -1,0 +1,216 @@
+"""Check the locked dependencies: that the lock holds them all, and that none has a known vulnerability.
+
+The first part needs nothing but the lock file and ``pyproject.toml``. The second one asks an advisory service, through
+pip-audit. Where that does not answer nothing was audited, and this says so; with ``REQUIRE_AUDIT=1`` in the environment
+it is a failure.
+
+Exit codes: 0 good, or not audited and not required; 1 something is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+LOCK = Path("constraints/python-3.11.txt")
+PROJECT = Path("pyproject.toml")
+REQUIRED = "REQUIRE_AUDIT"
+
+SERVICE = "osv"
+"""Whose advisories: those of Python's packaging authority and of GitHub. It is told names and versions only."""
+
+SECONDS = 600
+
+_HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}(?=\s|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """
+    A package in the lock file.
+
+    :param requirement: name and version as they stand there.
+    :param hashes: how many files of it are known.
+    """
+
+    requirement: Requirement
+    hashes: int
+
+    @property
+    def name(self) -> str:
+        """Its name in the one form that all spellings have in common."""
+        return canonicalize_name(self.requirement.name)
+
+    @property
+    def version(self) -> str | None:
+        """The version, if it is pinned to one."""
+        specifiers = list(self.requirement.specifier)
+        pinned = len(specifiers) == 1 and specifiers[0].operator == "==" and not specifiers[0].version.endswith(".*")
+        return specifiers[0].version if pinned else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advisory:
+    """
+    A known vulnerability of a locked package.
+
+    :param names: its identifiers in all databases.
+    :param fixed_in: versions without it.
+    """
+
+    package: str
+    version: str
+    names: tuple[str, ...]
+    fixed_in: tuple[str, ...]
+
+    def __str__(self) -> str:
+        fixed = f"fixed in {', '.join(self.fixed_in)}" if self.fixed_in else "no version without it is known"
+        return f"{self.package} {self.version}: {' = '.join(self.names)} ({fixed})"
+
+
+class NotAuditedError(Exception):
+    """The advisory service did not answer for every package."""
+
+
+def read_lock(text: str) -> list[Locked]:
+    """Return the packages of a lock file."""
+    lines = re.sub(r"\\\n", " ", text).splitlines()
+    entries = (line.split(" #")[0].strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
+    return [Locked(Requirement(entry.split(" --hash")[0].strip()), len(_HASH.findall(entry))) for entry in entries]
+
+
+def faults_of_lock(locked: Sequence[Locked], project: Mapping[str, Any]) -> Iterator[str]:
+    """
+    Yield what is wrong with a lock file.
+
+    :param project: ``pyproject.toml``, whose requirements it must meet.
+    """
+    versions: dict[str, str | None] = {}
+    for package in locked:
+        if package.name in versions:
+            yield f"{package.name} is locked twice"
+        versions[package.name] = package.version
+        if package.version is None:
+            yield f"{package.requirement} is not pinned to one version"
+        if not package.hashes:
+            yield f"{package.name} has no SHA-256 hash"
+    wanted = project["project"]["dependencies"]
+    extras = project["project"].get("optional-dependencies", {})
+    for requirement in map(Requirement, (*wanted, *(one for extra in extras.values() for one in extra))):
+        version = versions.get(canonicalize_name(requirement.name))
+        if version is None:
+            yield f"{requirement.name} is required by {PROJECT} and not locked"
+        elif not requirement.specifier.contains(version, prereleases=True):
+            yield f"{requirement.name} is locked at {version}, but {PROJECT} requires {requirement.specifier}"
+
+
+def audit(lock: Path, locked: Sequence[Locked]) -> list[Advisory]:
+    """
+    Ask the advisory service for every locked package.
+
+    :raises NotAuditedError: if it does not answer for all of them.
+    """
+    command = [sys.executable, "-m", "pip_audit", "--requirement", str(lock), "--disable-pip", "--require-hashes"]
+    options = ["--vulnerability-service", SERVICE, "--format", "json", "--aliases", "on", "--progress-spinner", "off"]
+    try:
+        done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise NotAuditedError(f"no answer within {SECONDS} seconds") from error
+    try:
+        answered = json.loads(done.stdout)["dependencies"]
+        audited = {canonicalize_name(found["name"]): found for found in answered if "vulns" in found}
+    except (ValueError, LookupError, TypeError) as error:
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        raise NotAuditedError(said[-1] if said else f"pip-audit ended by {done.returncode} without a word") from error
+    if left_out := sorted({package.name for package in locked} - audited.keys()):
+        raise NotAuditedError(f"no answer for {', '.join(left_out)}")
+    return [
+        Advisory(
+            package=name,
+            version=found["version"],
+            names=(vulnerability["id"], *vulnerability.get("aliases", ())),
+            fixed_in=tuple(vulnerability["fix_versions"]),
+        )
+        for name, found in audited.items()
+        for vulnerability in found["vulns"]
+    ]
+
+
+def judged(advisories: Sequence[Advisory], accepted: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """
+    Tell what is wrong, and what to say besides.
+
+    :param accepted: identifiers of advisories, each with the reason why it does no harm here.
+    """
+    wrong, notes = [], []
+    for advisory in advisories:
+        reason = next((accepted[name] for name in advisory.names if name in accepted), None)
+        if reason is None:
+            wrong.append(str(advisory))
+        else:
+            notes.append(f"accepted: {advisory}: {reason}")
+    there = {name for advisory in advisories for name in advisory.names}
+    notes += [
+        f"{name} need not be accepted any more: no locked package has it" for name in accepted if name not in there
+    ]
+    return wrong, notes
+
+
+def accepted_in(project: Mapping[str, Any]) -> dict[str, str]:
+    """
+    Return the advisories that are accepted, with their reasons.
+
+    :raises ValueError: if one has none.
+    """
+    accepted = project.get("tool", {}).get("check-dependencies", {}).get("accepted", {})
+    for name, reason in accepted.items():
+        if not isinstance(reason, str) or not reason.strip():
+            raise ValueError(f"tool.check-dependencies.accepted: say in {PROJECT} why {name} does no harm here")
+    return dict(accepted)
+
+
+def main() -> int:
+    """Check both, and return the exit code."""
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))
+    locked = read_lock(LOCK.read_text(encoding="utf-8"))
+    accepted = accepted_in(project)
+    if faults := list(faults_of_lock(locked, project)):
+        return _fail(f"{LOCK} is not good; run make lock:", faults)
+    print(f"{LOCK}: {len(locked)} packages, each pinned and with hashes, and all that {PROJECT} requires")
+    try:
+        wrong, notes = judged(audit(LOCK, locked), accepted)
+    except NotAuditedError as error:
+        required = os.environ.get(REQUIRED, "") not in {"", "0"}
+        hint = "" if required else f" That is no failure unless {REQUIRED}=1."
+        print(f"NOT AUDITED: whether they have known vulnerabilities is unknown: {error}.{hint}", file=sys.stderr)
+        return int(required)
+    for note in notes:
+        print(note)
+    if wrong:
+        return _fail(
+            f"known vulnerabilities; raise the versions (make lock ARGS=--upgrade), or accept them in {PROJECT} under "
+            "tool.check-dependencies.accepted, with the reason why they do no harm here:",
+            wrong,
+        )
+    print(f"none of the {len(locked)} packages has a known vulnerability that is not accepted")
+    return 0
+
+
+def _fail(what: str, lines: Sequence[str]) -> int:
+    print("\n  ".join([what, *lines]), file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
