@@ -7,7 +7,18 @@ from importlib import import_module
 
 from faults.campaign import Campaign
 
-NAMES = ("model", "state-files", "schedules", "names", "mutants", "key-order", "classes", "failpoints", "kills", "airflow")
+NAMES = (
+    "model",
+    "state-files",
+    "schedules",
+    "names",
+    "mutants",
+    "key-order",
+    "classes",
+    "failpoints",
+    "kills",
+    "airflow",
+)
 
 
 def _load(name: str) -> Callable[[], Campaign]:

@@ -73,6 +73,7 @@ class Mutant:
 _KEYS = "tests/unit/core/test_keys.py"
 _PLANNER = "tests/unit/core/test_planner.py"
 _SCAN = "tests/unit/core/test_scan.py"
+_CREATE = "tests/unit/test_protocol_create.py"
 _RUN = "tests/unit/test_protocol_run.py"
 _STORE = "tests/unit/state/test_store.py"
 _STAMPED_TABLE = "tests/integration/engine/test_stamped_table.py"
@@ -172,9 +173,7 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/inject.py",
         old="from_version = previous.upstream.to_version if previous else settings.first_version",
         new="from_version = previous.upstream.to_version + 1 if previous else settings.first_version",
-        killers=(
-            "tests/unit/test_protocol_inject.py::test_the_next_barrier_continues_where_the_one_before_ended",
-        ),
+        killers=("tests/unit/test_protocol_inject.py::test_the_next_barrier_continues_where_the_one_before_ended",),
     ),
     Mutant(
         name="state-counted-twice",
@@ -201,10 +200,7 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/run.py",
         old="if barrier.incarnation != settings.incarnation:",
         new="if not barrier.incarnation:",
-        killers=(
-            "tests/unit/test_protocol_create.py"
-            "::test_a_barrier_from_before_a_rebuild_is_refused_and_the_next_one_is_a_new_one",
-        ),
+        killers=(f"{_CREATE}::test_a_barrier_from_before_a_rebuild_is_refused_and_the_next_one_is_a_new_one",),
     ),
     Mutant(
         name="second-pin-wins",
@@ -306,7 +302,7 @@ MUTANTS = (
         invariant="I1",
         file="airflow_backfill_provider/engine/source.py",
         old=").filter(wanted)\n",
-        new=").filter(wanted & (F.col(\"_change_type\") != \"update_preimage\"))\n",
+        new=').filter(wanted & (F.col("_change_type") != "update_preimage"))\n',
         killers=(f"{_EPOCHS}::test_row_that_moves_from_behind_the_position_into_the_chunk_is_read_once",),
         spark=True,
     ),
@@ -425,11 +421,9 @@ def copy_sources(to: Path) -> None:
 
 def run_tests(root: Path, tests: Sequence[str]) -> tuple[int, str]:
     """Run tests on the sources in a folder; return pytest's exit code, and what it wrote."""
+    plugins = ("no:randomly", "no:cacheprovider", "faults.mutated_package")
     done = subprocess.run(
-        # fmt: off
-        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider",
-         "-p", "faults.mutated_package", *tests],
-        # fmt: on
+        [sys.executable, "-m", "pytest", "-x", "-q", *(part for name in plugins for part in ("-p", name)), *tests],
         cwd=root,
         env={**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
         stdout=subprocess.PIPE,

@@ -120,6 +120,7 @@ def test_a_job_about_some_keys_reads_these_and_is_completed_at_their_end():
 def test_a_position_of_an_arrangement_begins_with_the_vnode():
     assert arranged(2).order.names == ("__vnode", "k1", "k2")
     assert [field.descending for field in arranged(2).order.fields] == [False, False, True]
+    assert [field.type for field in arranged(2).order.fields] == ["integer", "long", "string"]
     assert (arranged(2).by_vnode, in_place().by_vnode) == (True, False)
 
 
@@ -318,6 +319,20 @@ def test_vnodes_of_equal_weight_are_divided_evenly():
     assert divide(state, 1, [1.0] * 8) == ((0, 7),)
     assert divide(state, 4, [5.0] * 8) == ((0, 1), (2, 3), (4, 5), (6, 7))
     assert [last - first + 1 for first, last in divide(state, 3, [5.0] * 8)] in ([3, 3, 2], [3, 2, 3], [2, 3, 3])
+
+
+@pytest.mark.parametrize(
+    ("weights", "runs"),
+    [
+        ([1.0, 1.0, 1.0], ((0, 1), (2, 2))),
+        ([2.0, 3.0, 1.0], ((0, 0), (1, 2))),
+        ([1.0, 1.0, 1.0, 3.0], ((0, 2), (3, 3))),
+        ([0.0, 0.5, 1.0, 3.0], ((0, 2), (3, 3))),
+    ],
+)
+def test_a_vnode_goes_to_the_run_that_has_more_of_it_in_its_share(weights, runs):
+    """Where both have the same, to the one before; and each vnode counts as a row at least."""
+    assert divide(state_of(*[NotStarted()] * len(weights)), 2, weights) == runs
 
 
 def test_a_heavy_vnode_has_a_run_of_its_own():
