@@ -24,7 +24,8 @@ from faults.campaign import Campaign, Outcome, Play, WrongError
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("airflow_backfill_provider", "faults", "spark_apps", "tests")
-PATIENCE = 900
+PATIENCE = 600
+"""Seconds that each test may take, on a machine that does other things, too."""
 
 _PASSED, _FAILED = 0, 1
 """Exit codes of pytest; with any other one it ran no test, or not to its end."""
@@ -429,7 +430,7 @@ def run_tests(root: Path, tests: Sequence[str]) -> tuple[int, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=PATIENCE,
+        timeout=PATIENCE * len(tests),
         check=False,
     )
     return done.returncode, done.stdout
