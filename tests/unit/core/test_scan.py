@@ -155,6 +155,18 @@ def test_each_vnode_is_read_to_its_own_position():
     assert scan.rows_read(state) == 15
 
 
+@pytest.mark.parametrize("key", [order_of("long"), KEY])
+def test_what_is_left_of_a_vnode_is_not_read_with_what_lies_behind_it(key):
+    """I1: the vnodes in between are none of the job's, and yet these two ranges are not one."""
+    scan = ArrangementScan(key, 4, frozenset({1, 3}))
+    position = (1, "a")[: len(key.fields)]
+    state = state_of(Completed(None, 0), InProgress(position, 2), Completed(None, 0), Completed(None, 9))
+    assert scan.read(state) == (KeyRange((0,), (1, *position)), KeyRange((2,), None))
+    assert scan.unread(state) == (KeyRange((1, *position), (1,)),)
+    chunk = [KeyRange((0,), (1, *position))]
+    assert scan.advanced(scan.initial(0), epoch=5, ranges=chunk, rows={1: 2}).vnodes[1] == InProgress(position, 2)
+
+
 def test_vnodes_in_progress_are_ended_before_others_begin():
     """After a rescale a run may own several of them."""
     state = state_of(NotStarted(), InProgress((1, "a"), 2), NotStarted(), InProgress((1, "b"), 2))
