@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
 .PHONY: help install demo airflow test test-fast test-slow coverage check check-format check-lint check-types \
-        check-hooks check-dependencies format bench bench-quick faults faults-full lock dist clean
+        check-hooks check-dependencies format bench bench-quick faults faults-full mutation lock dist clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -109,6 +109,9 @@ faults: install ## play faults, and look at every end (ARGS=campaign, seed, case
 faults-full: install ## play as many faults as a release needs (hours)
 	$(BIN)/python -m faults --full $(ARGS)
 
+mutation: install ## make every small mistake in the pure modules, and see that a test finds it (hours; ARGS=planner for less)
+	$(BIN)/python -m faults.mutation $(ARGS)
+
 lock: ## write the lock file anew (ARGS=--upgrade for newer versions)
 	scripts/lock.sh $(UV) $(LOCK) $(ARGS)
 
@@ -116,5 +119,5 @@ dist: install ## build the wheel and the source distribution into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean: ## remove .venv and all that was made
-	rm -rf $(VENV) .airflow .demo .bench .faults build dist htmlcov .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .airflow .demo .bench .faults mutants build dist htmlcov .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -12,6 +12,7 @@ NAMES = (
     "state-files",
     "schedules",
     "names",
+    "mutants",
     "key-order",
     "classes",
     "failpoints",

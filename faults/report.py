@@ -1,15 +1,15 @@
-"""The table of `docs/faults.md`, from what the newest run of each campaign left."""
+"""The tables of `docs/faults.md`: what the newest run of each campaign left, and the mutants."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
+from faults import mutants
 from faults.campaign import RIGHT, WRONG, Tally, tallies
 from faults.campaigns import CAMPAIGNS
 
 PAGE = Path("docs/faults.md")
-BEGIN, END = "<!-- generated: faults -->", "<!-- /generated -->"
 
 
 def line(tally: Tally) -> str:
@@ -35,12 +35,18 @@ def table(found: Iterable[Tally]) -> str:
     return "\n".join(lines)
 
 
+def filled(text: str, name: str, body: str) -> str:
+    """Return a page's text with one of its generated blocks made anew."""
+    begin, end = f"<!-- generated: {name} -->", "<!-- /generated -->"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n\n{body.strip()}\n\n{end}{after}"
+
+
 def write() -> None:
-    """Write the table into the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table(tallies())}\n\n{END}{after}", encoding="utf-8")
+    """Write the tables into the page."""
+    text = filled(PAGE.read_text(encoding="utf-8"), "faults", table(tallies()))
+    PAGE.write_text(filled(text, "mutants", mutants.table()), encoding="utf-8")
 
 
 def _order(item: tuple[str, int]) -> tuple[int, str]:

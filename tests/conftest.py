@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 settings.register_profile(
     "tests", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+# Under mutation testing every test is run hundreds of times, on a machine that is busy.
+settings.register_profile(
+    "mutation", settings.get_profile("tests"), max_examples=30, suppress_health_check=list(HealthCheck)
+)
 settings.load_profile("tests")
 
 

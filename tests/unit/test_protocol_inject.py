@@ -17,6 +17,7 @@ from airflow_backfill_provider.core.barrier import Mutation, PinnedRange, Reques
 from airflow_backfill_provider.core.errors import (
     ChangeDataFeedDisabledError,
     ChangeFeedGapError,
+    ConcurrentUpdateError,
     JobCancelledError,
     JobNotCreatedError,
     StateError,
@@ -317,6 +318,24 @@ def test_an_injector_that_sleeps_anywhere_while_another_works_pins_nothing_twice
         assert later.parts[0].ranges[0].after == earlier.parts[0].ranges[0].up_to
 
 
+def test_a_job_that_is_rebuilt_under_every_injection_is_left_alone(backfilling):
+    """Each time the epoch is pinned already, for another incarnation."""
+    rebuilt = []
+
+    class Rebuilding(BackfillStore):
+        def pin(self, barrier):
+            rebuilt.append(backfilling.rebuild().incarnation)
+            backfilling.epoch()
+            return super().pin(barrier)
+
+    store = Rebuilding(backfilling.job.state)
+    with pytest.raises(ConcurrentUpdateError, match="is being rebuilt; try again"):
+        protocol.inject_barrier(store=store, upstream=backfilling.orders.table, requester=TASK, clock=backfilling.clock)
+    assert len(rebuilt) == 3
+    assert [barrier.incarnation for barrier in backfilling.store.barriers()] == rebuilt
+    backfilling.finish()
+
+
 # --- nothing to do --------------------------------------------------------------------------------
 
 
@@ -324,7 +343,9 @@ def test_a_finished_job_without_changes_has_nothing_to_do(backfilling):
     backfilling.finish()
     injection = backfilling.ask()
     assert injection == protocol.Injection(None, reason="the upstream has no changes after version 0")
-    assert len(backfilling.store.barriers()) == 3
+    barriers, commits = backfilling.store.log()
+    assert len(barriers) == 3
+    assert injection.newest == (barriers[-1], commits[-1])
 
 
 def test_versions_that_change_no_row_are_passed_without_an_engine(backfilling):
@@ -340,6 +361,13 @@ def test_versions_that_change_no_row_are_passed_without_an_engine(backfilling):
     barriers, commits = backfilling.store.log(since_epoch=4)
     assert [(b.upstream.from_version, b.upstream.to_version, b.parts) for b in barriers] == [(1, 3, ())]
     assert [(c.snapshot_read_row_count, c.upstream_output_row_count, c.completed) for c in commits] == [(0, 0, True)]
+    assert injection.newest == (barriers[0], commits[0])
+    before = backfilling.store.commit_of(3)
+    assert (commits[0].view_version, commits[0].rows_read) == (before.view_version, before.rows_read)
+    assert (commits[0].state_epoch, commits[0].seconds) == (before.state_epoch, {})
+    assert (commits[0].incarnation, commits[0].digest) == (barriers[0].incarnation, barriers[0].digest)
+    assert commits[0].watermark == backfilling.orders.table.watermark(3)
+    assert commits[0].committed_at > barriers[0].injected_at
     assert backfilling.rows() == rows
     assert backfilling.ask().barrier is None
     assert len(backfilling.store.barriers()) == 4, "and nothing more without a new version"
@@ -369,7 +397,12 @@ def test_a_paused_job_that_read_nothing_has_nothing_to_do(backfilling):
     """Design §5.3: NotStarted drops every change."""
     mutations.pause_job(store=backfilling.store, requested_by="x")
     backfilling.orders.add(50)
-    assert backfilling.ask().reason == "paused, and nothing was read yet that could change"
+    injection = backfilling.ask()
+    assert injection.reason == "paused, and nothing was read yet that could change"
+    assert injection.newest == (backfilling.store.pinned(1), backfilling.store.commit_of(1))
+    assert injection.newest[1].view_version is None, "no epoch has written the view"
+    again = backfilling.ask()
+    assert (again, again.newest) == (injection, injection.newest)
 
 
 def test_a_paused_job_reads_no_snapshot_and_still_applies_changes(backfilling):

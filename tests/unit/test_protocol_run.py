@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 
 import pytest
@@ -122,6 +122,7 @@ def test_commits_tell_what_the_epochs_did(backfilling):
     assert [c.completed for c in (first, second, third)] == [False, False, True]
     assert [c.watermark for c in (first, second)] == [backfilling.orders.table.watermark(v) for v in (0, 1)]
     assert set(first.seconds) == {"snapshot", "changes", "commit"}
+    assert all(0 <= c.seconds["commit"] < 60 for c in (first, second, third))
     assert all(earlier.committed_at < later.committed_at for earlier, later in pairwise((first, second, third)))
     barriers, commits = backfilling.store.log()
     assert commits == [first, second, third]
@@ -154,6 +155,21 @@ def test_an_epoch_gets_the_version_at_which_the_one_before_left_the_view(backfil
     assert engine.started_from is None
     backfilling.run(backfilling.inject(), engine)
     assert engine.started_from == first.view_version
+
+
+def test_an_epoch_takes_its_turn_among_the_drivers_of_its_machine(backfilling):
+    """I5: two that commit to a local table at the same instant may both succeed."""
+    barrier, engine, turn = backfilling.inject(), backfilling.engine(), []
+
+    @contextmanager
+    def exclusive(settings):
+        turn.append(settings.job["state"])
+        yield
+        turn.append([*engine.calls, len(backfilling.store.commits())])
+
+    engine.exclusive = exclusive
+    backfilling.run(barrier, engine)
+    assert turn == [backfilling.job.state, ["ensure_tables", "execute 1", 1]]
 
 
 def test_a_view_that_something_else_wrote_to_is_refused(backfilling):
@@ -519,6 +535,57 @@ def test_the_run_that_reports_last_commits_the_epoch(arranged, arranged_undistur
     assert commit == arranged.store.commit_of(2)
     assert commit.digest == barrier.digest
     assert outcome(arranged) == arranged_undisturbed[2]
+
+
+def test_a_shared_epoch_took_as_long_as_the_slowest_run_of_each_step(arranged):
+    barrier = arranged.inject()
+    engines = [arranged.engine() for _ in range(4)]
+    for engine, seconds in zip(engines, (0.5, 0.25, 0.75, 0.125), strict=True):
+        engine.seconds = {"snapshot": seconds, "changes": seconds}
+    arranged.changes(barrier, engines[0])
+    for part in (0, 1, 2):
+        arranged.part(barrier, part, engines[1 + part])
+    reports = {report.part: report for report in arranged.store.reports(barrier)}
+    assert {part: report.seconds for part, report in reports.items()} == {
+        None: {"changes": 0.5},
+        0: {"snapshot": 0.25},
+        1: {"snapshot": 0.75},
+        2: {"snapshot": 0.125},
+    }
+    for report in reports.values():
+        assert (report.epoch, report.incarnation, report.digest) == (2, barrier.incarnation, barrier.digest)
+        assert report.reported_at > barrier.injected_at
+    commit = arranged.store.commit_of(2)
+    seconds = dict(commit.seconds)
+    assert 0 <= seconds.pop("commit") < 60
+    assert seconds == {"changes": 0.5, "snapshot": 0.75}
+    assert commit.upstream_output_row_count == sum(reports[None].rows.values()) > 0
+
+
+def test_a_step_without_changes_is_skipped_without_an_engine(arranged, arranged_undisturbed):
+    arranged.epoch()
+    barrier = arranged.inject()
+    assert protocol.skip_changes(barrier, store=arranged.store, clock=arranged.clock)
+    (report,) = arranged.store.reports(barrier)
+    assert (report.epoch, report.part, report.rows, report.seconds) == (3, None, {}, {})
+    assert report.reported_at > barrier.injected_at
+    for part in range(len(barrier.parts)):
+        arranged.part(barrier, part)
+    assert outcome(arranged) == arranged_undisturbed[3]
+
+
+@pytest.mark.parametrize("work", ["changes", "repair", "nothing else"])
+def test_a_step_that_has_something_to_do_is_not_skipped(arranged, work):
+    """I1: changes and a repair need an engine; and without a part nobody would commit the epoch behind them."""
+    if work != "changes":
+        arranged.epoch()
+    if work == "repair":
+        mutations.repair_job(vnodes=["0-7"], store=arranged.store, requested_by="x")
+    barrier = arranged.inject()
+    if work == "nothing else":
+        barrier = barrier.model_copy(update={"parts": ()})
+    assert not protocol.skip_changes(barrier, store=arranged.store)
+    assert arranged.store.reports(barrier) == []
 
 
 def test_a_part_before_the_changes_is_refused(arranged):

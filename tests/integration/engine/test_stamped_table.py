@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.errors import EpochFailedError
+from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
 from airflow_backfill_provider.engine.stamped_table import CHANGES, StampedTable, snapshot_part, transaction_id
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from tests.builders import barrier_of, commit_file
@@ -82,3 +82,10 @@ def test_commits_of_another_incarnation_end_nothing(log):
     log.write(2, CHANGES)
     log.write(1, snapshot_part(0), incarnation="another")
     assert log.table.is_written(CHANGES, IDENTITY, barrier_of(2))
+
+
+def test_a_write_of_the_epoch_from_another_plan_is_refused(log):
+    """I5: what lies there is not what the pinned barrier would have written."""
+    log.write(2, CHANGES, digest="0" * 32)
+    with pytest.raises(MaterializedViewError, match="version 1 of .* holds epoch 2 .* from another plan"):
+        log.table.is_written(CHANGES, IDENTITY, barrier_of(2))

@@ -67,6 +67,13 @@ def test_strings_are_compared_by_utf8_and_not_by_utf16():
     assert order_of("string").compare(("\ufffd",), ("\U00010000",)) < 0
 
 
+def test_strings_that_are_not_well_formed_are_compared_too():
+    """Half of a surrogate pair, as programs write that cut texts in UTF-16."""
+    order = order_of("string")
+    assert order.compare(("\ud83d",), ("\ue000",)) < 0 < order.compare(("\ud83d",), ("a",))
+    assert sorted([("\ud83d",), ("a",), ("\ue000",)], key=order.sort_key) == [("a",), ("\ud83d",), ("\ue000",)]
+
+
 def test_equal_numbers_of_another_scale_are_one_position():
     assert order_of("decimal(10,2)").compare((Decimal("1.5"),), (Decimal("1.50"),)) == 0
 
@@ -200,6 +207,11 @@ def test_a_bound_may_be_the_leading_columns_of_a_key(position):
     encoded = order.encode(position)
     assert len(encoded) == len(position)
     assert order.decode(encoded) == position
+
+
+def test_a_position_with_more_columns_than_the_key_is_no_position():
+    with pytest.raises(ValueError, match=r"\(1, 2\) has more columns than the key: k1"):
+        order_of("long").encode((1, 2))
 
 
 # --- ranges ---------------------------------------------------------------------------------------

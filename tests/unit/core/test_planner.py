@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.planner import SCAN_FACTOR, FileStatistics, plan_chunk, plan_parts
+from airflow_backfill_provider.core.planner import SCAN_FACTOR, ChunkPlan, FileStatistics, plan_chunk, plan_parts
 from tests.builders import ExactKeys, file_of, order_of
 
 LONG = order_of("long")
@@ -67,6 +67,11 @@ def ordered(files, size, step=1):
     return [range(f * size * step, (f + 1) * size * step, step) for f in range(files)]
 
 
+def leading(file):
+    """Return a file of which the log knows bounds of the leading column alone."""
+    return FileStatistics(path=file.path, row_count=file.row_count, lower=file.lower[:1], upper=file.upper[:1])
+
+
 def without_statistics(file):
     return FileStatistics(path=file.path, row_count=file.row_count, size=file.size)
 
@@ -80,6 +85,19 @@ def test_all_that_is_left_is_one_chunk_without_an_upper_bound(rate_limit):
     plan, rows, read = Layout(ordered(10, 10)).plan(None, rate_limit)
     assert chunk_of(plan) == KeyRange(None, None)
     assert (rows, read) == (100, 0)
+
+
+def test_what_fits_by_statistics_is_read_to_the_end_without_a_look_at_keys():
+    """The file that ends at the position counts, too: with its rows it still fits."""
+    plan, rows, read = Layout(ordered(10, 10)).plan((9,), 100)
+    assert (chunk_of(plan), rows, read) == (KeyRange((9,), None), 90, 0)
+
+
+def test_what_fits_by_its_keys_is_read_to_the_end():
+    """Statistics count the rows before the position, too, and those make it too many."""
+    plan, rows, read = Layout(ordered(10, 10)).plan((4,), 95)
+    assert (chunk_of(plan), rows, plan.rows, plan.completes) == (KeyRange((4,), None), 95, 95, True)
+    assert read == 1
 
 
 @pytest.mark.parametrize("rate_limit", [0, -1])
@@ -125,6 +143,18 @@ def test_a_bound_that_fills_nine_tenths_is_taken_without_reading_more():
     assert (chunk_of(plan).up_to, rows, read) == ((89,), 90, 0)
     plan, rows, read = Layout(ordered(100, 10)).plan(None, 109)
     assert (rows, read) == (100, 0)
+
+
+def test_a_bound_that_fills_exactly_nine_tenths_is_taken_too():
+    plan, rows, read = Layout([range(90), range(90, 200)]).plan(None, 100)
+    assert (chunk_of(plan).up_to, rows, read) == ((89,), 90, 0)
+
+
+def test_rows_of_files_that_end_just_behind_a_bound_count_where_they_lie_before_it():
+    """The rate limit is a cap."""
+    layout = Layout([[0, 1, 2, 3, 4, 6, 7, 8, 9, 10], [5, 12], range(20, 30)])
+    plan, rows, _ = layout.plan(None, 10)
+    assert (chunk_of(plan).up_to, rows) == ((9,), 10)
 
 
 def test_small_files_with_keys_from_everywhere_do_not_make_the_planner_read_the_large_ones():
@@ -210,9 +240,11 @@ def test_files_in_random_order_keep_the_rate_limit_and_are_warned_of():
 
 
 def test_the_warning_comes_only_where_the_scan_is_much_larger_than_the_chunk():
-    for rate_limit, warned in ((100, True), (2000 // SCAN_FACTOR, False), (5000, False), (None, False)):
+    """Twenty files of a hundred rows; two of them may begin and end the chunk."""
+    enough = (2000 - 2 * 100) // SCAN_FACTOR
+    for rate_limit, warned in ((100, True), (enough - 1, True), (enough, False), (5000, False), (None, False)):
         plan, _, _ = Layout([range(f, 2000, 20) for f in range(20)]).plan(None, rate_limit)
-        assert bool(plan.warnings) is warned
+        assert bool(plan.warnings) is warned, rate_limit
 
 
 def test_files_without_statistics_are_counted_exactly():
@@ -221,15 +253,25 @@ def test_files_without_statistics_are_counted_exactly():
 
 
 def test_statistics_of_the_leading_column_alone_find_the_files():
-    def leading(file):
-        return FileStatistics(path=file.path, row_count=file.row_count, lower=file.lower[:1], upper=file.upper[:1])
-
     layout = Layout(
         [[(f, i) for i in range(10)] for f in range(50)], order=order_of("long", "long"), statistics=leading
     )
     chunks = layout.backfill(20)
     assert all(rows == 20 for rows, _ in chunks)
     assert max(read for _, read in chunks) <= 4, "files around the two boundaries, not all fifty"
+
+
+def test_a_file_of_which_the_leading_column_alone_is_known_may_begin_before_any_key_with_it():
+    """The rate limit is a cap, at bounds of other files and inside of them."""
+    order = order_of("long", "long")
+    at_a_bound = Layout([[(1, 0), (1, 5)], [(1, 3), (1, 9)]], order=order)
+    at_a_bound.files[1] = leading(at_a_bound.files[1])
+    plan, rows, _ = at_a_bound.plan(None, 2)
+    assert (chunk_of(plan).up_to, rows) == ((1, 3), 2)
+    inside = Layout([[(0, 0), (1, 5), (2, 0)], [(1, 3), (1, 9)]], order=order)
+    inside.files[1] = leading(inside.files[1])
+    plan, rows, _ = inside.plan(None, 2)
+    assert (chunk_of(plan).up_to, rows) == ((1, 3), 2)
 
 
 def test_rows_that_statistics_count_but_that_are_deleted_do_not_stop_a_backfill():
@@ -282,6 +324,19 @@ def test_ranges_are_read_one_after_the_other_under_one_rate_limit():
     assert (plan.ranges, rows, plan.completes) == (tuple(unread[:2]), 20, False)
     plan, rows = plan_of(layout, unread, 40)
     assert (plan.ranges, rows, plan.completes) == (tuple(unread), 40, True)
+
+
+def test_a_cut_at_a_files_bound_ends_the_chunk():
+    """I1: what comes behind the cut is read later, so nothing that lies behind it may be read now."""
+    unread = [KeyRange(None, (49,)), KeyRange((79,), None)]
+    plan, rows = plan_of(Layout(ordered(10, 10)), unread, 21)
+    assert (plan.ranges, rows, plan.rows, plan.completes) == ((KeyRange(None, (19,)),), 20, 20, False)
+
+
+def test_a_file_that_begins_with_the_position_has_a_row_that_was_read():
+    unread = [KeyRange((5,), (7,)), KeyRange((8,), None)]
+    plan, rows = plan_of(Layout([[5, 6, 7], [8, 9, 10]]), unread, 3)
+    assert (plan.ranges, rows, plan.rows) == ((unread[0], KeyRange((8,), (9,))), 3, 3)
 
 
 def test_ranges_without_rows_are_passed_on_the_way():
@@ -361,11 +416,25 @@ def test_a_rate_limit_below_the_number_of_runs_leaves_some_without_a_part():
     assert rows == [1, 0, 0]
     assert [plan.ranges for plan in plans[1:]] == [(), ()]
     assert not any(plan.completes for plan in plans)
+    assert plans[1] == ChunkPlan((), 0, False, 0, 0, 0)
 
 
 def test_a_run_with_nothing_left_has_no_part():
     plans, rows = Vnodes(10, 10).parts([[], [vnode(1)]], 4)
-    assert (rows, plans[0].ranges, plans[0].completes) == ([0, 4], (), True)
+    assert (rows, plans[0]) == ([0, 4], ChunkPlan((), 0, True, 0, 0, 0))
+
+
+def test_a_run_that_takes_all_of_the_rate_limit_leaves_nothing():
+    plans, rows = Vnodes(1, 10).parts([[vnode(0)], [vnode(1)]], 1)
+    assert (rows, [plan.completes for plan in plans]) == ([1, 0], [True, False])
+
+
+def test_a_run_that_needs_less_than_its_share_is_counted_without_a_look_at_keys():
+    layout = Vnodes(10, 10, 100)
+    index = ExactKeys(layout.keys, layout.order)
+    plans = plan_parts(layout.files, unread=[[vnode(0)], [vnode(2)]], rate_limit=40, order=layout.order, keys=index)
+    assert [plan.rows for plan in plans] == [10, 30]
+    assert index.read == {"part-001"}, "the file that ends where the other run begins"
 
 
 def test_no_rate_limit_gives_every_run_all_of_its_own():

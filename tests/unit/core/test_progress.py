@@ -76,6 +76,11 @@ def test_a_position_moves_in_the_keys_own_direction():
         state_of(InProgress((7,), 1)).require_successor(state_of(InProgress((9,), 2), epoch=6), descending)
 
 
+def test_a_position_may_stay_where_it_is():
+    """A chunk whose rows were all deleted, or a paused epoch; whoever writes it made a value of its own."""
+    state_of(InProgress((7,), 3)).require_successor(state_of(InProgress((7,), 3), epoch=6), ORDER)
+
+
 def test_epochs_never_go_back_and_may_be_written_again():
     """I2 and I3."""
     state = state_of(InProgress((7,), 3))

@@ -120,6 +120,7 @@ def test_a_job_about_some_keys_reads_these_and_is_completed_at_their_end():
 def test_a_position_of_an_arrangement_begins_with_the_vnode():
     assert arranged(2).order.names == ("__vnode", "k1", "k2")
     assert [field.descending for field in arranged(2).order.fields] == [False, False, True]
+    assert [field.type for field in arranged(2).order.fields] == ["integer", "long", "string"]
     assert (arranged(2).by_vnode, in_place().by_vnode) == (True, False)
 
 
@@ -152,6 +153,18 @@ def test_each_vnode_is_read_to_its_own_position():
     assert scan.read(state) == (KeyRange(None, (1, 1, "a")), KeyRange((2,), (3,)))
     assert scan.unread(state) == (KeyRange((1, 1, "a"), (2,)), KeyRange((3,), None))
     assert scan.rows_read(state) == 15
+
+
+@pytest.mark.parametrize("key", [order_of("long"), KEY])
+def test_what_is_left_of_a_vnode_is_not_read_with_what_lies_behind_it(key):
+    """I1: the vnodes in between are none of the job's, and yet these two ranges are not one."""
+    scan = ArrangementScan(key, 4, frozenset({1, 3}))
+    position = (1, "a")[: len(key.fields)]
+    state = state_of(Completed(None, 0), InProgress(position, 2), Completed(None, 0), Completed(None, 9))
+    assert scan.read(state) == (KeyRange((0,), (1, *position)), KeyRange((2,), None))
+    assert scan.unread(state) == (KeyRange((1, *position), (1,)),)
+    chunk = [KeyRange((0,), (1, *position))]
+    assert scan.advanced(scan.initial(0), epoch=5, ranges=chunk, rows={1: 2}).vnodes[1] == InProgress(position, 2)
 
 
 def test_vnodes_in_progress_are_ended_before_others_begin():
@@ -316,8 +329,23 @@ def test_a_run_that_ended_what_it_inherited_has_one_vnode_in_progress_at_most(da
 def test_vnodes_of_equal_weight_are_divided_evenly():
     state = state_of(*[NotStarted()] * 8)
     assert divide(state, 1, [1.0] * 8) == ((0, 7),)
-    assert divide(state, 4, [5.0] * 8) == ((0, 1), (2, 3), (4, 5), (6, 7))
+    for weight in (1.0, 5.0):
+        assert divide(state, 4, [weight] * 8) == ((0, 1), (2, 3), (4, 5), (6, 7))
     assert [last - first + 1 for first, last in divide(state, 3, [5.0] * 8)] in ([3, 3, 2], [3, 2, 3], [2, 3, 3])
+
+
+@pytest.mark.parametrize(
+    ("weights", "runs"),
+    [
+        ([1.0, 1.0, 1.0], ((0, 1), (2, 2))),
+        ([2.0, 3.0, 1.0], ((0, 0), (1, 2))),
+        ([1.0, 1.0, 1.0, 3.0], ((0, 2), (3, 3))),
+        ([0.0, 0.5, 1.0, 3.0], ((0, 2), (3, 3))),
+    ],
+)
+def test_a_vnode_goes_to_the_run_that_has_more_of_it_in_its_share(weights, runs):
+    """Where both have the same, to the one before; and each vnode counts as a row at least."""
+    assert divide(state_of(*[NotStarted()] * len(weights)), 2, weights) == runs
 
 
 def test_a_heavy_vnode_has_a_run_of_its_own():

@@ -57,7 +57,12 @@ def test_a_table_is_made_once_and_found_afterwards(lake):
     add_next(table)
     table.create()
     assert numbers(table) == [1]
-    assert DeltaTable(table.location).metadata().configuration["backfill.layoutVersion"] == "2"
+    assert DeltaTable(table.location).metadata().configuration == {
+        "backfill.layoutVersion": "2",
+        "delta.checkpointInterval": "20",
+        "delta.deletedFileRetentionDuration": "interval 1 days",
+        "delta.logRetentionDuration": "interval 1 days",
+    }
 
 
 def test_what_was_read_of_a_version_is_not_read_again(table):

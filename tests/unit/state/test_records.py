@@ -8,13 +8,20 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Mutation, PinnedMutation, Requester
+from airflow_backfill_provider.core.barrier import (
+    Barrier,
+    EpochCommit,
+    EpochReport,
+    Mutation,
+    PinnedMutation,
+    Requester,
+)
 from airflow_backfill_provider.core.errors import StateLayoutError
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.state import records
-from tests.builders import NOW, barrier_of, commit_of, order_of, settings_of, window_of
+from tests.builders import NOW, barrier_of, commit_of, order_of, report_of, settings_of, window_of
 
 ORDER = order_of("long")
 
@@ -30,12 +37,28 @@ def state_of(*vnodes, epoch=5):
 # --- the logs -------------------------------------------------------------------------------------
 
 
+def columns_of(rows):
+    """Return the columns of a table's one row that have a value, and its record."""
+    (row,) = rows.to_pylist()
+    record = row.pop("record")
+    return {name: value for name, value in row.items() if value is not None}, record
+
+
 def test_a_settings_row_has_the_columns_that_people_query():
     settings = settings_of(change=SettingsChange.THROTTLE, rate_limit=0, paused=True, finished_epoch=3)
-    (row,) = records.settings_row(settings).to_pylist()
-    assert (row["sequence"], row["change"], row["paused"], row["rate_limit"]) == (1, "throttle", True, 0)
-    assert (row["cancelled"], row["finished_epoch"], row["requested_at"]) == (False, 3, NOW)
-    assert records.parse(JobSettings, row["record"], "settings") == settings
+    columns, record = columns_of(records.settings_row(settings))
+    assert columns == {
+        "sequence": 1,
+        "change": "throttle",
+        "paused": True,
+        "rate_limit": 0,
+        "cancelled": False,
+        "finished_epoch": 3,
+        "incarnation": "a1",
+        "requested_by": "tester",
+        "requested_at": NOW,
+    }
+    assert records.parse(JobSettings, record, "settings") == settings
 
 
 def test_a_barriers_row_has_the_columns_that_people_query():
@@ -46,25 +69,74 @@ def test_a_barriers_row_has_the_columns_that_people_query():
     barrier = barrier_of(
         7, upstream=window_of(3, 9), mutations=mutations, injected_by=Requester(dag_id="d", run_id="r", task_id="t")
     )
-    (row,) = records.barrier_row(barrier).to_pylist()
-    assert (row["epoch"], row["event"], row["from_version"], row["to_version"]) == (7, "injected", 3, 9)
-    assert (row["mutations"], row["requested_by"]) == ("pause, resume", "d.t of run r")
-    assert row["snapshot_read_row_count"] is None
-    assert records.parse(Barrier, row["record"], "barrier_log") == barrier
+    columns, record = columns_of(records.barrier_row(barrier))
+    assert columns == {
+        "epoch": 7,
+        "event": "injected",
+        "incarnation": "a1",
+        "from_version": 3,
+        "to_version": 9,
+        "mutations": "pause, resume",
+        "requested_by": "d.t of run r",
+        "watermark": NOW,
+        "at": barrier.injected_at,
+    }
+    assert records.parse(Barrier, record, "barrier_log") == barrier
+
+
+@pytest.mark.parametrize(
+    ("part", "counted"), [(None, {"upstream_output_row_count": 9}), (1, {"snapshot_read_row_count": 9})]
+)
+def test_a_reports_row_has_the_columns_that_people_query(part, counted):
+    barrier = barrier_of(7, upstream=window_of(3, 9))
+    report = report_of(barrier, part, rows={0: 4, 2: 5}, seconds={"changes": 0.5, "check": 0.25})
+    columns, record = columns_of(records.report_row(barrier, report))
+    assert columns == {
+        "epoch": 7,
+        "event": "reported",
+        "incarnation": "a1",
+        "from_version": 3,
+        "to_version": 9,
+        "requested_by": str(barrier.injected_by),
+        **counted,
+        "watermark": NOW,
+        "seconds": 0.75,
+        "at": report.reported_at,
+    }
+    assert records.parse(EpochReport, record, "barrier_log") == report
 
 
 def test_a_commits_row_has_the_columns_that_people_query():
-    barrier = barrier_of(7)
-    (row,) = records.commit_row(barrier, commit_of(barrier)).to_pylist()
-    assert (row["epoch"], row["event"]) == (7, "committed")
-    assert (row["snapshot_read_row_count"], row["upstream_output_row_count"]) == (100, 3)
-    assert (row["watermark"], row["seconds"]) == (NOW, 2.0)
-    assert records.parse(EpochCommit, row["record"], "barrier_log") == commit_of(barrier)
+    barrier = barrier_of(7, upstream=window_of(3, 9))
+    commit = commit_of(barrier)
+    columns, record = columns_of(records.commit_row(barrier, commit))
+    assert columns == {
+        "epoch": 7,
+        "event": "committed",
+        "incarnation": "a1",
+        "from_version": 3,
+        "to_version": 9,
+        "requested_by": str(barrier.injected_by),
+        "snapshot_read_row_count": 100,
+        "upstream_output_row_count": 3,
+        "watermark": NOW,
+        "seconds": 2.0,
+        "at": commit.committed_at,
+    }
+    assert records.parse(EpochCommit, record, "barrier_log") == commit
 
 
 @pytest.mark.parametrize(
     ("record", "wrong"),
-    [("", ""), ("{", ""), ("null", ""), ("[]", ""), ("{}", "job, incarnation, epoch"), ('{"epoch": "x"}', "epoch")],
+    [
+        ("", ""),
+        ("{", ""),
+        ("null", ""),
+        ("[]", ""),
+        ("{}", "job, incarnation, epoch"),
+        ('{"epoch": "x"}', "epoch"),
+        ('{"upstream": {}}', "upstream.table_id, upstream.from_version"),
+    ],
 )
 def test_a_garbage_record_is_damaged_state(record, wrong):
     """I6."""
@@ -190,8 +262,14 @@ def test_a_state_that_is_not_whole_is_refused(rows, said):
 def test_a_state_with_a_hole_is_refused(column):
     """I6: a null where none can be."""
     rows = replaced(rows_of(*[InProgress((3,), 1)] * 2), column, [None, None])
-    with pytest.raises(StateLayoutError):
+    with pytest.raises(StateLayoutError, match=f"/state has rows without {column}; .* rebuild the job"):
         parse(rows)
+
+
+def test_every_hole_of_a_state_is_named():
+    rows = replaced(rows_of(*[InProgress((3,), 1)] * 2), "epoch", [None, 5])
+    with pytest.raises(StateLayoutError, match="without epoch, row_count;"):
+        parse(replaced(rows, "row_count", [1, None]))
 
 
 @pytest.mark.parametrize("count", [1, 7, 256, 32_768])

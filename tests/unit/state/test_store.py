@@ -17,7 +17,7 @@ from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.state import control_table, records, stamps
-from airflow_backfill_provider.state.control_table import ControlTable
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.store import BackfillReader, BackfillStore, LogEnd
 from tests.builders import NOW, Template, barrier_of, commit_file, commit_of, job_of, part_of, report_of, settings_of
 
@@ -65,6 +65,17 @@ def together(count, work):
         return list(threads.map(begin, range(count)))
 
 
+def test_the_object_stores_options_go_to_every_table():
+    options = {"timeout": "7s"}
+    store = BackfillStore("s3://lake/state", options)
+    assert store.storage_options == options
+    state = store._state_table(settings_of())
+    for table in (store._settings, store._barrier_log, state, store.verifications.table):
+        assert table._options == options
+    assert state.location == "s3://lake/state/vnode_state"
+    assert BackfillStore("/lake/state").storage_options == {}
+
+
 # --- creating -------------------------------------------------------------------------------------
 
 
@@ -74,8 +85,9 @@ def test_a_store_that_was_not_created_says_so(lake):
     with pytest.raises(JobNotCreatedError, match="create it first") as caught:
         store.settings()
     assert store.location in str(caught.value)
-    with pytest.raises(JobNotCreatedError):
-        store.state()
+    for look in (store.state, store.log_end):
+        with pytest.raises(JobNotCreatedError):
+            look()
     assert list(lake.iterdir()) == [], "looking creates nothing"
 
 
@@ -126,6 +138,7 @@ def test_a_creation_that_died_between_its_commits_is_completed_by_creating_again
         patched.setattr(ControlTable, "update", dying_update)
         with pytest.raises(DiedError):
             store.create(settings_of())
+    assert store.created() is (dies_after in {"first settings", "vnode_state"})
     assert store.create(settings_of()) == settings_of()
     assert store.state() == nothing_read(4)
     assert len(store.settings_history()) == 1
@@ -404,6 +417,9 @@ def test_earlier_incarnations_come_with_the_most_runs_that_they_ever_had(store):
     assert store.earlier_incarnations(store.settings()) == {"a1": 3}
     change(SettingsChange.REBUILD, incarnation="c3", parallelism=1)
     assert store.earlier_incarnations(store.settings()) == {"a1": 3, "b2": 5}
+    change(SettingsChange.REBUILD, incarnation="d4", parallelism=2)
+    assert store.earlier_incarnations(store.settings()) == {"a1": 3, "b2": 5, "c3": 1}
+    assert store.incarnations() == {"a1", "b2", "c3", "d4"}
 
 
 # --- reading the log ------------------------------------------------------------------------------
@@ -414,8 +430,58 @@ def test_the_log_is_read_from_an_epoch_on(store):
     commits = [store.record_commit(barrier, commit_of(barrier)) for barrier in barriers[:2]]
     assert store.log() == (barriers, commits)
     assert store.log(since_epoch=2) == (barriers[1:], commits[1:])
+    assert store.log(since_epoch=2, before_epoch=3) == (barriers[1:2], commits[1:])
+    assert store.log(before_epoch=2) == (barriers[:1], commits[:1])
     assert store.barriers(since_epoch=3) == barriers[2:]
     assert store.commits(since_epoch=3) == []
+    assert [store.pinned(epoch) for epoch in (1, 2, 3)] == barriers
+    with pytest.raises(StateError, match="epoch 4 is not pinned in .*; inject its barrier first"):
+        store.pinned(4)
+
+
+@pytest.mark.parametrize("late", [0, 1, 2, 8, 9, 20])
+def test_the_newest_barrier_of_an_incarnation_is_found_behind_late_ones_of_an_earlier_one(store, late):
+    """An injector that slept through a rebuild pins what nobody will run."""
+    settings = settings_of(incarnation="b2", base_epoch=2)
+    for epoch in (1, 2):
+        store.pin(barrier_of(epoch))
+    assert store.newest_barrier(settings) is None
+    assert store.newest_barrier(settings_of()).epoch == 2
+    for epoch in range(3, 3 + late):
+        store.pin(barrier_of(epoch))
+    assert store.newest_barrier(settings) is None
+    ours = store.pin(barrier_of(3 + late, incarnation="b2"))
+    assert store.newest_barrier(settings) == ours
+    for epoch in range(4 + late, 4 + 2 * late):
+        store.pin(barrier_of(epoch))
+    assert store.newest_barrier(settings) == ours
+
+
+@pytest.mark.parametrize(
+    ("epochs", "said"),
+    [
+        ((1, 1), "record 1 is repeated"),
+        ((1, 2, 2, 3), "record 2 is repeated"),
+        ((1, 2, 2), "record 2 is repeated"),
+        ((1, 3), "record 2 is missing"),
+        ((2,), "record 1 is missing"),
+    ],
+)
+def test_barriers_that_are_not_one_for_each_epoch_are_refused(store, epochs, said):
+    """I3 and I6: also where each of them is as it was written."""
+    for epoch in epochs:
+        store._barrier_log.update(lambda _: Write(records.barrier_row(barrier_of(epoch))))  # noqa: B023 - at once
+    with pytest.raises(StateError, match=rf"control table .*/barrier_log: {said}; something else wrote there"):
+        store.barriers()
+
+
+def test_an_epoch_whose_barrier_is_gone_is_missed_also_at_the_end(store):
+    """Its commit says that there was one."""
+    store.pin(barrier_of(1))
+    store._barrier_log.update(lambda _: Write(records.commit_row(barrier_of(2), commit_of(barrier_of(2)))))
+    for look in (store.barriers, store.log, store.log_end):
+        with pytest.raises(StateError, match="record 2 is missing"):
+            look()
 
 
 # --- rebuilding -----------------------------------------------------------------------------------

@@ -1,0 +1,488 @@
+"""
+Mistakes put into the package by hand, one at a time, each of which a test must find.
+
+Each stands for a rule that epochs rest on: where a position ends, which version a window begins with, who may still
+write. The mutated package is a copy of its own; the tests that are named as the mutant's killers run there, and one has
+to fail. The first case of each size of tests changes nothing, and there they have to pass.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from docs.generated import table as markdown_table
+from faults.campaign import Campaign, Outcome, Play, WrongError
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ("airflow_backfill_provider", "faults", "spark_apps", "tests")
+PATIENCE = 600
+"""Seconds that each test may take, on a machine that does other things, too."""
+
+_PASSED, _FAILED = 0, 1
+"""Exit codes of pytest; with any other one it ran no test, or not to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """
+    One mistake.
+
+    :param name: what it is called.
+    :param breaks: what is wrong with it, in a sentence.
+    :param invariant: the invariant that it breaks.
+    :param file: the file that it is in.
+    :param old: text that occurs in the file once.
+    :param new: what stands there instead.
+    :param killers: tests of which at least one fails.
+    :param spark: whether these start Spark.
+    """
+
+    name: str
+    breaks: str
+    invariant: str
+    file: str
+    old: str
+    new: str
+    killers: tuple[str, ...]
+    spark: bool = False
+
+    def apply(self, root: Path) -> None:
+        """Put the mistake into a copy of the sources."""
+        file = root / self.file
+        file.write_text(self.mutated(file.read_text(encoding="utf-8")), encoding="utf-8")
+
+    def mutated(self, text: str) -> str:
+        """
+        Return the file's text with the mistake.
+
+        :raises WrongError: if it isn't clear where it goes.
+        """
+        if text.count(self.old) != 1:
+            raise WrongError(f"mutant {self.name}: its old text occurs {text.count(self.old)} times in {self.file}")
+        return text.replace(self.old, self.new)
+
+
+_KEYS = "tests/unit/core/test_keys.py"
+_PLANNER = "tests/unit/core/test_planner.py"
+_SCAN = "tests/unit/core/test_scan.py"
+_CREATE = "tests/unit/test_protocol_create.py"
+_RUN = "tests/unit/test_protocol_run.py"
+_STORE = "tests/unit/state/test_store.py"
+_STAMPED_TABLE = "tests/integration/engine/test_stamped_table.py"
+_EPOCHS = "tests/integration/engine/test_epochs.py"
+_PREDICATES = "tests/integration/engine/test_predicates.py"
+_CRASHES = "tests/integration/engine/test_crash_points.py"
+
+MUTANTS = (
+    # --- keys and positions ---
+    Mutant(
+        name="position-excluded",
+        breaks="The row at the position itself counts as not read yet.",
+        invariant="I1",
+        file="airflow_backfill_provider/core/keys.py",
+        old="order.compare(key, self.up_to) <= 0",
+        new="order.compare(key, self.up_to) < 0",
+        killers=(f"{_KEYS}::test_a_range_is_half_open_and_a_shorter_bound_stands_for_all_keys_that_begin_with_it",),
+    ),
+    Mutant(
+        name="begin-included",
+        breaks="A chunk begins with the row that the one before ended with, which is then read twice.",
+        invariant="I1",
+        file="airflow_backfill_provider/core/keys.py",
+        old="order.compare(key, self.after) > 0",
+        new="order.compare(key, self.after) >= 0",
+        killers=(f"{_KEYS}::test_a_range_is_half_open_and_a_shorter_bound_stands_for_all_keys_that_begin_with_it",),
+    ),
+    Mutant(
+        name="nulls-last",
+        breaks="Null keys come last, while storage has them first.",
+        invariant="I1",
+        file="airflow_backfill_provider/core/keys.py",
+        old="return -1 if mine is None else 1",
+        new="return 1 if mine is None else -1",
+        killers=(f"{_KEYS}::test_values_are_ordered_as_in_storage_with_nulls_first",),
+    ),
+    # --- the chunk and the state ---
+    Mutant(
+        name="chunk-one-row-too-long",
+        breaks="A chunk that is cut inside a file has a row more than the rate limit.",
+        invariant="I4",
+        file="airflow_backfill_provider/core/planner.py",
+        old="key = _nth_key(rest, counts, within, rate_limit, order, keys)",
+        new="key = _nth_key(rest, counts, within, rate_limit + 1, order, keys)",
+        killers=(f"{_PLANNER}::test_a_rate_limit_of_one_reads_one_row_after_the_other",),
+    ),
+    Mutant(
+        name="rows-left-over",
+        breaks="With fewer rows to read than runs, no run reads one: the job never ends.",
+        invariant="I4",
+        file="airflow_backfill_provider/core/planner.py",
+        old="run: share + (place < odd) for place, run in enumerate(hungry)",
+        new="run: share for place, run in enumerate(hungry)",
+        killers=(f"{_PLANNER}::test_a_rate_limit_below_the_number_of_runs_leaves_some_without_a_part",),
+    ),
+    Mutant(
+        name="plan-completes-too-early",
+        breaks="A chunk that is cut inside the last range counts as all that is left.",
+        invariant="I1",
+        file="airflow_backfill_provider/core/planner.py",
+        old="completes = len(chunk) == len(unread) and (not chunk or chunk[-1] == unread[-1])",
+        new="completes = len(chunk) == len(unread)",
+        killers=(f"{_PLANNER}::test_the_last_chunk_may_be_smaller_but_not_larger",),
+    ),
+    Mutant(
+        name="vnode-completes-too-early",
+        breaks="A vnode whose chunk ends within it is Completed, and the rest of it is never read.",
+        invariant="I1",
+        file="airflow_backfill_provider/core/scan.py",
+        old="ends_within = read.up_to is not None and read.up_to[0] == vnode and len(read.up_to) > 1",
+        new="ends_within = False",
+        killers=(f"{_SCAN}::test_a_vnode_completes_alone",),
+    ),
+    Mutant(
+        name="not-started-lets-changes-through",
+        breaks="Changes of rows that no chunk has read yet are let through before the first one.",
+        invariant="I1",
+        file="airflow_backfill_provider/core/scan.py",
+        old="            case NotStarted():\n                return ()\n",
+        new="            case NotStarted():\n                return (KeyRange(None, None),)\n",
+        killers=(f"{_SCAN}::test_a_new_job_has_started_no_vnode",),
+    ),
+    Mutant(
+        name="progress-goes-back",
+        breaks="Nobody looks whether a state goes back.",
+        invariant="I3",
+        file="airflow_backfill_provider/core/progress.py",
+        old="if old is not new and not _is_successor(old, new, order):",
+        new="if old is new and not _is_successor(old, new, order):",
+        killers=("tests/unit/core/test_progress.py::test_a_vnode_only_moves_forward",),
+    ),
+    # --- the protocol ---
+    Mutant(
+        name="window-one-version-late",
+        breaks="A window begins a version behind the one that it continues, whose changes are lost.",
+        invariant="I1",
+        file="airflow_backfill_provider/protocol/inject.py",
+        old="from_version = previous.upstream.to_version if previous else settings.first_version",
+        new="from_version = previous.upstream.to_version + 1 if previous else settings.first_version",
+        killers=("tests/unit/test_protocol_inject.py::test_the_next_barrier_continues_where_the_one_before_ended",),
+    ),
+    Mutant(
+        name="state-counted-twice",
+        breaks="An epoch that died behind the commit of its state counts its rows again.",
+        invariant="I2",
+        file="airflow_backfill_provider/protocol/run.py",
+        old="if state.epoch < barrier.epoch:",
+        new="if state.epoch <= barrier.epoch:",
+        killers=(f"{_RUN}::test_an_epoch_that_died_anywhere_is_completed_by_the_next_run",),
+    ),
+    Mutant(
+        name="part-before-the-changes",
+        breaks="A part of a shared epoch is read before its changes are applied.",
+        invariant="I1",
+        file="airflow_backfill_provider/protocol/run.py",
+        old="if None not in reported:",
+        new="if part in reported:",
+        killers=(f"{_RUN}::test_a_part_before_the_changes_is_refused",),
+    ),
+    Mutant(
+        name="stale-incarnation-accepted",
+        breaks="An epoch that was pinned before a rebuild is run into the rebuilt view.",
+        invariant="I5",
+        file="airflow_backfill_provider/protocol/run.py",
+        old="if barrier.incarnation != settings.incarnation:",
+        new="if not barrier.incarnation:",
+        killers=(f"{_CREATE}::test_a_barrier_from_before_a_rebuild_is_refused_and_the_next_one_is_a_new_one",),
+    ),
+    Mutant(
+        name="second-pin-wins",
+        breaks="A second injector pins its own barrier for an epoch that has one.",
+        invariant="I2",
+        file="airflow_backfill_provider/state/store.py",
+        old="""\
+            if barrier.epoch in known:
+                pinned = known[barrier.epoch]
+                return None
+            newest = max(known, default=0)
+            if newest != barrier.prev_epoch:
+""",
+        new="""\
+            newest = max(known, default=0)
+            if newest not in {barrier.prev_epoch, barrier.epoch}:
+""",
+        killers=(f"{_STORE}::test_pinning_an_epoch_again_returns_the_barrier_that_the_log_holds",),
+    ),
+    Mutant(
+        name="second-commit-wins",
+        breaks="A second commit of an epoch is recorded beside the first one.",
+        invariant="I5",
+        file="airflow_backfill_provider/state/store.py",
+        old="return None if earlier else Write(records.commit_row(barrier, commit))",
+        new="return Write(records.commit_row(barrier, commit))",
+        killers=(f"{_STORE}::test_the_first_commit_of_an_epoch_wins",),
+    ),
+    Mutant(
+        name="state-written-again",
+        breaks="A zombie writes the state of an epoch that is there.",
+        invariant="I5",
+        file="airflow_backfill_provider/state/store.py",
+        old="if committed.epoch >= state.epoch:",
+        new="if committed.epoch > state.epoch:",
+        killers=(f"{_STORE}::test_a_state_of_the_same_or_an_earlier_epoch_is_a_no_op",),
+    ),
+    Mutant(
+        name="first-row-not-checked",
+        breaks="The first row of a control table may be one that a stranger edited.",
+        invariant="I6",
+        file="airflow_backfill_provider/state/stamps.py",
+        old="if index >= 0:",
+        new="if index > 0:",
+        killers=("tests/unit/state/test_stamps.py::test_every_value_of_a_type_has_a_checksum_of_its_own",),
+    ),
+    Mutant(
+        name="verified-by-count",
+        breaks="A verification compares numbers of rows, and not what is in them.",
+        invariant="I6",
+        file="airflow_backfill_provider/core/differences.py",
+        old="expected.get(vnode, NO_ROWS) != found.get(vnode, NO_ROWS)",
+        new="expected.get(vnode, NO_ROWS).rows != found.get(vnode, NO_ROWS).rows",
+        killers=("tests/unit/core/test_verification.py::test_each_part_of_a_checksum_counts",),
+    ),
+    # --- the log of the view, read without a JVM ---
+    Mutant(
+        name="own-write-not-found",
+        breaks="The search for an epoch's write ends at another part of the same epoch, and it is written twice.",
+        invariant="I2",
+        file="airflow_backfill_provider/engine/stamped_table.py",
+        old='return int(str(stamp["epoch"])) < barrier.epoch',
+        new='return int(str(stamp["epoch"])) <= barrier.epoch',
+        killers=(f"{_STAMPED_TABLE}::test_a_part_is_found_behind_other_parts_of_its_epoch",),
+    ),
+    Mutant(
+        name="another-plan-believed",
+        breaks="A write of the epoch from another plan than the pinned one is taken for its own.",
+        invariant="I5",
+        file="airflow_backfill_provider/engine/stamped_table.py",
+        old='elif stamp_of(commit).get("digest") == barrier.digest:',
+        new='elif "digest" in stamp_of(commit):',
+        killers=(f"{_STAMPED_TABLE}::test_a_write_of_the_epoch_from_another_plan_is_refused",),
+    ),
+    # --- Spark ---
+    Mutant(
+        name="spark-position-excluded",
+        breaks="On Spark, the row at the position itself lies behind it.",
+        invariant="I1",
+        file="airflow_backfill_provider/engine/predicates.py",
+        old="_column(field) >= point if field.descending else _column(field) <= point",
+        new="_column(field) > point if field.descending else _column(field) < point",
+        killers=(f"{_PREDICATES}::test_a_value_is_that_of_the_range_that_the_key_lies_in",),
+        spark=True,
+    ),
+    Mutant(
+        name="spark-nulls-nowhere",
+        breaks="On Spark, null keys lie before no position, so no chunk has them.",
+        invariant="I1",
+        file="airflow_backfill_provider/engine/predicates.py",
+        old="return column.isNull() | (column > point if field.descending else column < point)",
+        new="return column > point if field.descending else column < point",
+        killers=(f"{_PREDICATES}::test_a_value_is_that_of_the_range_that_the_key_lies_in",),
+        spark=True,
+    ),
+    Mutant(
+        name="preimage-ignored",
+        breaks="A row whose key changed stays in the view under its old key, too.",
+        invariant="I1",
+        file="airflow_backfill_provider/engine/source.py",
+        old=").filter(wanted)\n",
+        new=').filter(wanted & (F.col("_change_type") != "update_preimage"))\n',
+        killers=(f"{_EPOCHS}::test_row_that_moves_from_behind_the_position_into_the_chunk_is_read_once",),
+        spark=True,
+    ),
+    Mutant(
+        name="delete-wins-inside-a-version",
+        breaks="Of two rows that swap their keys in one version both are deleted.",
+        invariant="I1",
+        file="airflow_backfill_provider/engine/source.py",
+        old="orderBy(version, upsert)",
+        new="orderBy(version, upsert.desc())",
+        killers=(f"{_EPOCHS}::test_swapped_keys_inside_one_version_keep_both_rows",),
+        spark=True,
+    ),
+    Mutant(
+        name="oldest-version-wins",
+        breaks="Of several changes of a key the first one reaches the view.",
+        invariant="I1",
+        file="airflow_backfill_provider/engine/source.py",
+        old='"__is_last": F.lead(F.lit(1)).over(in_order).isNull(),',
+        new='"__is_last": F.lag(F.lit(1)).over(in_order).isNull(),',
+        killers=(f"{_EPOCHS}::test_view_is_the_query_at_every_epoch_while_the_upstream_changes",),
+        spark=True,
+    ),
+    Mutant(
+        name="changes-of-unread-rows",
+        breaks="Changes of rows that no chunk has read yet reach the view of an arrangement, and the chunk again.",
+        invariant="I1",
+        file="airflow_backfill_provider/engine/spark_engine.py",
+        old="let_through = net.filter(visible)",
+        new="let_through = net",
+        killers=(f"{_EPOCHS}::test_what_is_asked_for_between_the_epochs_of_one_run_is_in_the_next[arrangement]",),
+        spark=True,
+    ),
+    Mutant(
+        name="chunk-before-the-changes",
+        breaks="A row that moves into another vnode's chunk is read there, and then deleted by its own change.",
+        invariant="I1",
+        file="airflow_backfill_provider/engine/spark_engine.py",
+        old="""\
+                changes = self._apply_changes(tables, barrier, seconds)
+                return self._read_parts(tables, barrier, changes, seconds)
+""",
+        new="""\
+                read = self._read_parts(tables, barrier, 0, seconds)
+                return EpochWrites(read.snapshot_rows, self._apply_changes(tables, barrier, seconds), seconds)
+""",
+        killers=("tests/integration/engine/test_verification.py::test_a_row_of_a_vnode_that_was_not_read",),
+        spark=True,
+    ),
+    Mutant(
+        name="transaction-dropped",
+        breaks="A chunk is appended without a transaction id, so that Delta writes it for every attempt.",
+        invariant="I5",
+        file="airflow_backfill_provider/engine/stamped_table.py",
+        old="""\
+                .option("txnAppId", transaction_id(identity, part))
+                .option("txnVersion", barrier.epoch)
+""",
+        new="",
+        killers=(f"{_CRASHES}::test_second_run_overtakes_the_first",),
+        spark=True,
+    ),
+    Mutant(
+        name="fence-too-low",
+        breaks="A rebuild leaves room for writes of the incarnation before.",
+        invariant="I5",
+        file="airflow_backfill_provider/engine/stamped_table.py",
+        old="_FENCE = 2**62",
+        new="_FENCE = 0",
+        killers=(f"{_CRASHES}::test_zombie_wakes_up_after_a_rebuild",),
+        spark=True,
+    ),
+    Mutant(
+        name="stranger-not-seen",
+        breaks="A view that somebody else wrote to is taken for the job's own.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/view.py",
+        old="if not _is_ours(commit, identity, barrier) and not _is_harmless(commit):",
+        new="if not _is_ours(commit, identity, barrier) and not commit.changes_data:",
+        killers=("tests/integration/engine/test_bad_input.py::test_view_written_by_a_stranger",),
+        spark=True,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """
+    What is tried.
+
+    :param killers: the tests that are run.
+    :param mutant: the mistake that they must find; without one, they must pass.
+    """
+
+    killers: tuple[str, ...]
+    mutant: Mutant | None = None
+
+
+def _cases(mutants: Sequence[Mutant]) -> list[Case]:
+    killers = dict.fromkeys(killer for mutant in mutants for killer in mutant.killers)
+    return [Case(tuple(killers)), *(Case(mutant.killers, mutant) for mutant in mutants)]
+
+
+QUICK = _cases([mutant for mutant in MUTANTS if not mutant.spark])
+"""Those whose killers start no Spark."""
+
+CASES = [*QUICK, *_cases([mutant for mutant in MUTANTS if mutant.spark])]
+
+
+def copy_sources(to: Path) -> None:
+    """Copy what the tests need, and nothing that was made of it."""
+    for name in SOURCES:
+        shutil.copytree(ROOT / name, to / name, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", to)
+
+
+def run_tests(root: Path, tests: Sequence[str]) -> tuple[int, str]:
+    """Run tests on the sources in a folder; return pytest's exit code, and what it wrote."""
+    plugins = ("no:randomly", "no:cacheprovider", "faults.mutated_package")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", *(part for name in plugins for part in ("-p", name)), *tests],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE * len(tests),
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def play(number: int, _: random.Random) -> Outcome:
+    """Try one mutant, or none."""
+    case = CASES[number % len(CASES)]
+    with tempfile.TemporaryDirectory(prefix="backfill-mutant-") as folder:
+        root = Path(folder)
+        copy_sources(root)
+        if case.mutant is not None:
+            case.mutant.apply(root)
+        code, written = run_tests(root, case.killers)
+    if case.mutant is None:
+        if code != _PASSED:
+            raise WrongError(f"without a mutant, its killers end with exit code {code}:\n{written[-2000:]}")
+        return Outcome(checks=len(case.killers), about="nothing was changed")
+    if code != _FAILED:
+        told = "no killer failed" if code == _PASSED else f"exit code {code}"
+        raise WrongError(f"{case.mutant.name}: {told}:\n{written[-2000:]}")
+    failed = next((line for line in written.splitlines() if line.startswith(("FAILED", "ERROR"))), "")
+    return Outcome("caught", about=f"{case.mutant.name}: {failed[:300]}")
+
+
+def table() -> str:
+    """Return the mutants and their killers as a table."""
+    return markdown_table(
+        ["mutant", "what is wrong with it", "breaks", "in", "found by"],
+        [
+            (
+                f"`{mutant.name}`",
+                mutant.breaks,
+                mutant.invariant,
+                f"`{mutant.file.removeprefix('airflow_backfill_provider/')}`",
+                ", ".join(f"`{killer.removeprefix('tests/')}`" for killer in mutant.killers),
+            )
+            for mutant in MUTANTS
+        ],
+    )
+
+
+@contextmanager
+def _stage() -> Iterator[Play]:
+    yield play
+
+
+CAMPAIGN = Campaign(
+    name="mutants",
+    about="the package with one mistake, made by hand: the tests that stand for it must fail",
+    quick=len(QUICK),
+    full=len(CASES),
+    checks="tests",
+    stage=_stage,
+)

@@ -1,0 +1,86 @@
+"""What is told of mutation testing: which mistakes count as found, and when the share is too small."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+
+from faults import mutation
+from faults.mutants import ROOT
+
+MODULE = "airflow_backfill_provider/core/made_up.py"
+
+
+@pytest.fixture
+def ended(tmp_path, monkeypatch):
+    """Let mistakes have ended by some exit codes of the tests."""
+    monkeypatch.setattr(mutation, "mutated_modules", lambda: (MODULE,))
+    monkeypatch.setattr(mutation, "RESULTS", tmp_path)
+    monkeypatch.setattr(mutation, "PAGE", tmp_path / "page.md")
+
+    def by(*codes):
+        kept = tmp_path / f"{MODULE}.meta"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps({"exit_code_by_key": {f"m{n}": code for n, code in enumerate(codes)}}))
+
+    return by
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        (0, "survived"),
+        (1, "killed"),
+        (3, "killed"),
+        (33, "survived"),
+        (-24, "timed out"),
+        (255, "unknown"),
+        (-9, "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_only_tests_that_ran_can_have_found_something(ended, code, verdict):
+    ended(code)
+    assert mutation.verdicts_of(MODULE) == {"m0": verdict}
+
+
+@pytest.mark.parametrize(("survived", "exit_code"), [(0, 0), (1, 0), (2, 1)])
+def test_the_exit_code_says_whether_nine_of_ten_were_found(ended, survived, exit_code, capsys):
+    ended(*[0] * survived, *[1] * (9 - survived), -24)
+    assert mutation.main(["--told"]) == exit_code
+    assert capsys.readouterr().out.count("survived: m") == survived
+
+
+def test_a_module_that_was_not_tried_is_below_every_floor(ended, capsys):
+    assert mutation.main(["--told"]) == 1
+    assert "| 0.0 %" in capsys.readouterr().out
+
+
+def test_a_share_is_not_rounded_up(ended):
+    ended(*[0] * 1001, *[1] * 8999)
+    assert mutation.share_of(MODULE).told == "89.9 %"
+
+
+def test_the_shares_are_written_into_the_page(ended, capsys):
+    mutation.PAGE.write_text("# Page\n\n<!-- generated: mutation -->\nold\n<!-- /generated -->\n\nend\n")
+    ended(1, 1, 0)
+    mutation.main(["--told", "--write"])
+    written = mutation.PAGE.read_text()
+    assert "| `core/made_up.py` | 3 | 2 | 0 | 1 | 66.6 % |" in written
+    assert "| all | 3 | 2 | 0 | 1 | 66.6 % |" in written
+    assert written.endswith("<!-- /generated -->\n\nend\n")
+    assert "old" not in written
+
+
+def test_a_module_that_is_not_mutated_cannot_be_asked_for(ended, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        mutation.main(["elsewhere"])
+    assert "elsewhere" in capsys.readouterr().err
+
+
+def test_the_modules_and_tests_of_the_settings_are_there():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutmut"]
+    named = [*settings["only_mutate"], *settings["pytest_add_cli_args_test_selection"]]
+    assert [name for name in named if not (ROOT / name).exists()] == []
