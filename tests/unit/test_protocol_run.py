@@ -735,6 +735,19 @@ def test_the_last_part_that_died_anywhere_is_completed_by_the_next_try(arranged,
     assert outcome(arranged) == arranged_undisturbed[2]
 
 
+def test_changes_that_are_tried_again_commit_what_the_last_part_left(arranged, arranged_undisturbed):
+    """I2: everybody has reported, and whoever comes next commits, whichever step it is."""
+    barrier = arranged.inject()
+    arranged.changes(barrier)
+    arranged.part(barrier, 0)
+    arranged.part(barrier, 2)
+    die_at(CrashPoint.BEFORE_STATE_COMMIT)
+    with pytest.raises(DiedError):
+        arranged.part(barrier, 1)
+    assert arranged.changes(barrier) == arranged.store.commit_of(2) is not None
+    assert outcome(arranged) == arranged_undisturbed[2]
+
+
 def test_parts_at_once_commit_the_epoch_once(arranged, arranged_undisturbed):
     """I5: those that report at the same moment may both be the last."""
     barrier = arranged.inject()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -283,6 +284,25 @@ def test_rows_that_statistics_count_but_that_are_deleted_do_not_stop_a_backfill(
     chunks = Layout(ordered(10, 10), statistics=overcounted).backfill(25)
     assert sum(rows for rows, _ in chunks) == 100
     assert max(rows for rows, _ in chunks) <= 25
+
+
+@pytest.mark.parametrize(
+    ("files", "counted", "rate_limit", "up_to", "needed"),
+    [
+        # As many as the first file has, whose end is not known.
+        ([[(f, i) for i in range(10)] for f in range(5)], 1, 10, (0, 9), 1),
+        # The first file has fewer than the log says, the second one has the rest.
+        ([[(f, i) for i in range(10)] for f in range(5)], 10, 15, (1, 4), 2),
+        # The second file begins before what the first one's keys alone would say.
+        ([[(0, 0), (0, 1), (0, 2), (2, 0)], [(1, 5), (1, 6)], [(3, 0), (3, 1)]], 1, 4, (1, 5), 2),
+    ],
+)
+def test_no_file_is_read_that_begins_behind_the_cut(files, counted, rate_limit, up_to, needed):
+    def known(file):
+        return replace(leading(file), row_count=counted * file.row_count)
+
+    plan, rows, read = Layout(files, order=order_of("long", "long"), statistics=known).plan(None, rate_limit)
+    assert (chunk_of(plan).up_to, rows, read) == (up_to, rate_limit, needed)
 
 
 def test_small_files_inside_the_range_of_a_large_one_do_not_shrink_the_chunks():
