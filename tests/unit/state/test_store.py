@@ -435,6 +435,7 @@ def test_the_log_is_read_from_an_epoch_on(store):
     assert store.barriers(since_epoch=3) == barriers[2:]
     assert store.commits(since_epoch=3) == []
     assert [store.pinned(epoch) for epoch in (1, 2, 3)] == barriers
+    assert [store.commit_of(epoch) for epoch in (1, 2, 3)] == [*commits, None]
     with pytest.raises(StateError, match="epoch 4 is not pinned in .*; inject its barrier first"):
         store.pinned(4)
 
