@@ -228,8 +228,6 @@ class PlainArrangement:
     def append(self, changes: Mapping[Position, Change], epoch: int) -> None:
         """Append an epoch's changes of rows that are not read yet, unless they are there."""
         with _LOCK:
-            if not ArrangementFiles(self._path).exists():
-                raise EpochFailedError(f"the arrangement at {self._path} is gone")
             newest = max((entry[EPOCH] for entry in self._entries()), default=self._base_epoch)
             if newest > epoch:
                 raise EpochFailedError(f"epoch {epoch} was overtaken")
@@ -249,6 +247,8 @@ class PlainArrangement:
         }
 
     def _entries(self) -> list[Row]:
+        if not ArrangementFiles(self._path).exists():
+            raise EpochFailedError(f"the arrangement at {self._path} is gone")
         return DeltaTable(self._path).to_pyarrow_table().to_pylist()
 
     def _table(self, changes: Mapping[Position, Change], epoch: int) -> pa.Table:
