@@ -31,7 +31,17 @@ def filled(text: str, blocks: Mapping[str, str]) -> str:
     names = {match["name"] for match in _BLOCK.finditer(text)}
     if names != set(blocks):
         raise KeyError(f"blocks of the page and of the script differ: {sorted(names ^ set(blocks))}")
-    return _BLOCK.sub(lambda match: f"{match[1]}\n{blocks[match['name']]}\n{match[4]}", text)
+    return refilled(text, blocks)
+
+
+def refilled(text: str, blocks: Mapping[str, str]) -> str:
+    """Return a page with some of its blocks made anew, and the others as they are."""
+
+    def block(match: re.Match[str]) -> str:
+        name = match["name"]
+        return f"{match[1]}\n{blocks[name]}\n{match[4]}" if name in blocks else match[0]
+
+    return _BLOCK.sub(block, text)
 
 
 def main(page: Path, blocks: Mapping[str, str]) -> int:

@@ -21,8 +21,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from docs.generated import refilled
 from docs.generated import table as markdown_table
-from faults.report import PAGE, filled
+from faults.report import PAGE
 
 FLOOR = 0.9
 """The share of mistakes that must be found in every module."""
@@ -138,7 +139,7 @@ def main(arguments: list[str]) -> int:
             if verdict in {SURVIVED, UNKNOWN}:
                 console.print(f"{verdict}: {name}", markup=False, highlight=False, soft_wrap=True)
     if asked.write:
-        PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), "mutation", table(shares)), encoding="utf-8")
+        PAGE.write_text(refilled(PAGE.read_text(encoding="utf-8"), {"mutation": table(shares)}), encoding="utf-8")
     return int(any(share.found < FLOOR for share in shares))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from docs.generated import refilled
+from docs.generated import table as markdown_table
 from faults import mutants
 from faults.campaign import RIGHT, WRONG, Tally, tallies
 from faults.campaigns import CAMPAIGNS
@@ -21,32 +23,22 @@ def line(tally: Tally) -> str:
 def table(found: Iterable[Tally]) -> str:
     """Return the runs as a table."""
     by_name = {tally.campaign: tally for tally in found}
-    lines = ["| campaign | seed | cases | checks | right | refused by name | wrong |", "|---|---|---|---|---|---|---|"]
+    rows = []
     for name in CAMPAIGNS:
         tally = by_name.get(name)
         if tally is None:
             continue
         refused = {result: count for result, count in tally.results.items() if result not in {RIGHT, WRONG}}
         named = ", ".join(f"`{result}` {count:,}" for result, count in sorted(refused.items()))
-        lines.append(
-            f"| `{name}` | {tally.seed} | {tally.cases:,} | {tally.checks:,} | {tally.results[RIGHT]:,} | "
-            f"{named or 'none'} | {tally.wrong:,} |"
-        )
-    return "\n".join(lines)
-
-
-def filled(text: str, name: str, body: str) -> str:
-    """Return a page's text with one of its generated blocks made anew."""
-    begin, end = f"<!-- generated: {name} -->", "<!-- /generated -->"
-    before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(end)
-    return f"{before}{begin}\n\n{body.strip()}\n\n{end}{after}"
+        counts = (f"{tally.cases:,}", f"{tally.checks:,}", f"{tally.results[RIGHT]:,}")
+        rows.append((f"`{name}`", tally.seed, *counts, named or "none", f"{tally.wrong:,}"))
+    return markdown_table(["campaign", "seed", "cases", "checks", "right", "refused by name", "wrong"], rows)
 
 
 def write() -> None:
     """Write the tables into the page."""
-    text = filled(PAGE.read_text(encoding="utf-8"), "faults", table(tallies()))
-    PAGE.write_text(filled(text, "mutants", mutants.table()), encoding="utf-8")
+    blocks = {"faults": table(tallies()), "mutants": mutants.table()}
+    PAGE.write_text(refilled(PAGE.read_text(encoding="utf-8"), blocks), encoding="utf-8")
 
 
 def _order(item: tuple[str, int]) -> tuple[int, str]:

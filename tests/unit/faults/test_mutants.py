@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.generated import refilled
 from faults import mutants, report
 from faults.campaign import WrongError
 from faults.mutants import CASES, MUTANTS, QUICK, ROOT, Mutant
@@ -88,4 +89,4 @@ def test_killers_that_fail_without_a_mutant_are_wrong(ends):
 
 def test_the_page_lists_the_mutants():
     page = (ROOT / report.PAGE).read_text(encoding="utf-8")
-    assert report.filled(page, "mutants", mutants.table()) == page, "python -m faults report"
+    assert refilled(page, {"mutants": mutants.table()}) == page, "python -m faults report"
