@@ -15,7 +15,8 @@ from pathlib import Path
 
 from faults.campaign import Campaign, Outcome, Play
 from faults.shapes import SHAPES, Shape, begin, change, require_right
-from faults.spark import PORT, spark_session
+from faults.spark import spark_session
+from tests.connect_server import PORT
 from tests.integration.engine import connect_client
 from tests.integration.engine.attempts import is_killed
 from tests.integration.engine.lakehouse import Lakehouse

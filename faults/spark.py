@@ -14,9 +14,6 @@ from airflow_backfill_provider.engine.session import start_session
 from tests.connect_server import server_conf
 from tests.ports import free_port
 
-PORT = "spark.connect.grpc.binding.port"
-"""Where a session listens as a server."""
-
 SMALL_DATA = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.wholeStage": "false",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+PORT = "spark.connect.grpc.binding.port"
+"""Where a session listens as a server."""
+
 
 def server_conf(port: int) -> dict[str, str]:
     """Return the configuration of a session that also listens as a server, on this machine alone, without a token."""
     return {
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
+        PORT: str(port),
     }
