@@ -127,7 +127,7 @@ def _of_created(backfill: Backfill, described: UpstreamVersion) -> _Outlook:
         state,
         backfill.upstream,
         from_version=previous.upstream.to_version if previous else settings.first_version,
-        to_version=described.version,
+        version=described.version,
         previous=previous,
         storage_options=backfill.storage_options,
     )

@@ -54,7 +54,7 @@ def plan_snapshot(
     upstream: UpstreamTable,
     *,
     from_version: int,
-    to_version: int,
+    version: int,
     previous: Barrier | None,
     storage_options: Mapping[str, str] | None,
 ) -> SnapshotPlan:
@@ -63,16 +63,16 @@ def plan_snapshot(
 
     :param state: the committed state.
     :param from_version: the upstream's version that the previous epoch ended with.
-    :param to_version: the upstream's version that the chunk will be read at.
+    :param version: the upstream's version that the chunk will be read at.
     :param previous: the barrier before, if there is one in this incarnation.
     :raises StateError: if the arrangement is gone although epochs began to read it.
     """
     if state.completed:
         return SnapshotPlan(previous.upstream.row_count if previous else 0)
     if not settings.scan.by_vnode:
-        return _plan_in_place(settings, state, upstream, to_version)
+        return _plan_in_place(settings, state, upstream, version)
     arrangement = ArrangementFiles(settings.arrangement, storage_options)
-    rows = upstream.row_count(to_version)
+    rows = upstream.row_count(version)
     job = settings.definition
     row_count = rows * len(job.vnodes) // job.vnode_count
     if not arrangement.exists():
@@ -98,11 +98,9 @@ def plan_snapshot(
     return SnapshotPlan(row_count, tuple(part for part in parts if part.ranges), owned)
 
 
-def _plan_in_place(
-    settings: JobSettings, state: BackfillState, upstream: UpstreamTable, to_version: int
-) -> SnapshotPlan:
+def _plan_in_place(settings: JobSettings, state: BackfillState, upstream: UpstreamTable, version: int) -> SnapshotPlan:
     scan = settings.scan
-    files, keys = upstream.files(to_version, scan.order)
+    files, keys = upstream.files(version, scan.order)
     job = settings.definition
     row_count = sum(file.row_count for file in files) * len(job.vnodes) // job.vnode_count
     if not settings.reads_snapshot:

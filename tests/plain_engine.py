@@ -147,7 +147,7 @@ class PlainSource:
         ranges = decoded(barrier.parts[part].ranges, self.order)
         if self.scan.by_vnode:
             return self.within(self.arrangement.rows(barrier.epoch), ranges)
-        return self.within(self.at(barrier.upstream.to_version), ranges)
+        return self.within(self.at(barrier.chunk_version), ranges)
 
     def net_changes(self, barrier: Barrier) -> dict[Position, Change]:
         """Return the net change of every position that changed behind the version that it was read at."""

@@ -78,9 +78,9 @@ class UpstreamWindow(_Frozen):
 
     :param table_id: the Delta table's id; another table at the same path is refused.
     :param from_version: last version of the previous epoch; -1 before the first.
-    :param to_version: the version that the snapshot chunk is read at and the changes run up to.
+    :param to_version: the version that the changes run up to, and the snapshot chunk is read at unless changes wait.
     :param watermark: commit timestamp of ``to_version``.
-    :param row_count: rows at ``to_version`` by the log's statistics; an estimate for progress only.
+    :param row_count: rows at the chunk's version by the log's statistics; an estimate for progress only.
     """
 
     table_id: str
@@ -170,11 +170,13 @@ class Barrier(_Frozen):
     :param upstream: the upstream's version window.
     :param definition: digest of the job's definition and of the upstream's schema as used.
     :param read_before: what was read before the epoch. Changes of these rows go through to the view, no others: the
-        chunk, which is read at ``to_version``, or a later one has them. (The executor reads the chunk at the previous
-        epoch and filters by the new position; both orders give the same rows, mixing them loses some.)
+        chunk, which is read at ``to_version``, or a later one has them, or they wait. (The executor reads the chunk at
+        the previous epoch and filters by the new position; both orders give the same rows, mixing them loses some.)
     :param read_as_of: the versions that the view has these rows as of, where epochs left changes for a later one; empty
         if it has all of them as of ``from_version``.
     :param publishes: whether the epoch applies the changes of what was read before; otherwise a later one does.
+    :param older_version: the version that the chunk is read at, if it is not ``to_version``: while changes wait, all
+        chunks may be of one version. Changes behind it wait then for the chunk, too.
     :param parts: the snapshot chunk, divided among parallel runs; none if nothing is read (paused, or completed).
     :param vnode_ranges: the vnodes that each parallel run owns, until a rescale; empty if runs don't divide them.
     :param repair: rows to write anew, of those that were read before.
@@ -198,6 +200,7 @@ class Barrier(_Frozen):
     read_before: tuple[PinnedRange, ...]
     read_as_of: tuple[PinnedRead, ...] = ()
     publishes: bool = True
+    older_version: int | None = None
     parts: tuple[PinnedPart, ...]
     vnode_ranges: tuple[tuple[int, int], ...] = ()
     repair: Repair = Repair()
@@ -229,13 +232,19 @@ class Barrier(_Frozen):
             },
         )
         # A barrier that an older release pinned keeps its digest.
-        leaves = self.model_dump(mode="json", include={"read_as_of", "publishes"}, exclude_defaults=True)
+        newer_fields = {"read_as_of", "publishes", "older_version"}
+        leaves = self.model_dump(mode="json", include=newer_fields, exclude_defaults=True)
         return digest({**deciding, **leaves})
 
     @property
     def has_window(self) -> bool:
         """Whether the upstream got on since the previous epoch."""
         return self.upstream.to_version > self.upstream.from_version
+
+    @property
+    def chunk_version(self) -> int:
+        """The upstream's version that the chunk is read at."""
+        return self.upstream.to_version if self.older_version is None else self.older_version
 
     @property
     def view_before(self) -> tuple[PinnedRead, ...]:
@@ -248,9 +257,9 @@ class Barrier(_Frozen):
     def view_after(self) -> tuple[PinnedRead, ...]:
         """What the view shows once the epoch is committed (I1); each row once."""
         chunk = tuple(pinned for part in self.parts for pinned in part.ranges)
-        reads = {} if self.publishes else {read.version: read.ranges for read in self.view_before}
-        now = self.upstream.to_version
-        reads[now] = (*(self.read_before if self.publishes else reads.get(now, ())), *chunk)
+        before = (PinnedRead(ranges=self.read_before, version=self.upstream.to_version),)
+        reads = {read.version: read.ranges for read in (before if self.publishes else self.view_before)}
+        reads[self.chunk_version] = _joined((*reads.get(self.chunk_version, ()), *chunk))
         return tuple(PinnedRead(ranges=ranges, version=version) for version, ranges in reads.items() if ranges)
 
     @property
@@ -272,6 +281,17 @@ class Barrier(_Frozen):
     def chunk(self, order: KeyOrder) -> tuple[KeyRange, ...]:
         """Return what all parts read together, in scan order."""
         return decoded((pinned for part in self.parts for pinned in part.ranges), order)
+
+
+def _joined(ranges: Iterable[PinnedRange]) -> tuple[PinnedRange, ...]:
+    """Return ranges in scan order with those as one of which each begins where the one before ends."""
+    joined: list[PinnedRange] = []
+    for following in ranges:
+        if joined and joined[-1].up_to is not None and joined[-1].up_to == following.after:
+            joined[-1] = PinnedRange(after=joined[-1].after, up_to=following.up_to)
+        else:
+            joined.append(following)
+    return tuple(joined)
 
 
 class EpochReport(_Frozen):

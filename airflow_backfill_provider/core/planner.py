@@ -106,7 +106,7 @@ def plan_chunk(
     chunk: list[KeyRange] = []
     rows = 0
     for index, rest in enumerate(unread):
-        reaching = _by_lower_bound([file for file in files if _may_hold_some_of(file, rest, order)], order)
+        reaching = _by_lower_bound([file for file in files if may_hold_some_of(file, rest, order)], order)
         left = None if rate_limit is None else rate_limit - rows
         is_last = index == len(unread) - 1
         cut = _cut(reaching, rest, left, order, keys, is_last=is_last)
@@ -169,7 +169,7 @@ def _counted(plan: ChunkPlan, files: Sequence[FileStatistics], order: KeyOrder, 
         file.row_count if _lies_within(file, covered, order) else keys.count(file, covered)
         for covered in plan.ranges
         for file in files
-        if _may_hold_some_of(file, covered, order)
+        if may_hold_some_of(file, covered, order)
     )
     return replace(plan, rows=rows)
 
@@ -354,7 +354,7 @@ def _describe(
     *,
     completes: bool,
 ) -> ChunkPlan:
-    scanned = [file for file in files if any(_may_hold_some_of(file, covered, order) for covered in chunk)]
+    scanned = [file for file in files if any(may_hold_some_of(file, covered, order) for covered in chunk)]
     rows = sum(file.row_count for file in scanned)
     warnings = []
     largest = max((file.row_count for file in files), default=0)
@@ -380,7 +380,8 @@ def _by_lower_bound(files: Sequence[FileStatistics], order: KeyOrder) -> list[Fi
     return sorted(files, key=lambda file: (order.sort_key(file.lower), file.path))
 
 
-def _may_hold_some_of(file: FileStatistics, covered: KeyRange, order: KeyOrder) -> bool:
+def may_hold_some_of(file: FileStatistics, covered: KeyRange, order: KeyOrder) -> bool:
+    """Tell whether a file may have keys in a range."""
     # A file that ends exactly at the position is kept: strings' and timestamps' bounds are rounded.
     reaches = covered.after is None or order.compare(file.upper, covered.after) >= 0
     return reaches and (covered.up_to is None or order.compare(file.lower, covered.up_to) <= 0)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -21,7 +22,10 @@ from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.core.scan import by_vnode
-from airflow_backfill_provider.engine.predicates import in_any, value_of, within
+from airflow_backfill_provider.engine.predicates import value_of, within
+from airflow_backfill_provider.lake.key_index import keys_within
+from airflow_backfill_provider.lake.live_keys import live_keys
+from airflow_backfill_provider.lake.upstream import UpstreamTable
 
 HASHES_IN_MEMORY = 10_000_000
 """Rows whose keys' hashes, of eight bytes each, a driver takes into its memory."""
@@ -88,10 +92,6 @@ class Upstream:
     def empty(self, spark: SparkSession) -> DataFrame:
         """Return the used columns and ``__vnode``, without a row."""
         return self._about(spark.read.format("delta").load(self.path)).limit(0)
-
-    def chunk(self, spark: SparkSession, version: int, ranges: Iterable[KeyRange]) -> DataFrame:
-        """Return the rows in some ranges of the scan's order as of a version."""
-        return self.at(spark, version).filter(in_any(self.scan, ranges))
 
     def net_changes(self, spark: SparkSession, versions: Sequence[tuple[int, int]], wanted: Column) -> DataFrame:
         """
@@ -225,6 +225,18 @@ class Upstream:
         if distinct < rows and chunk.groupBy(*keys).agg(F.count("*").alias("__rows")).filter("__rows > 1").head(1):
             raise self.duplicates()
         return rows
+
+    def keys_without_spark(self, log: UpstreamTable, version: int, ranges: Sequence[KeyRange]) -> pa.Table | None:
+        """
+        Return the keys of the rows in some ranges as of a version, read by the driver.
+
+        :returns: ``None`` if that takes Spark: there are too many, or whether the job is about a row takes its vnode.
+        :raises DataFileError: if a file cannot be read.
+        """
+        if self.by_vnode or len(self.vnodes) < self.vnode_count:
+            return None
+        keys = live_keys(log.files_at(version), self.key, ranges)
+        return None if keys is None else keys_within(keys, self.key, self.keys)
 
     def measure_changes(self, net: DataFrame, visible: Column) -> MeasuredChanges:
         """

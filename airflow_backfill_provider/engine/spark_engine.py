@@ -32,6 +32,7 @@ from airflow_backfill_provider.engine.chunk import Chunk, InPlaceChunk
 from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.compared_sides import ComparedSides
 from airflow_backfill_provider.engine.driver_lock import driver_lock
+from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.query import run_query
 from airflow_backfill_provider.engine.session import prepare_session
 from airflow_backfill_provider.engine.source import NO_CHANGES, MeasuredChanges, Upstream, are_few, column, is_behind
@@ -54,6 +55,7 @@ class SparkEngine:
     def __init__(self, spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
         self._spark = prepare_session(spark, storage_options)
         self._storage_options = storage_options
+        self._opened: _OpenedVersion | None = None
 
     def check(
         self,
@@ -343,8 +345,29 @@ class SparkEngine:
         ranges = decoded(barrier.parts[part].ranges, tables.source.scan)
         if tables.arrangement is not None:
             return tables.arrangement.chunk(barrier, ranges)
-        rows = tables.source.chunk(self._spark, barrier.upstream.to_version, ranges)
-        return nullcontext(InPlaceChunk(tables.source, rows, expected=barrier.rate_limit))
+        source = tables.source
+        log = UpstreamTable(source.path, self._storage_options)
+        return nullcontext(
+            InPlaceChunk(
+                source=source,
+                selected=self._rows_at(source, barrier.chunk_version).filter(in_any(source.scan, ranges)),
+                keys=lambda: source.keys_without_spark(log, barrier.chunk_version, ranges),
+                expected=barrier.rate_limit,
+            )
+        )
+
+    def _rows_at(self, source: Upstream, version: int) -> DataFrame:
+        """
+        Return the upstream's rows as of a version.
+
+        Of the version that was asked for last it is the same frame: which files the version has, Delta works out anew
+        for each, and that takes longer than planning the rest. A version never changes.
+        """
+        opened = self._opened
+        if opened is None or (opened.source, opened.version) != (source, version):
+            opened = _OpenedVersion(source, version, source.at(self._spark, version))
+            self._opened = opened
+        return opened.rows
 
     # --------------------------------------------------------------------------------------------------- tables
 
@@ -374,6 +397,15 @@ class SparkEngine:
 
     def _materialized_view(self, job: BackfillJob) -> MaterializedView:
         return MaterializedView(self._spark, job.materialized_view, self._storage_options)
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenedVersion:
+    """A version of the upstream as a frame."""
+
+    source: Upstream
+    version: int
+    rows: DataFrame
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,28 @@ class DataFiles:
             )
         return stored.select([physical_names[name] for name in columns]).rename_columns(list(columns))
 
+    def hidden_rows(self) -> dict[str, pa.Array] | None:
+        """
+        Return, for each file of which a deletion vector hides rows, a mask of those that it does not hide.
+
+        :returns: masks by the files' paths; the rows behind a mask's end are not hidden. ``None`` if what deltalake
+            says of them names no file of this version.
+        """
+        if "deletionVectors" not in (self._table.protocol().reader_features or ()):
+            return {}
+        by_name: dict[str, list[str]] = {}
+        for path in self._paths():
+            by_name.setdefault(path.rpartition("/")[2], []).append(path)
+        masks: dict[str, pa.Array] = {}
+        with log_errors(self._path):
+            for batch in map(pa.record_batch, self._table.deletion_vectors()):
+                for location, mask in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+                    named = by_name.get(unquote(location).rpartition("/")[2], [])
+                    if len(named) != 1:
+                        return None
+                    masks[named[0]] = mask.values
+        return masks
+
     def _paths(self) -> list[str]:
         return [_file_path(written, self._path) for written in self._column("path")]
 

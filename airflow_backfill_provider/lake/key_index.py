@@ -77,11 +77,13 @@ class ArrowKeyIndex:
         """Return the key's columns in the order's own types."""
         columns = {}
         for field in self._order.fields:
-            kind = arrow_type(field)
+            kind, stored = arrow_type(field), self._physical_names[field.name]
             if field.name in constants:
                 columns[field.name] = pa.array([constants[field.name]] * table.num_rows, kind)
-            else:
-                columns[field.name] = table.column(self._physical_names[field.name]).cast(kind)
+            elif stored in table.column_names:
+                columns[field.name] = table.column(stored).cast(kind)
+            else:  # the file is older than the column
+                columns[field.name] = pa.nulls(table.num_rows, kind)
         return pa.table(columns)
 
 

@@ -290,7 +290,7 @@ class UpstreamTable:
 
     def row_count(self, version: int) -> int:
         """Return the number of rows at a version by the log's statistics; deleted ones may be counted."""
-        return self._files(version).row_count()
+        return self.files_at(version).row_count()
 
     def files(self, version: int, order: KeyOrder) -> tuple[list[FileStatistics], ArrowKeyIndex]:
         """
@@ -299,9 +299,10 @@ class UpstreamTable:
         :param version: the version that the chunk will be read at.
         :param order: the key's columns.
         """
-        return self._files(version).statistics(order)
+        return self.files_at(version).statistics(order)
 
-    def _files(self, version: int) -> DataFiles:
+    def files_at(self, version: int) -> DataFiles:
+        """Return the data files of a version."""
         if self._described is not None and self._described.version == version:
             return self._described
         return self._files_of(self._open(version))

@@ -7,7 +7,7 @@ No JVM: settings, state and the Delta logs say all there is to know.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_backfill_provider.core.barrier import (
@@ -193,24 +193,26 @@ def _next_barrier(
     scan = settings.scan
     _require_settings_of(previous, settings, store)
     _require_state_of(state, previous, commit, settings, store)
-    plan = plan_snapshot(
+    read_before = scan.read(state)
+    mutations = [mutation for record in records if (mutation := record.as_mutation()) is not None]
+    read_as_of = _read_as_of(previous)
+    oldest_version = previous.oldest_version_after if previous else from_version
+    # What is repaired is written as of this epoch, and finished views show every change.
+    may_wait = bool(read_before and not (repair or state.completed)) and _changes_may_wait(
+        settings, upstream, versions=len(read_as_of), oldest_version=oldest_version, now=now
+    )
+    plan, chunk_version = _plan(
         settings,
         state,
         upstream,
         from_version=from_version,
         to_version=to_version,
         previous=previous,
+        may_wait=may_wait,
         storage_options=store.storage_options,
     )
-    read_before = scan.read(state)
-    mutations = [mutation for record in records if (mutation := record.as_mutation()) is not None]
     completes = _completes(settings, state, plan)
-    read_as_of = _read_as_of(previous)
-    oldest_version = previous.oldest_version_after if previous else from_version
-    # What is repaired is written as of this epoch, and finished views show every change.
-    waits = not (completes or repair or not read_before) and _changes_may_wait(
-        settings, upstream, versions=len(read_as_of), oldest_version=oldest_version, now=now
-    )
+    waits = may_wait and not completes
     changes_after = from_version if waits else oldest_version
     # An arrangement is kept current for the rows that are not read yet, too.
     needs_changes = (bool(read_before) and not waits) or (scan.by_vnode and not state.completed)
@@ -237,6 +239,7 @@ def _next_barrier(
         read_before=tuple(PinnedRange.of(covered, scan.order) for covered in read_before),
         read_as_of=read_as_of,
         publishes=not waits,
+        older_version=chunk_version if plan.parts and chunk_version != to_version else None,
         parts=tuple(
             PinnedPart(ranges=tuple(PinnedRange.of(covered, scan.order) for covered in part.ranges))
             for part in plan.parts
@@ -254,6 +257,44 @@ def _next_barrier(
         injected_at=now,
     )
     return barrier, idle
+
+
+def _plan(
+    settings: JobSettings,
+    state: BackfillState,
+    upstream: UpstreamTable,
+    *,
+    from_version: int,
+    to_version: int,
+    previous: Barrier | None,
+    may_wait: bool,
+    storage_options: Mapping[str, str] | None,
+) -> tuple[SnapshotPlan, int]:
+    """
+    Return what the epoch reads of the snapshot, and the upstream's version that it reads it at.
+
+    While changes wait, chunks are read where the newest was, as long as there is anything left to read there: at a
+    version that stays the same, files stay as large as they were, and what the chunk's changes wait behind is one
+    version for all. The arrangement has its rows by epochs instead.
+    """
+
+    def plan_at(version: int) -> SnapshotPlan:
+        return plan_snapshot(
+            settings,
+            state,
+            upstream,
+            from_version=from_version,
+            version=version,
+            previous=previous,
+            storage_options=storage_options,
+        )
+
+    newest = max((read.version for read in previous.view_after), default=None) if previous and may_wait else None
+    if newest is not None and not settings.scan.by_vnode:
+        plan = plan_at(newest)
+        if not _completes(settings, state, plan):
+            return plan, newest
+    return plan_at(to_version), to_version
 
 
 def _read_as_of(previous: Barrier | None) -> tuple[PinnedRead, ...]:

@@ -73,13 +73,48 @@ def test_changes_wait_until_the_last_vnode_completes(waiting):
     assert (first.publishes, second.publishes) == (True, False)
     last = waiting.inject()
     assert (last.publishes, last.completes) == (True, True)
-    assert {read.version for read in last.view_before} == {0, 1}
+    assert {read.version for read in last.view_before} == {0}
     assert (last.upstream.from_version, last.changes_after) == (1, 0)
     commit = waiting.run(last)
     assert (commit.upstream_output_row_count, commit.snapshot_read_row_count) == (6, 3)
     waiting.assert_truth()
     waiting.orders.change([0], amount=70)
     assert waiting.inject().publishes
+
+
+def test_chunks_are_read_at_one_version_while_changes_wait(waiting):
+    """Where files are as large as they were, and what is behind it waits for all of them alike."""
+    first, second = waiting.store.barriers()
+    assert (first.chunk_version, second.chunk_version, second.upstream.to_version) == (0, 0, 1)
+    assert len(second.view_after) == 1
+    last = waiting.inject()
+    assert (last.older_version, last.chunk_version) == (None, 2)
+
+
+def test_what_was_added_behind_the_last_chunk_is_read_at_the_newest_version(lake):
+    """I4: at the older version nothing is left to read, at the newest there is."""
+    backfilling = over(lake, *range(6), rate_limit=3, visibility="on_finish")
+    backfilling.epoch()
+    backfilling.orders.add(*range(6, 12))
+    backfilling.orders.change([0, 4, 7], amount=50)
+    second = backfilling.inject()
+    assert (second.publishes, second.completes, second.chunk_version) == (False, False, 2)
+    backfilling.run(second)
+    assert {read.version for read in second.view_after} == {0, 2}
+    backfilling.orders.change([8, 11], amount=60)
+    third = backfilling.inject()
+    assert (third.publishes, third.chunk_version) == (False, 2)
+    backfilling.run(third)
+    backfilling.finish()
+
+
+def test_an_arrangement_has_its_rows_as_of_the_newest_version(lake):
+    backfilling = over(lake, *range(9), rate_limit=2, visibility="on_finish", strategy="arrangement")
+    backfilling.epoch()
+    backfilling.epoch()
+    backfilling.orders.change(range(9), amount=50)
+    barrier = backfilling.inject()
+    assert (barrier.publishes, barrier.older_version, bool(barrier.parts)) == (False, None, True)
 
 
 def test_changes_wait_no_longer_than_half_of_what_the_upstream_keeps(waiting):

@@ -61,6 +61,7 @@ DECIDING = {
     ],
     "read_as_of": [(read_of(1, None, ("5",)),), (read_of(2, None, ("5",)),), (read_of(1, None, ("4",)),)],
     "publishes": False,
+    "older_version": 0,
     "repair": [Repair(vnodes=(0,)), Repair(keys=(("0",),)), Repair(keys=((None,),))],
 }
 NOT_DECIDING = {
@@ -168,8 +169,7 @@ def test_the_view_is_as_of_the_barrier_if_the_epoch_publishes():
     """I1."""
     barrier = barrier_of(upstream=window_of(from_version=3, to_version=5), parts=(part_of(("5",), ("9",)),))
     assert barrier.view_before == (read_of(3, None, ("5",)),)
-    before_and_chunk = (*barrier.read_before, *barrier.parts[0].ranges)
-    assert barrier.view_after == (PinnedRead(ranges=before_and_chunk, version=5),)
+    assert barrier.view_after == (read_of(5, None, ("9",)),)
     assert (barrier.changes_after, barrier.has_changes) == (3, True)
 
 
@@ -190,16 +190,36 @@ def test_rows_whose_changes_wait_are_as_of_when_they_were_read():
     assert (last.changes_after, last.has_changes, last.has_window) == (3, True, False)
 
 
-def test_chunks_read_at_one_version_are_together():
-    first = barrier_of(
-        upstream=window_of(from_version=5, to_version=5), publishes=False, parts=(part_of(("5",), ("9",)),)
-    )
-    (read,) = first.view_after
-    assert read == PinnedRead(ranges=(*first.read_before, *first.parts[0].ranges), version=5)
+@pytest.mark.parametrize("to_version", [5, 7])
+def test_chunks_read_at_one_version_are_together(to_version):
+    upstream = window_of(from_version=5, to_version=to_version)
+    barrier = barrier_of(upstream=upstream, publishes=False, older_version=5, parts=(part_of(("5",), ("9",)),))
+    assert barrier.chunk_version == 5
+    assert barrier.view_after == (read_of(5, None, ("9",)),)
+
+
+def test_ranges_between_which_something_is_unread_stay_apart():
+    parts = (part_of(("6",), ("9",)), part_of(("9",), None))
+    barrier = barrier_of(upstream=window_of(from_version=5, to_version=5), publishes=False, parts=parts)
+    ranges = (PinnedRange(after=None, up_to=("5",)), PinnedRange(after=("6",), up_to=None))
+    assert barrier.view_after == (PinnedRead(ranges=ranges, version=5),)
+
+
+def test_a_range_without_an_end_is_joined_with_none():
+    """``None`` is no end here, and no beginning there."""
+    everything = PinnedRange(after=None, up_to=None)
+    barrier = barrier_of(read_before=(everything,), parts=(PinnedPart(ranges=(everything,)),))
+    (read,) = barrier.view_after
+    assert read.ranges == (everything, everything)
+
+
+def test_a_chunk_is_read_at_the_end_of_the_window_unless_an_older_version_is_pinned():
+    assert barrier_of(upstream=window_of(from_version=3, to_version=5)).chunk_version == 5
+    assert barrier_of(upstream=window_of(from_version=3, to_version=5), older_version=0).chunk_version == 0
 
 
 def test_a_barrier_that_an_older_release_pinned_keeps_its_digest():
-    fields = barrier_of().model_dump(mode="json", exclude={"read_as_of", "publishes"})
+    fields = barrier_of().model_dump(mode="json", exclude={"read_as_of", "publishes", "older_version"})
     assert Barrier.model_validate(fields).digest == barrier_of().digest == "b6525f887271029657d2058f7e089618"
 
 
