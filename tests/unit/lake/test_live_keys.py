@@ -59,9 +59,9 @@ def test_a_file_that_is_older_than_a_column_of_the_key_has_null_there(tmp_path):
 
 def test_bounds_of_decimals_keep_no_file_out(tmp_path):
     """deltalake writes them as rounded numbers, so that a key may lie outside of its file's."""
-    first, second = Decimal("999999999999999.92"), Decimal("999999999999999.93")
-    order = KeyOrder((KeyField(name="k1", type="decimal(17,2)"),))
-    files = table_of(tmp_path, {"k1": pa.array([first, second], pa.decimal128(17, 2))})
+    first, second = Decimal("99999999999999.9250"), Decimal("99999999999999.9290")
+    order = KeyOrder((KeyField(name="k1", type="decimal(18,4)"),))
+    files = table_of(tmp_path, {"k1": pa.array([first, second], pa.decimal128(18, 4))})
     assert keys_of(live_keys(files, order, [KeyRange((first,), (second,))])) == [(second,)]
 
 
