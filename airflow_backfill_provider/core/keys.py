@@ -217,8 +217,23 @@ def _encode_local(value: dt.datetime) -> str:
     return value.isoformat(timespec="microseconds")
 
 
+def _decode_decimal(text: str) -> Decimal:
+    value = Decimal(text)
+    if not value.is_finite():
+        raise ValueError(f"{text!r} is no number")
+    return value
+
+
 def _decode_instant(text: str) -> dt.datetime:
-    return dt.datetime.fromisoformat(text.removesuffix("Z")).replace(tzinfo=dt.UTC)
+    value = dt.datetime.fromisoformat(text)
+    return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+
+
+def _decode_local(text: str) -> dt.datetime:
+    value = dt.datetime.fromisoformat(text)
+    if value.tzinfo is not None:
+        raise ValueError(f"{text!r} has a time zone, which values of the column have not")
+    return value
 
 
 def _decode_boolean(text: str) -> bool:
@@ -241,10 +256,10 @@ _ENCODERS: dict[KeyKind, Callable[..., str]] = {
 _DECODERS: dict[KeyKind, Callable[[str], KeyValue]] = {
     KeyKind.INTEGER: int,
     KeyKind.STRING: str,
-    KeyKind.DECIMAL: Decimal,
+    KeyKind.DECIMAL: _decode_decimal,
     KeyKind.DATE: dt.date.fromisoformat,
     KeyKind.TIMESTAMP: _decode_instant,
-    KeyKind.TIMESTAMP_NTZ: dt.datetime.fromisoformat,
+    KeyKind.TIMESTAMP_NTZ: _decode_local,
     KeyKind.BINARY: bytes.fromhex,
     KeyKind.BOOLEAN: _decode_boolean,
 }

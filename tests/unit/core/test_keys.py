@@ -140,6 +140,13 @@ def test_values_are_written_exactly_and_read_back_equal(kind, value, text):
     assert field.decode(text) == value
 
 
+@pytest.mark.parametrize("text", ["2024-01-01T01:30:00+01:00", "2024-01-01T00:30:00Z", "2024-01-01T00:30:00"])
+def test_an_instant_may_be_written_with_any_offset_and_is_utc_without(text):
+    """Bounds of a job are written by hand."""
+    value = KeyField(name="k", type="timestamp").decode(text)
+    assert (value, value.utcoffset()) == (instant("2024-01-01T00:30:00"), dt.timedelta(0))
+
+
 @pytest.mark.parametrize("kind", ASCENDING)
 def test_null_and_the_empty_value_are_different_things(kind):
     field = KeyField(name="k", type=kind)
@@ -181,9 +188,12 @@ def test_what_is_written_does_not_depend_on_this_machines_time_zone(monkeypatch)
         ("long", ""),
         ("long", "x"),
         ("decimal(5,2)", "1,5"),
+        ("decimal(5,2)", "NaN"),
+        ("decimal(5,2)", "-Infinity"),
         ("date", "2024-02-30"),
         ("timestamp", "yesterday"),
         ("timestamp_ntz", "2024-13-01T00:00:00"),
+        ("timestamp_ntz", "2024-03-31T02:30:00Z"),
         ("binary", "0g"),
         ("boolean", "yes"),
         ("boolean", "True"),
