@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain, takewhile
 from typing import Any
@@ -18,13 +19,14 @@ import pyarrow as pa
 import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyValue
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
-from airflow_backfill_provider.storage import data_file_errors, log_errors
+from airflow_backfill_provider.storage import data_file_errors, log_errors, storage_errors
 
 Bound = tuple[KeyValue | None, ...]
 
@@ -117,8 +119,9 @@ class DataFiles:
         """
         Return, for each file of which a deletion vector hides rows, a mask of those that it does not hide.
 
-        :returns: masks by the files' paths; the rows behind a mask's end are not hidden. ``None`` if what deltalake
-            says of them names no file of this version.
+        :returns: masks by the files' paths; the rows behind a mask's end are not hidden. ``None`` if deltalake cannot
+            tell, for there are features of tables that it reads the log of, and not the rows.
+        :raises StorageUnavailableError: if the storage cannot be reached.
         """
         if "deletionVectors" not in (self._table.protocol().reader_features or ()):
             return {}
@@ -126,14 +129,15 @@ class DataFiles:
         for path in self._paths():
             by_name.setdefault(path.rpartition("/")[2], []).append(path)
         masks: dict[str, pa.Array] = {}
-        with log_errors(self._path):
+        with suppress(DeltaError, ValueError), storage_errors(self._path):
             for batch in map(pa.record_batch, self._table.deletion_vectors()):
                 for location, mask in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
                     named = by_name.get(unquote(location).rpartition("/")[2], [])
                     if len(named) != 1:
                         return None
                     masks[named[0]] = mask.values
-        return masks
+            return masks
+        return None
 
     def _paths(self) -> list[str]:
         return [_file_path(written, self._path) for written in self._column("path")]

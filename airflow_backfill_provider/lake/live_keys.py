@@ -8,6 +8,7 @@ A driver has them within milliseconds, where Spark plans a query before it begin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
@@ -19,8 +20,13 @@ from airflow_backfill_provider.lake.key_index import ArrowKeyIndex, arrow_type, 
 MOST_KEYS = 2_000_000
 """Rows, of all files that a range reaches, whose keys a driver takes into its memory."""
 
+MOST_FILES = 250
+"""Files that a driver reads, some of them side by side; a cluster is quicker with more."""
+
 MOST_MASKED = 100_000_000
 """Rows of a table whose deletion vectors a driver takes into its memory, a byte for each of them at worst."""
+
+_READERS = 8
 
 
 def live_keys(files: DataFiles, order: KeyOrder, ranges: Sequence[KeyRange]) -> pa.Table | None:
@@ -33,18 +39,16 @@ def live_keys(files: DataFiles, order: KeyOrder, ranges: Sequence[KeyRange]) -> 
     :raises DataFileError: if a file cannot be read.
     """
     reaching = [file for file in files.files(order) if _may_reach(file, order, ranges)]
-    if sum(file.row_count for file in reaching) > MOST_KEYS or files.row_count() > MOST_MASKED:
+    rows = sum(file.row_count for file in reaching)
+    if rows > MOST_KEYS or len(reaching) > MOST_FILES or files.row_count() > MOST_MASKED:
         return None
     masks = files.hidden_rows()
     if masks is None:
         return None
     index = files.keys(order)
-    found = [
-        keys_within(keys, order, covered)
-        for file in reaching
-        for keys in [_live(index, file, masks.get(file.path))]
-        for covered in ranges
-    ]
+    with ThreadPoolExecutor(max_workers=_READERS) as readers:
+        live = readers.map(lambda file: _live(index, file, masks.get(file.path)), reaching)
+        found = [keys_within(keys, order, covered) for keys in live for covered in ranges]
     return pa.concat_tables([_none(order), *found])
 
 

@@ -65,12 +65,12 @@ def test_bounds_of_decimals_keep_no_file_out(tmp_path):
     assert keys_of(live_keys(files, order, [KeyRange((first,), (second,))])) == [(second,)]
 
 
-@pytest.mark.parametrize("limit", ["MOST_KEYS", "MOST_MASKED"])
-def test_too_many_are_left_to_spark(tmp_path, monkeypatch, limit):
+@pytest.mark.parametrize(("limit", "reached"), [("MOST_KEYS", 5), ("MOST_FILES", 2), ("MOST_MASKED", 5)])
+def test_too_many_are_left_to_spark(tmp_path, monkeypatch, limit, reached):
     files = table_of(tmp_path, {"k1": [1, 2, 3]}, {"k1": [4, 5]})
-    monkeypatch.setattr(module, limit, 5)
+    monkeypatch.setattr(module, limit, reached)
     assert live_keys(files, LONG, [EVERYTHING]).num_rows == 5
-    monkeypatch.setattr(module, limit, 4)
+    monkeypatch.setattr(module, limit, reached - 1)
     assert live_keys(files, LONG, [EVERYTHING]) is None
 
 
