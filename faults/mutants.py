@@ -81,6 +81,8 @@ _STAMPED_TABLE = "tests/integration/engine/test_stamped_table.py"
 _EPOCHS = "tests/integration/engine/test_epochs.py"
 _PREDICATES = "tests/integration/engine/test_predicates.py"
 _CRASHES = "tests/integration/engine/test_crash_points.py"
+_BARRIER = "tests/unit/core/test_barrier.py"
+_INJECT = "tests/unit/test_protocol_inject.py"
 
 MUTANTS = (
     # --- keys and positions ---
@@ -276,6 +278,25 @@ MUTANTS = (
         new='elif "digest" in stamp_of(commit):',
         killers=(f"{_STAMPED_TABLE}::test_a_write_of_the_epoch_from_another_plan_is_refused",),
     ),
+    # --- changes that wait ---
+    Mutant(
+        name="last-chunk-at-an-older-version",
+        breaks="The epoch that publishes reads its chunk at the version of those before: what changed since is lost.",
+        invariant="I1",
+        file="airflow_backfill_provider/protocol/inject.py",
+        old="        if not _completes(settings, state, plan):\n            return plan, newest\n",
+        new="        return plan, newest\n",
+        killers=(f"{_INJECT}::test_chunks_are_read_at_one_version_while_changes_wait",),
+    ),
+    Mutant(
+        name="chunk-as-of-the-window",
+        breaks="A chunk that was read at an older version counts as read at the window's end.",
+        invariant="I1",
+        file="airflow_backfill_provider/core/barrier.py",
+        old="reads[self.chunk_version] = _joined((*reads.get(self.chunk_version, ()), *chunk))",
+        new="reads[self.upstream.to_version] = _joined((*reads.get(self.upstream.to_version, ()), *chunk))",
+        killers=(f"{_BARRIER}::test_chunks_read_at_one_version_are_together",),
+    ),
     # --- Spark ---
     Mutant(
         name="spark-position-excluded",
@@ -384,6 +405,26 @@ MUTANTS = (
         old="if not _is_ours(commit, identity, barrier) and not _is_harmless(commit):",
         new="if not _is_ours(commit, identity, barrier) and not commit.changes_data:",
         killers=("tests/integration/engine/test_bad_input.py::test_view_written_by_a_stranger",),
+        spark=True,
+    ),
+    Mutant(
+        name="chunk-at-another-version",
+        breaks="The engine reads each chunk at the window's end, whatever is pinned.",
+        invariant="I2",
+        file="airflow_backfill_provider/engine/spark_engine.py",
+        old="self._rows_at(source, barrier.chunk_version)",
+        new="self._rows_at(source, barrier.upstream.to_version)",
+        killers=(f"{_EPOCHS}::test_changes_wait_for_the_epoch_that_finishes_the_view",),
+        spark=True,
+    ),
+    Mutant(
+        name="hidden-rows-counted",
+        breaks="Rows that a deletion vector hides count as rows of the chunk.",
+        invariant="I2",
+        file="airflow_backfill_provider/lake/live_keys.py",
+        old="_live(index, file, masks.get(file.path))",
+        new="_live(index, file, None)",
+        killers=("tests/integration/engine/test_live_keys.py::test_they_are_those_that_spark_reads",),
         spark=True,
     ),
 )
