@@ -43,17 +43,20 @@ def make(state: str) -> None:
             )
         )
     for epoch in range(1, EPOCHS + 1):
-        barrier = store.pin(barrier_of(epoch))
+        barrier = store.pin(barrier_of(epoch, settings_sequence=settings.sequence))
         vnodes = (Completed((4,), 3), InProgress((10 * epoch,), epoch), InProgress((epoch,), epoch), NotStarted())
         store.write_state(BackfillState(epoch=epoch, vnodes=vnodes), settings)
         store.record_commit(barrier, commit_of(barrier))
 
 
 def read(state: str) -> Read:
-    """Return all that the tables hold."""
+    """Return all that the tables hold, looked at as an injection does."""
     store = BackfillStore(state)
+    history, newest = store.settings_history(), store.log_end().barrier
+    if newest is not None:
+        store.require_settings_of(newest, history[-1])
     return (
-        store.settings_history(),
+        history,
         store.state(),
         store.log(),
         store.log(since_epoch=EPOCHS - 2),

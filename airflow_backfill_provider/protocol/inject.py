@@ -191,7 +191,8 @@ def _next_barrier(
     described.require_as_created(settings.upstream, upstream.path)
 
     scan = settings.scan
-    _require_settings_of(previous, settings, store)
+    if previous is not None:
+        store.require_settings_of(previous, settings)
     _require_state_of(state, previous, commit, settings, store)
     read_before = scan.read(state)
     mutations = [mutation for record in records if (mutation := record.as_mutation()) is not None]
@@ -328,15 +329,6 @@ def _repair_warnings(settings: JobSettings, repair: Repair) -> tuple[str, ...]:
 
 def _completes(settings: JobSettings, state: BackfillState, plan: SnapshotPlan) -> bool:
     return settings.scan.advanced(state, epoch=state.epoch, ranges=plan.ranges, rows={}).completed
-
-
-def _require_settings_of(previous: Barrier | None, settings: JobSettings, store: BackfillStore) -> None:
-    """Refuse settings older than those that the last barrier carried: whatever was asked for since would be undone."""
-    if previous is not None and settings.sequence < previous.settings_sequence:
-        raise StateError(
-            f"the settings at {store.location} end with record {settings.sequence}, but epoch {previous.epoch} was "
-            f"pinned with record {previous.settings_sequence}; they were restored or changed: rebuild the job"
-        )
 
 
 def _require_state_of(

@@ -91,6 +91,20 @@ class BackfillReader:
             raise JobNotCreatedError(f"no job was created at {self.location}; create it first")
         return self._parse_settings(rows)
 
+    def require_settings_of(self, barrier: Barrier, settings: JobSettings) -> None:
+        """
+        Refuse settings older than those that a barrier carried: whatever was asked for since would be undone.
+
+        A record that no barrier carried yet has no other witness.
+
+        :raises StateError: naming both records.
+        """
+        if settings.sequence < barrier.settings_sequence:
+            raise StateError(
+                f"the settings at {self.location} end with record {settings.sequence}, but epoch {barrier.epoch} was "
+                f"pinned with record {barrier.settings_sequence}; they were restored or changed: rebuild the job"
+            )
+
     def incarnations(self) -> frozenset[str]:
         """Return every incarnation that the job ever had."""
         return frozenset(record.incarnation for record in self.settings_history())
