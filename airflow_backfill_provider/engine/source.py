@@ -48,6 +48,19 @@ class MeasuredChanges:
     some_appeared: bool
 
 
+@dataclass(frozen=True, slots=True)
+class FeedRun:
+    """
+    Consecutive versions of the upstream with one schema.
+
+    :param names: what the used columns are called there, where that is something else.
+    """
+
+    first: int
+    last: int
+    names: Mapping[str, str]
+
+
 NO_CHANGES = MeasuredChanges(0, 0, some_appeared=False)
 
 
@@ -93,7 +106,7 @@ class Upstream:
         """Return the used columns and ``__vnode``, without a row."""
         return self._about(spark.read.format("delta").load(self.path)).limit(0)
 
-    def net_changes(self, spark: SparkSession, versions: Sequence[tuple[int, int]], wanted: Column) -> DataFrame:
+    def net_changes(self, spark: SparkSession, runs: Sequence[FeedRun], wanted: Column) -> DataFrame:
         """
         Return the net change of everything that changed in some versions: per key, or per vnode and key.
 
@@ -102,13 +115,13 @@ class Upstream:
         also writes the old key (a swap). An update that moves a row to another vnode is a delete in one and an insert
         in the other.
 
-        :param versions: runs of consecutive versions, first and last, each with one schema.
+        :param runs: the versions.
         :param wanted: which changes to look at.
         :returns: the used columns, ``__vnode`` if the scan's order has it, ``__is_upsert`` (else it is deleted; only
             the key columns count then), ``__appeared``: it was written without having been removed, so it did not
             exist before; and what :meth:`net_by_key` needs.
         """
-        feed = reduce(DataFrame.unionAll, (self._feed(spark, first, last) for first, last in versions)).filter(wanted)
+        feed = reduce(DataFrame.unionAll, (self._feed(spark, run) for run in runs)).filter(wanted)
         keys = [column(name) for name in self.key.names]
         scanned = [column(name) for name in self.scan.names]
         vnode = [F.col(VNODE)] if self.by_vnode else []
@@ -184,14 +197,16 @@ class Upstream:
             rows = rows.filter(F.col(VNODE).isin(sorted(self.vnodes)))
         return rows if self.keys == KeyRange(None, None) else rows.filter(within(self.key, self.keys))
 
-    def _feed(self, spark: SparkSession, first_version: int, last_version: int) -> DataFrame:
-        return self._about(
+    def _feed(self, spark: SparkSession, run: FeedRun) -> DataFrame:
+        feed = (
             spark.read.format("delta")
             .option("readChangeFeed", "true")
-            .option("startingVersion", first_version)
-            .option("endingVersion", last_version)
+            .option("startingVersion", run.first)
+            .option("endingVersion", run.last)
             .load(self.path)
         )
+        used = (column(run.names.get(name, name)).alias(name) for name in self.columns)
+        return self._about(feed.select(*used, "_change_type", "_commit_version"))
 
     def vnode_of(self, renamed: Mapping[str, str]) -> Column:
         """

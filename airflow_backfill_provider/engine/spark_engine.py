@@ -35,7 +35,15 @@ from airflow_backfill_provider.engine.driver_lock import driver_lock
 from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.query import run_query
 from airflow_backfill_provider.engine.session import prepare_session
-from airflow_backfill_provider.engine.source import NO_CHANGES, MeasuredChanges, Upstream, are_few, column, is_behind
+from airflow_backfill_provider.engine.source import (
+    NO_CHANGES,
+    FeedRun,
+    MeasuredChanges,
+    Upstream,
+    are_few,
+    column,
+    is_behind,
+)
 from airflow_backfill_provider.engine.spark_errors import epoch_errors, view_errors
 from airflow_backfill_provider.engine.verification import compare as compare_sides
 from airflow_backfill_provider.engine.view import MaterializedView
@@ -270,11 +278,17 @@ class SparkEngine:
         if not barrier.has_changes or not (shown or tables.arrangement):
             return None
         log = UpstreamTable(source.path, self._storage_options)
-        versions = log.schema_runs(barrier.changes_after, barrier.upstream.to_version)
+        runs = log.schema_runs(barrier.changes_after, barrier.upstream.to_version)
+        resolved = tables.settings.upstream
+        feed = [
+            # Of one run, the end was looked at when the barrier was pinned.
+            FeedRun(first, last, log.names_at(last, resolved) if len(runs) > 1 else {})
+            for first, last in runs
+        ]
         wanted = source.behind(shown)
         if tables.arrangement is not None:
             wanted |= ~visible & is_behind(barrier.upstream.from_version)
-        return source.net_changes(self._spark, versions, wanted).persist()
+        return source.net_changes(self._spark, feed, wanted).persist()
 
     def _merge(self, tables: _Tables, changes: DataFrame, measured: MeasuredChanges, barrier: Barrier) -> None:
         """Merge the changed keys: with their new row if it passes the query's filter, else as a delete."""

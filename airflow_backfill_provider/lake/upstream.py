@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from deltalake import DeltaTable
@@ -274,12 +275,44 @@ class UpstreamTable:
             if schema(first) == schema(last):
                 return [(first, last)]
             middle = (first + last) // 2
-            left, right = runs(first, middle), runs(middle + 1, last)
-            if schema(middle) == schema(middle + 1):
-                return [*left[:-1], (left[-1][0], right[0][1]), *right[1:]]
-            return left + right
+            return joined(runs(first, middle), runs(middle + 1, last))
 
-        return runs(from_version + 1, to_version) if to_version > from_version else []
+        def joined(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> list[tuple[int, int]]:
+            if schema(left[-1][1]) != schema(right[0][0]):
+                return left + right
+            return [*left[:-1], (left[-1][0], right[0][1]), *right[1:]]
+
+        first = from_version + 1
+        if to_version < first:
+            return []
+        if to_version - first > _COMMITS_WORTH_READING:
+            return runs(first, to_version)
+        # A column may have been renamed, and renamed back, which the schemas of both ends don't tell.
+        commits = {version: self.log.commit(version) for version in range(first + 1, to_version + 1)}
+        begins = [v for v, commit in commits.items() if commit is None or commit.replaces_metadata]
+        ends = [*(begin - 1 for begin in begins), to_version]
+        return reduce(joined, ([run] for run in zip([first, *begins], ends, strict=True)))
+
+    def names_at(self, version: int, upstream: ResolvedUpstream) -> dict[str, str]:
+        """
+        Return the names that the used columns have as of a version: they may have been renamed, and renamed back.
+
+        :raises UpstreamSchemaChangedError: if one is not there, or had another type, as in versions before a RESTORE.
+        """
+        described = self.at(version)
+        names = {described.physical_names.get(name, name): name for name in described.types}
+        found = {column.name: names.get(column.physical_name or column.name) for column in upstream.columns}
+        gone = [
+            column.name
+            for column in upstream.columns
+            if (name := found[column.name]) is None or described.types[name] != column.type
+        ]
+        if gone:
+            raise UpstreamSchemaChangedError(
+                f"the changes of {self.path} at version {version} have no column {', '.join(map(repr, gone))} as the "
+                "job uses it; rebuild the job"
+            )
+        return {column: name for column, name in found.items() if name is not None}
 
     def changes_data(self, from_version: int, to_version: int) -> bool:
         """Tell whether a version in ``(from_version, to_version]`` changed rows; compaction does not."""

@@ -67,6 +67,24 @@ def test_a_table_with_the_feature_is_backfilled(lakehouse: Lakehouse, feature: s
     lakehouse.assert_equals_query("SELECT id, `amount€` * 2 AS amount, at, tags FROM {upstream} WHERE id % 7 <> 0")
 
 
+@pytest.mark.parametrize("before", ["", "UPDATE {upstream} SET name = 'b' WHERE id = 2"])
+def test_a_column_that_was_renamed_and_renamed_back_in_one_window(lakehouse: Lakehouse, before: str) -> None:
+    """Whoever renamed it was refused, and took it back; meanwhile rows changed under the other name."""
+    lakehouse.make_upstream("id BIGINT, name STRING", {**CHANGE_DATA_FEED, "delta.columnMapping.mode": "name"})
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, 'a' FROM range(9)")
+    lakehouse.create(rate_limit=5, query="SELECT id, name FROM upstream")
+    lakehouse.epoch()
+    if before:
+        lakehouse.sql(before)
+    lakehouse.sql("ALTER TABLE {upstream} RENAME COLUMN name TO title")
+    lakehouse.sql("UPDATE {upstream} SET title = 'changed' WHERE id = 1")
+    with pytest.raises(UpstreamSchemaChangedError, match="'name' is gone"):
+        lakehouse.epoch()
+    lakehouse.sql("ALTER TABLE {upstream} RENAME COLUMN title TO name")
+    lakehouse.finish()
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")
+
+
 def test_a_column_that_was_widened_where_delta_reads_no_changes_across_it_is_refused(lakehouse: Lakehouse) -> None:
     """I6: without column mapping, Delta reads the change feed with the newest schema alone."""
     lakehouse.make_upstream("id BIGINT, small INT", {**CHANGE_DATA_FEED, "delta.enableTypeWidening": "true"})
