@@ -243,12 +243,12 @@ class Upstream:
 
     def keys_without_spark(self, log: UpstreamTable, version: int, ranges: Sequence[KeyRange]) -> pa.Table | None:
         """
-        Return the keys of the rows in some ranges as of a version, read by the driver.
+        Return the keys of the rows in some ranges of keys as of a version, read by the driver.
 
         :returns: ``None`` if that takes Spark: there are too many, or whether the job is about a row takes its vnode.
         :raises DataFileError: if a file cannot be read.
         """
-        if self.by_vnode or len(self.vnodes) < self.vnode_count:
+        if len(self.vnodes) < self.vnode_count:
             return None
         keys = live_keys(log.files_at(version), self.key, ranges)
         return None if keys is None else keys_within(keys, self.key, self.keys)
