@@ -95,7 +95,8 @@ class Cluster:
             try:
                 if reached(self._status()):
                     return
-            except OSError:
+            except (OSError, json.JSONDecodeError):
+                # The master listens before it has all its pages; until then its first page answers for each.
                 pass
             time.sleep(0.2)
         raise AssertionError([log.read_text()[-1000:] for log in self._folder.glob("*.log")])
