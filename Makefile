@@ -25,13 +25,13 @@ unexport PYTHONHOME PYTHONPATH $(filter AIRFLOW__% AIRFLOW_CONN_% AIRFLOW_VAR_%,
 unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
-.PHONY: help install demo airflow test test-fast test-slow coverage check check-format check-lint check-types \
-        check-hooks check-dependencies format bench bench-quick faults faults-full mutation lock dist clean
+.PHONY: help install demo airflow test test-fast test-slow test-exhaustive coverage check check-format check-lint \
+        check-types check-hooks check-dependencies format bench bench-quick faults faults-full mutation lock dist clean
 .NOTPARALLEL:
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; \
-	do printf '  make %-14s %s\n' "$$target" "$$text"; done
+	do printf '  make %-16s %s\n' "$$target" "$$text"; done
 
 install: $(VENV)/.project $(VENV)/.jars ## make .venv with everything, Spark's jars for Delta included
 
@@ -59,7 +59,7 @@ demo: install ## show a backfill at work: Airflow, Spark and a writer that never
 airflow: install ## bring up Airflow with the example DAGs and a demo upstream, until Ctrl-C
 	$(BIN)/python -m demo.playground
 
-test: test-fast test-slow ## run all tests, the fast ones first
+test: test-fast test-slow ## run the tests, the fast ones first
 
 test-fast: install ## run only the tests not marked slow
 	$(BIN)/python -m pytest -m "not slow" $(SIDE_BY_SIDE) $(ARGS)
@@ -69,7 +69,10 @@ $(VENV)/.classes: scripts/archive_classes.py $(VENV)/.jars $(VENV)/.project
 	@touch $@
 
 test-slow: install $(VENV)/.classes ## run only the tests marked slow
-	$(BIN)/python -m pytest -m slow $(SIDE_BY_SIDE) $(ARGS)
+	$(BIN)/python -m pytest -m "slow and not exhaustive" $(SIDE_BY_SIDE) $(ARGS)
+
+test-exhaustive: install $(VENV)/.classes ## run the tests that `make test` leaves out, for a release; an hour
+	$(BIN)/python -m pytest -m exhaustive $(SIDE_BY_SIDE) $(ARGS)
 
 coverage: install ## measure the core's branch coverage with the fast tests
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term-missing:skip-covered $(ARGS)

@@ -50,9 +50,9 @@ atexit.register(shutil.rmtree, _SPARK_CONF, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Count everything that starts a JVM or Airflow as slow."""
+    """Count everything that starts a JVM or Airflow as slow, and what is exhaustive, too."""
     for item in items:
-        if item.get_closest_marker("spark") or item.get_closest_marker("airflow"):
+        if any(item.get_closest_marker(marker) for marker in ("spark", "airflow", "exhaustive")):
             item.add_marker(pytest.mark.slow)
 
 

@@ -159,6 +159,7 @@ def test_the_view_is_the_query_whatever_happens(initial, steps, visibility):
         play(backfilling, steps)
 
 
+@pytest.mark.exhaustive
 @given(
     INITIAL,
     HISTORIES,
@@ -245,6 +246,7 @@ def carried(backfilling, times, most):
 EPOCHS = 5
 
 
+@pytest.mark.exhaustive
 @given(
     INITIAL,
     st.lists(st.lists(MEANWHILE, max_size=2), min_size=EPOCHS, max_size=EPOCHS),

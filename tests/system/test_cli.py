@@ -204,6 +204,7 @@ def test_spark_that_does_not_start_is_one_line(job_on_its_own):
     assert "Spark did not start" in error
 
 
+@pytest.mark.exhaustive
 def test_interrupted_killed_and_run_twice_at_once(job_on_its_own):
     job = job_on_its_own
     job.done("create")
@@ -228,6 +229,7 @@ def test_interrupted_killed_and_run_twice_at_once(job_on_its_own):
     assert not _alive(killed.pid)
 
 
+@pytest.mark.exhaustive
 def test_rebuild_for_another_definition_and_another_upstream(job):
     job.done("create")
     job.done("run")

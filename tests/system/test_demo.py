@@ -66,6 +66,7 @@ def is_application(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(1500)
 def test_the_demo_ends_with_a_view_that_equals_its_query(start_demo, tmp_path):
     demo = start_demo("demo")

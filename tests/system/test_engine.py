@@ -104,6 +104,7 @@ def test_a_backfill_on_a_warm_engine_from_start_to_stop(terminal: Terminal, job:
     assert "no engine runs; start it" in terminal("verify", str(job), "--master", "engine", code=1)
 
 
+@pytest.mark.exhaustive
 def test_an_engine_that_was_killed_is_known_to_be_gone(terminal: Terminal):
     terminal("engine", "start", "--port", str(free_port()))
     os.killpg(terminal.status()["pid"], signal.SIGKILL)

@@ -55,6 +55,7 @@ def site(orders: Orders, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         yield site
 
 
+@pytest.mark.exhaustive
 def test_a_new_user_takes_a_backfill_from_the_form_to_its_end(site: Site, orders: Orders, visit: Visit):
     """I1 at the end. One test, because every step builds on the one before."""
     page = visit(f"/dags/{DAG}")

@@ -78,6 +78,7 @@ class Story:
         return {task["task_id"]: task["state"] for task in tasks}
 
 
+@pytest.mark.exhaustive
 def test_runs_come_when_they_are_needed_and_wait_where_they_are_told_to(tmp_path: Path):
     """One test, because it starts Airflow's processes."""
     lake = Lake(tmp_path)

@@ -47,6 +47,7 @@ def run_deferred(operator: SparkBackfillOperator) -> object:
     return operator.resume(context(operator.task_id), event)
 
 
+@pytest.mark.exhaustive
 def test_a_job_is_created_and_run_on_the_server(orders: Orders, warm: str, server: Remote):
     definition = orders.define(name="warm_orders", materialized_view=str(orders.folder / "warm"), rate_limit=100)
 
@@ -66,6 +67,7 @@ def test_a_job_is_created_and_run_on_the_server(orders: Orders, warm: str, serve
     assert orders.view() == orders.expected()
 
 
+@pytest.mark.exhaustive
 def test_a_task_that_keeps_its_slot_runs_on_the_server_too(orders: Orders, warm: str, capfd):
     definition = orders.define(name="kept_orders", materialized_view=str(orders.folder / "kept"), rate_limit=100)
 

@@ -77,6 +77,7 @@ def test_the_form_is_there_and_hides_the_storage_options(api):
     assert {"host", "port", "login", "password"} <= hidden
 
 
+@pytest.mark.exhaustive
 def test_the_forms_test_says_what_it_found(api, tmp_path: Path):
     assert api("POST", f"{CONNECTIONS}/test", body(state_root=str(tmp_path))) == {
         "status": True,

@@ -85,6 +85,7 @@ def test_a_task_run_carries_several_epochs(orders: Orders, environment, run_dag,
     assert orders.view() == orders.expected()
 
 
+@pytest.mark.exhaustive
 def test_parallel_task_runs_share_an_epoch(orders: Orders, environment, run_dag, tmp_path):
     """Each task run reads the vnodes that it owns; local tables make their applications take turns."""
     environment.setenv("AIRFLOW_BACKFILL_BARRIERS", "1")
@@ -109,6 +110,7 @@ def test_parallel_task_runs_share_an_epoch(orders: Orders, environment, run_dag,
     assert orders.view() == orders.expected()
 
 
+@pytest.mark.exhaustive
 def test_a_view_on_a_view_begins_when_the_first_one_is_finished(orders: Orders, environment, run_dag, tmp_path):
     """The first view records its changes; the second one's epochs read them."""
     first = orders.define(
@@ -154,6 +156,7 @@ def test_a_view_on_a_view_begins_when_the_first_one_is_finished(orders: Orders, 
     assert large() == expected()
 
 
+@pytest.mark.exhaustive
 def test_a_view_is_compacted_at_night_and_its_epochs_go_on(orders: Orders, environment, run_dag, tmp_path):
     # Of two assets with one name Airflow lets only one be active.
     orders.define(name="compacted_orders", materialized_view=str(tmp_path / "compacted orders"))

@@ -20,6 +20,7 @@ DAGS = Path(__file__).parent / "scheduled_dags"
 HOUR = dt.timedelta(hours=1)
 
 
+@pytest.mark.exhaustive
 def test_runs_of_a_schedule_go_through_history_in_order(tmp_path: Path):
     """One test for both, because it starts Airflow's processes."""
     this_hour = dt.datetime.now(dt.UTC).replace(minute=0, second=0, microsecond=0)

@@ -53,6 +53,7 @@ def command_lines() -> Iterator[CommandLines]:
     watcher.stop()
 
 
+@pytest.mark.exhaustive
 def test_secrets_are_shown_nowhere(orders: Orders, environment, run_dag, command_lines, capfd, tmp_path):
     """An epoch, and a task that fails, with the options of an object store that local tables do not need."""
     extra = {"secret_storage_options": SECRETS, "storage_options": {"AWS_REGION": "eu-north-1"}}

@@ -34,6 +34,7 @@ spark.range(0, 10**15, 1, 2).selectExpr("sum(id % 7)").collect()
 """
 
 
+@pytest.mark.exhaustive
 def test_killing_the_task_ends_jvm_and_python(tmp_path: Path, monkeypatch):
     busy, started = tmp_path / "busy.py", tmp_path / "started"
     busy.write_text(BUSY, encoding="utf-8")
@@ -67,6 +68,7 @@ def test_killing_the_task_ends_jvm_and_python(tmp_path: Path, monkeypatch):
     assert processes_of_group(hook._submit_sp.pid) == []
 
 
+@pytest.mark.exhaustive
 def test_a_query_that_spark_refuses_fails_the_task_for_good_and_says_why(orders: Orders):
     definition = orders.define(name="wrong", query="SELECT order_id, no_such_column FROM upstream")
 
@@ -81,6 +83,7 @@ def test_a_query_that_spark_refuses_fails_the_task_for_good_and_says_why(orders:
     assert not Path(orders.backfill.job.state).exists()
 
 
+@pytest.mark.exhaustive
 def test_one_application_runs_several_epochs_and_ends_when_nothing_is_left(orders: Orders, capfd):
     """I1, I4: three epochs on the worker, then the rest without it; each application starts Spark once."""
     definition = orders.define(name="several", rate_limit=20)

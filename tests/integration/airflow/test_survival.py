@@ -94,6 +94,7 @@ class Story:
         return [commit.epoch for commit in self.lake.backfill.store.commits()]
 
 
+@pytest.mark.exhaustive
 def test_whatever_dies_the_epoch_runs_once(tmp_path: Path):
     """One test for all, because it starts Airflow's processes."""
     lake = Lake(tmp_path, {"rate_limit": 100})

@@ -80,6 +80,7 @@ def test_a_vnode_is_sparks_own_hash_partition(lakehouse: Lakehouse) -> None:
     assert dispatched.filter("partition <> __vnode").count() == 0
 
 
+@pytest.mark.exhaustive
 def test_a_backfill_through_rescales(customers: Lakehouse) -> None:
     """I1 to I4 with every vnode on its own; 1 to 4 runs, 4 to 1, and at the end with finished ones among them."""
     create(customers)
@@ -116,6 +117,7 @@ def test_a_backfill_through_rescales(customers: Lakehouse) -> None:
     assert {len(barrier.parts) for barrier in customers.barriers()} >= {1, 4}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("vnode_count", [1, 32_768])
 def test_composite_null_and_string_keys(lakehouse: Lakehouse, vnode_count: int) -> None:
     """Any number of vnodes; keys of several columns and directions, nulls among them."""
@@ -192,6 +194,7 @@ IN_ORDER = [
 ]
 
 
+@pytest.mark.exhaustive
 def test_dies_at_every_point_while_the_upstream_goes_on(customers: Lakehouse) -> None:
     """I2: each attempt of the epoch dies one step later; the last one commits it, and nothing is lost or doubled."""
     create(customers, parallelism=2)
@@ -211,7 +214,13 @@ def test_dies_at_every_point_while_the_upstream_goes_on(customers: Lakehouse) ->
     customers.assert_equals_query(EXPECTED)
 
 
-@pytest.mark.parametrize("point", [CrashPoint.BEFORE_ARRANGEMENT_COMMIT, CrashPoint.AFTER_ARRANGEMENT_COMMIT])
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(CrashPoint.BEFORE_ARRANGEMENT_COMMIT, marks=pytest.mark.exhaustive),
+        CrashPoint.AFTER_ARRANGEMENT_COMMIT,
+    ],
+)
 def test_creation_that_died_is_completed_by_the_next_epoch(customers: Lakehouse, point: CrashPoint) -> None:
     """The settings pin of which version the arrangement is made, so that anybody can make it."""
     crash_points.install(die_at(point))
@@ -223,6 +232,7 @@ def test_creation_that_died_is_completed_by_the_next_epoch(customers: Lakehouse,
     customers.assert_equals_query(EXPECTED)
 
 
+@pytest.mark.exhaustive
 def test_a_zombie_part_wakes_up_after_its_successor(customers: Lakehouse) -> None:
     """I5: a part of epoch 2 that goes on after epoch 3 loses and doubles nothing."""
     create(customers, parallelism=2)
@@ -266,6 +276,7 @@ def test_an_arrangement_that_is_gone_is_no_empty_upstream(customers: Lakehouse) 
         customers.epoch()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
 def test_a_part_of_the_upstream(customers: Lakehouse, strategy: str) -> None:
     """A job may be about some vnodes and a range of keys; rows move in and out of it."""
@@ -285,7 +296,7 @@ def test_a_part_of_the_upstream(customers: Lakehouse, strategy: str) -> None:
     assert status.finished
 
 
-@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+@pytest.mark.parametrize("strategy", ["no_shuffle", pytest.param("arrangement", marks=pytest.mark.exhaustive)])
 def test_a_repair_writes_chosen_rows_anew(customers: Lakehouse, strategy: str) -> None:
     """Whatever somebody did to the view: rows gone, doubled, changed, and rows that no upstream ever had."""
     create(customers, strategy=strategy)

@@ -110,6 +110,7 @@ def test_keys_that_differ_only_in_which_column_is_null_are_no_duplicates(lakehou
     lakehouse.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_duplicate_key_inserted_later_is_refused_before_the_view_is_wrong(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()
@@ -260,6 +261,7 @@ def test_change_feed_off_meanwhile(numbers: Lakehouse) -> None:
     assert numbers.view().count() == 5
 
 
+@pytest.mark.exhaustive
 def test_hostile_names_stay_in_their_place(lakehouse: Lakehouse) -> None:
     """Column names and values with quotes are data, wherever they go."""
     lakehouse.make_upstream("id BIGINT, `o'br\"ien-x` STRING")

@@ -59,6 +59,7 @@ def paths(path: str) -> set[str]:
     return set(DeltaTable(path).file_uris())
 
 
+@pytest.mark.exhaustive
 def test_after_thirty_small_epochs_a_compaction_leaves_few_files_and_nobody_notices(numbers: Lakehouse):
     """I1, I2: same rows for new and running readers, none in the change feed, and the epochs go on."""
     numbers.create(rate_limit=10, table_properties=CHANGE_DATA_FEED)
@@ -104,6 +105,7 @@ def test_nothing_is_done_and_no_spark_is_started_while_nothing_is_due(numbers: L
     assert not done.due
 
 
+@pytest.mark.exhaustive
 def test_an_epoch_that_died_is_redone_after_a_compaction(numbers: Lakehouse):
     """I2: at each point, whatever was written before is there once afterwards."""
     numbers.create(rate_limit=40)
@@ -133,6 +135,7 @@ def test_an_epoch_that_died_is_redone_after_a_compaction(numbers: Lakehouse):
     numbers.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_maintenance_by_hand_is_not_taken_for_a_strangers_write(numbers: Lakehouse):
     numbers.create(rate_limit=40)
     for _ in range(4):
@@ -285,6 +288,7 @@ def test_an_epoch_that_loses_to_a_stranger_does_not_write_over_it(gated: Lakehou
 # --- the arrangement ------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_the_changes_of_an_arrangement_are_compacted_and_its_base_stays_as_it_is(numbers: Lakehouse):
     numbers.create(rate_limit=20, strategy="arrangement")
     settings = numbers.backfill.settings()

@@ -80,6 +80,7 @@ def test_killed_at_every_point_one_after_another(spark_remote: str, numbers: Lak
     assert numbers.view().count() == numbers.view().select("id").distinct().count()
 
 
+@pytest.mark.exhaustive
 def test_killed_in_the_second_of_three_epochs(spark_remote: str, numbers: Lakehouse) -> None:
     """I2: each try goes on with the epoch that died, and the last one carries what is left of the three."""
     mutations.throttle_job(5, store=numbers.backfill.store, requested_by="tester")
@@ -98,6 +99,7 @@ def test_killed_in_the_second_of_three_epochs(spark_remote: str, numbers: Lakeho
     assert numbers.view().count() == numbers.view().select("id").distinct().count()
 
 
+@pytest.mark.exhaustive
 def test_killed_at_the_points_of_an_epoch_that_runs_share(spark_remote: str, shared_numbers: Lakehouse) -> None:
     """I2 with vnodes on their own: each attempt dies one step later, at what only such an epoch passes."""
     for point in sorted(OF_ARRANGEMENTS, reverse=True) + sorted(OF_SHARED_EPOCHS, reverse=True):
@@ -112,6 +114,7 @@ def test_killed_at_the_points_of_an_epoch_that_runs_share(spark_remote: str, sha
     assert shared_numbers.view().count() == shared_numbers.view().select("id").distinct().count()
 
 
+@pytest.mark.exhaustive
 def test_killed_while_waiting_changes_are_applied(spark_remote: str, hidden_numbers: Lakehouse) -> None:
     """I2: keys are removed in one commit and their new rows appended in another, each once."""
     assert dies(spark_remote, hidden_numbers, CrashPoint.AFTER_REMOVAL_COMMIT)
@@ -176,6 +179,7 @@ def test_zombie_wakes_up_after_a_rebuild(numbers: Lakehouse) -> None:
     numbers.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_zombie_wakes_up_between_two_commits_of_changes(hidden_numbers: Lakehouse) -> None:
     """I5: whether its keys are removed or not, what a zombie had to append was appended by its successor."""
     barrier = hidden_numbers.inject()

@@ -77,7 +77,7 @@ def test_view_is_the_query_at_every_epoch_while_the_upstream_changes(orders: Lak
     orders.assert_equals_query(EXPECTED)
 
 
-@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+@pytest.mark.parametrize("strategy", ["no_shuffle", pytest.param("arrangement", marks=pytest.mark.exhaustive)])
 def test_changes_wait_for_the_epoch_that_finishes_the_view(orders: Lakehouse, strategy: str) -> None:
     """One merge for all of them; a row that is inserted before its chunk is read is no duplicate then."""
     orders.create(
@@ -194,6 +194,7 @@ def test_one_row_with_a_null_key(lakehouse: Lakehouse) -> None:
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_dropped_key_columns_are_kept_hidden(orders: Lakehouse) -> None:
     """A query without the key still finds its rows when they change."""
     orders.create(key=["region", "id"], query="SELECT amount, note FROM upstream", rate_limit=150)
@@ -239,7 +240,7 @@ def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
     assert lakehouse.view().count() == 200
 
 
-@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+@pytest.mark.parametrize("strategy", [pytest.param("no_shuffle", marks=pytest.mark.exhaustive), "arrangement"])
 def test_what_is_asked_for_between_the_epochs_of_one_run_is_in_the_next(lakehouse: Lakehouse, strategy: str) -> None:
     """One engine, and each epoch a barrier of its own: changes, a pause, a resume with a repair, and another limit."""
     lakehouse.make_upstream("id BIGINT, name STRING")
@@ -275,6 +276,7 @@ def test_what_is_asked_for_between_the_epochs_of_one_run_is_in_the_next(lakehous
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_rebuild_starts_over_with_another_definition(lakehouse: Lakehouse) -> None:
     """An explicit rebuild is the one thing that goes back (I3)."""
     lakehouse.make_upstream("id BIGINT, name STRING")

@@ -55,6 +55,7 @@ TYPES = {
 }
 
 
+@pytest.mark.exhaustive
 def test_every_key_type_in_both_directions(lakehouse: Lakehouse) -> None:
     """I1 at each epoch: values of each type, null among them, are positions; a second key column breaks ties."""
     columns = [f"k{index}" for index in range(len(TYPES))]

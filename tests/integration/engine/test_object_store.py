@@ -76,6 +76,7 @@ def test_an_option_that_spark_could_not_use_is_refused_before_anything_is_read(s
         SparkEngine(session, {"AZURE_STORAGE_TOKEN": "very-secret"})
 
 
+@pytest.mark.exhaustive
 def test_no_command_line_shows_a_secret():
     """Spark's configuration stands on the JVM's command line, which everybody on the machine can read."""
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), **storage_options_to_environment(OPTIONS)}

@@ -192,7 +192,7 @@ def _sql_type(delta_type: str) -> str:
 )
 @given(data=st.data())
 @pytest.mark.parametrize("visibility", Visibility)
-@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+@pytest.mark.parametrize("strategy", ["no_shuffle", pytest.param("arrangement", marks=pytest.mark.exhaustive)])
 def test_random_history(
     spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,

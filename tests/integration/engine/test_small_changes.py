@@ -57,6 +57,7 @@ def test_a_key_that_the_view_has_already_gets_through_to_be_refused(fresh: Lakeh
         fresh.epoch()
 
 
+@pytest.mark.exhaustive
 def test_a_view_whose_key_was_widened_is_asked_in_its_own_type(fresh: Lakehouse) -> None:
     view = f"delta.`{fresh.view_path.replace('`', '``')}`"
     fresh.sql(f"ALTER TABLE {view} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")

@@ -35,6 +35,7 @@ SCHEMA_CHANGES = {"type widening": ("ALTER COLUMN small TYPE BIGINT", "ADD COLUM
 """Of columns that the job does not use, in the middle of a window."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("feature", FEATURES)
 def test_a_table_with_the_feature_is_backfilled(lakehouse: Lakehouse, feature: str) -> None:
     """I1: through updates, deletes, keys that change, compaction and columns that are renamed or added."""

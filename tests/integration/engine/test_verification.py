@@ -170,6 +170,7 @@ def test_a_view_without_the_distribution_key_is_compared_by_key(lakehouse: Lakeh
     assert found(verify(lakehouse)) == [("different", "2", ("a",)), ("different", "4", ("a",))]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
 def test_keys_of_every_kind_descending_and_null_and_parts_of_the_upstream(lakehouse: Lakehouse, strategy: str) -> None:
     """The verification compares keys with an expression of its own."""
@@ -219,6 +220,7 @@ def test_changes_that_wait_are_expected_as_of_the_versions_that_rows_were_read_a
     assert found(verify(lakehouse)) == [("different", "2", ("a",))]
 
 
+@pytest.mark.exhaustive
 def test_what_is_pinned_and_not_committed_is_not_wrong(lakehouse: Lakehouse) -> None:
     """The last committed pair is compared, whatever a later epoch has written of itself, and goes on writing."""
     fill(lakehouse)
@@ -292,6 +294,7 @@ def test_what_cannot_be_read_is_an_error_and_neither_equal_nor_different(lakehou
         verification.compare_now(backfill, lakehouse.engine)
 
 
+@pytest.mark.exhaustive
 def test_many_differing_keys_are_repaired_by_vnode_and_a_few_by_key(
     lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,7 +318,7 @@ def test_many_differing_keys_are_repaired_by_vnode_and_a_few_by_key(
     assert all(isinstance(key, DifferingKey) for key in state.sample)
 
 
-@pytest.mark.parametrize("paused", [False, True])
+@pytest.mark.parametrize("paused", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 def test_what_differs_is_redone_and_found_equal(lakehouse: Lakehouse, *, paused: bool) -> None:
     """Also where an epoch is pinned already, which the foreign commit would otherwise stop."""
     fill(lakehouse)

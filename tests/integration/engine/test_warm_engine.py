@@ -79,6 +79,7 @@ def create(lake: Orders, engine: ConnectEngine) -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_the_next_driver_ends_what_a_killed_one_left_on_the_server(server: Remote, orders: Orders):
     orders.define(query="SELECT order_id, '{order_id}' AS braces FROM upstream")
     with connected(server, what="killed") as killed, connected(server, what="next") as connection:

@@ -13,6 +13,7 @@ from docs.generated import filled
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.exhaustive
 def test_the_concepts_page_shows_what_happens(spark: SparkSession, tmp_path: Path) -> None:
     page = worked_example.PAGE.read_text(encoding="utf-8")
     assert filled(page, worked_example.run(spark, tmp_path)) == page

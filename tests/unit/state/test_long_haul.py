@@ -34,6 +34,7 @@ def sizes(store: BackfillStore) -> dict[str, Counter[str]]:
     return found
 
 
+@pytest.mark.exhaustive
 def test_a_thousand_epochs_leave_as_many_files_as_a_hundred(lake: Path, monkeypatch):
     """As if more time than the retention lay between any two epochs."""
     monkeypatch.setattr(control_table, "RETENTION", "interval 0 seconds")
