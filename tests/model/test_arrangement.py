@@ -81,6 +81,7 @@ def ids(run: ArrangedRun) -> list[int]:
     return sorted(int(str(key[0])) for key in run.world.view.rows())
 
 
+@pytest.mark.slow
 @settings(DETERMINISTIC, max_examples=150)
 @given(SCENARIOS, QUERIES, DISTRIBUTIONS, KNOWLEDGE, SHARING, st.booleans())
 def test_view_is_true_after_every_epoch(
@@ -97,6 +98,7 @@ def test_view_is_true_after_every_epoch(
     assert [plan.epoch for plan in run.plans] == list(range(1, run.world.state.epoch + 1))
 
 
+@pytest.mark.slow
 @DETERMINISTIC
 @given(SCENARIOS, QUERIES, DISTRIBUTIONS, SHARING)
 def test_it_comes_to_the_same_end_as_the_oracle(
@@ -112,6 +114,7 @@ def test_it_comes_to_the_same_end_as_the_oracle(
     assert ours.world.view.rows() == classical.checkpoint.view
 
 
+@pytest.mark.slow
 @DETERMINISTIC
 @given(rescaled(scenarios(points=())), st.integers(1, 3), DISTRIBUTIONS, KNOWLEDGE, st.booleans())
 def test_finishes_within_rows_per_rate_limit(
@@ -132,6 +135,7 @@ def test_finishes_within_rows_per_rate_limit(
     assert epochs <= rows // rate_limit + 1 + (not made)
 
 
+@pytest.mark.slow
 @DETERMINISTIC
 @given(SCENARIOS, DISTRIBUTIONS)
 def test_no_epoch_exceeds_the_rate_limit(scenario: Scenario, vnode_of: Distribution) -> None:
@@ -147,6 +151,7 @@ def test_no_epoch_exceeds_the_rate_limit(scenario: Scenario, vnode_of: Distribut
     assert sum(run.world.state.row_counts) == sum(entry.snapshot_rows for entry in run.world.log.entries)
 
 
+@pytest.mark.slow
 @DETERMINISTIC
 @given(SCENARIOS, DISTRIBUTIONS, KNOWLEDGE, SHARING)
 def test_a_vnode_completes_alone_and_is_never_scanned_again(
@@ -221,6 +226,7 @@ def test_an_epoch_is_the_same_after_a_crash_at_every_step(
         assert outcome(run) == undisturbed
 
 
+@pytest.mark.slow
 @settings(DETERMINISTIC, max_examples=60)
 @given(SCENARIOS, DISTRIBUTIONS, SHARING)
 def test_a_replay_of_any_committed_epoch_is_a_no_op(

@@ -33,6 +33,7 @@ def table(*ids: int | None) -> tuple[Row, ...]:
     return tuple(Row((id_,), amount=id_) for id_ in ids)
 
 
+@pytest.mark.slow
 @settings(DETERMINISTIC, max_examples=150)
 @given(scenarios(), QUERIES, PACES)
 def test_view_is_true_after_every_barrier(scenario: Scenario, query: Query, pace: list[int]) -> None:
@@ -46,6 +47,7 @@ def test_view_is_true_after_every_barrier(scenario: Scenario, query: Query, pace
     assert run.checkpoint.view == {key: out for key, row in everything_now.items() if (out := query(row)) is not None}
 
 
+@pytest.mark.slow
 @DETERMINISTIC
 @given(scenarios(points=()), st.integers(1, 3), PACES)
 def test_finishes_within_rows_per_barrier(scenario: Scenario, rate_limit: int, pace: list[int]) -> None:
@@ -186,6 +188,7 @@ def test_the_original_loses_rows_at_a_forced_end() -> None:
     assert views == {True: {(1,): (100,), (2,): (200,)}, False: {(1,): (100,)}}
 
 
+@pytest.mark.slow
 def test_a_search_finds_what_the_original_loses() -> None:
     """I1, shown broken: random scenarios are strong enough to find that loss by themselves."""
 

@@ -41,6 +41,7 @@ def at(key: int | None) -> Progress:
     return Progress(Phase.IN_PROGRESS, (key,))
 
 
+@pytest.mark.slow
 @settings(DETERMINISTIC, max_examples=150)
 @given(scenarios(), QUERIES, PLANNERS)
 def test_view_is_true_after_every_epoch(scenario: Scenario, query: Query, planner: Planner) -> None:
@@ -54,6 +55,7 @@ def test_view_is_true_after_every_epoch(scenario: Scenario, query: Query, planne
     assert [entry.epoch for entry in run.world.log.entries] == list(range(1, run.world.state.epoch + 1))
 
 
+@pytest.mark.slow
 @DETERMINISTIC
 @given(scenarios(), QUERIES, st.lists(st.integers(0, 4), min_size=1, max_size=4))
 def test_both_orders_come_to_the_same_end(scenario: Scenario, query: Query, pace: list[int]) -> None:
@@ -65,6 +67,7 @@ def test_both_orders_come_to_the_same_end(scenario: Scenario, query: Query, pace
     assert ours.world.view.rows() == classical.checkpoint.view
 
 
+@pytest.mark.slow
 @DETERMINISTIC
 @given(scenarios(points=()), st.integers(1, 3), PLANNERS)
 def test_finishes_within_rows_per_rate_limit(scenario: Scenario, rate_limit: int, planner: Planner) -> None:
@@ -81,6 +84,7 @@ def test_finishes_within_rows_per_rate_limit(scenario: Scenario, rate_limit: int
     assert epochs <= rows // rate_limit + 1
 
 
+@pytest.mark.slow
 @DETERMINISTIC
 @given(scenarios(), PLANNERS)
 def test_no_chunk_exceeds_the_rate_limit(scenario: Scenario, planner: Planner) -> None:
@@ -130,6 +134,7 @@ def test_the_points_are_where_the_model_stops() -> None:
     assert tuple(POINTS.values()) == CRASH_POINTS
 
 
+@pytest.mark.slow
 @settings(DETERMINISTIC, max_examples=60)
 @given(scenarios(max_events=8), st.integers(1, 3), st.data())
 def test_an_epoch_is_the_same_after_a_crash_anywhere(scenario: Scenario, crashes: int, data: st.DataObject) -> None:
@@ -167,6 +172,7 @@ def test_a_pinned_barrier_is_injected_again(point: str) -> None:
     assert run.run(Barrier(rate_limit=1)).epoch == 2
 
 
+@pytest.mark.slow
 @settings(DETERMINISTIC, max_examples=60)
 @given(scenarios(), st.data())
 def test_a_replay_of_any_committed_epoch_is_a_no_op(scenario: Scenario, data: st.DataObject) -> None:
@@ -183,6 +189,7 @@ def test_a_replay_of_any_committed_epoch_is_a_no_op(scenario: Scenario, data: st
         assert run.world == before
 
 
+@pytest.mark.slow
 @settings(DETERMINISTIC, max_examples=60)
 @given(scenarios(max_events=10, points=()), st.lists(st.sampled_from(CRASH_POINTS), min_size=1, max_size=8))
 def test_zombies_never_commit_after_their_successor(scenario: Scenario, points: list[str]) -> None:

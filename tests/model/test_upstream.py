@@ -48,6 +48,7 @@ def upstreams(draw: st.DrawFn) -> Upstream:
     return upstream
 
 
+@pytest.mark.slow
 @DETERMINISTIC
 @given(upstreams(), st.data())
 def test_changes_lead_from_one_version_to_a_later_one(upstream: Upstream, data: st.DataObject) -> None:
@@ -73,6 +74,7 @@ def test_changes_lead_from_one_version_to_a_later_one(upstream: Upstream, data: 
     assert streamed == merged == upstream.as_of(up_to)
 
 
+@pytest.mark.slow
 @DETERMINISTIC
 @given(upstreams(), st.data())
 def test_chunks_cut_the_table_once(upstream: Upstream, data: st.DataObject) -> None:
@@ -194,6 +196,7 @@ PROMISES: dict[str, Callable[[Scenario], bool]] = {
 }
 
 
+@pytest.mark.slow
 def test_scenarios_reach_everything() -> None:
     """
     A property test is worth what its examples reach: each promised situation is in some of 250 scenarios.
@@ -209,6 +212,7 @@ def test_scenarios_reach_everything() -> None:
     assert not missing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_", sorted(KEY_VALUES))
 def test_key_values_sort(type_: str) -> None:
     """Values of every key type compare with one another, as Delta's type says they can."""

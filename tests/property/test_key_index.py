@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ def files_of_keys(draw):
     return order, {f"{number}.parquet": file for number, file in enumerate(files)}, within
 
 
+@pytest.mark.slow
 @given(files_of_keys())
 @settings(max_examples=60)
 def test_counting_and_finding_keys_agrees_with_plain_lists(drawn):

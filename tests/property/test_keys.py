@@ -7,6 +7,7 @@ import json
 from decimal import Decimal
 from functools import cmp_to_key
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def test_the_order_of_keys_is_total(drawn):
         assert order.compare(a, c) <= 0
 
 
+@pytest.mark.slow
 @given(orders_and_keys(size=8))
 def test_sorting_by_the_order_is_sorting_column_by_column(drawn):
     """The oracle sorts stably by one column after the other and never compares whole keys."""
@@ -47,6 +49,7 @@ def test_sorting_by_the_order_is_sorting_column_by_column(drawn):
     assert sorted(some, key=cmp_to_key(order.compare)) == in_order(some, order)
 
 
+@pytest.mark.slow
 @given(orders_and_keys(size=8), st.lists(st.integers(0, 3), min_size=8, max_size=8))
 def test_sort_keys_sort_as_the_order_does_and_shorter_positions_first(drawn, lengths):
     order, some = drawn

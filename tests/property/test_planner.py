@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -206,6 +207,7 @@ def test_files_in_key_order_are_filled_to_nine_tenths_from_two_files(table, rate
             assert len(index.read) <= 2
 
 
+@pytest.mark.slow
 @given(tables(statistics=(EXACT,)), st.floats(0, 1))
 @settings(max_examples=120)
 def test_exact_keys_fill_every_chunk_to_nine_tenths(table, share):

@@ -98,6 +98,7 @@ def test_status_of_a_rebuilt_job_begins_anew(backfilling):
     assert (status.epoch, status.rows_read, status.progress, status.upstream_version) == (1, 0, 0.0, None)
 
 
+@pytest.mark.slow
 def test_status_of_a_long_job_reads_the_end_of_its_log_only(lake, monkeypatch):
     monkeypatch.setattr(backfill_module, "RECENT_EPOCHS", 2)
     monkeypatch.setattr(status_module, "RECENT_EPOCHS", 2)

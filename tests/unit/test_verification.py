@@ -160,6 +160,7 @@ def test_a_comparison_that_nobody_asked_for_is_not_kept(backfill):
     assert ([key.key for key in found.keys], backfill.verifications.all()) == ([("7",)], [])
 
 
+@pytest.mark.slow
 def test_a_view_that_differs_is_refused_and_repaired(backfill):
     epoch(backfill)
     found = verify(backfill, "1")

@@ -114,6 +114,7 @@ def test_create_with_another_definition(created):
     fails(created("create"), "another vnode_count", "rebuild")
 
 
+@pytest.mark.slow
 def test_rebuild(created):
     assert created("run").exit_code == 0
     created.write(query="SELECT order_id FROM upstream")
@@ -152,6 +153,7 @@ def test_wrong_usage(created, arguments):
     assert result.exit_code == 2
 
 
+@pytest.mark.slow
 def test_version_and_help():
     assert CliRunner().invoke(app, ["--version"]).stdout.startswith("airflow-backfill 0.")
     help_text = CliRunner().invoke(app, ["--help"]).stdout
@@ -160,6 +162,7 @@ def test_version_and_help():
         assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
 
 
+@pytest.mark.slow
 def test_commands_without_spark_import_neither_spark_nor_airflow(created):
     program = (
         "import sys\n"

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from deltalake import DeltaTable
 
 
@@ -53,6 +54,7 @@ def test_rate_limit_zero_has_no_epochs(job):
     assert "paused: no epoch reads any of it" in job("plan").stdout
 
 
+@pytest.mark.slow
 def test_plan_of_a_finished_job(created):
     assert created("run", "--until-finished").exit_code == 0
     assert plan_of(created)["epochs"] == 0

@@ -92,6 +92,7 @@ def test_a_view_that_still_differs_after_its_repair(ran, engine):
     assert "still differs" in result.stderr
 
 
+@pytest.mark.slow
 def test_an_epoch_that_is_pinned_already_is_run_before_the_repair(ran, engine):
     engine.missing = [["7"]]
     ran("verify")

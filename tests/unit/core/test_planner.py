@@ -171,6 +171,7 @@ def test_small_files_with_keys_from_everywhere_do_not_make_the_planner_read_the_
         after = chunk_of(plan).up_to
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate_limit", [1, 7, 19, 33, 50, 99, 150])
 @pytest.mark.parametrize("size", [10, 50])
 def test_ordered_files_are_read_around_the_boundary_only(rate_limit, size):
@@ -484,6 +485,7 @@ def shared_vnodes(draw):
     return Vnodes(*rows), [[vnode(first, end - 1)] for first, end in pairwise(sorted({0, *cuts, len(rows)}))], sum(rows)
 
 
+@pytest.mark.slow
 @given(shared_vnodes(), st.integers(1, 80))
 def test_runs_hold_the_cap_together_and_read_nothing_twice(drawn, rate_limit):
     layout, unread, stored = drawn

@@ -28,6 +28,7 @@ def test_the_reference_says_what_the_code_says():
     assert filled(page, reference_tables.make()) == page
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_the_page_shows():
     page = plan_example.PAGE.read_text(encoding="utf-8")
     assert filled(page, plan_example.make()) == page

@@ -26,6 +26,7 @@ def test_there_are_enough_and_each_has_a_name_of_its_own():
     assert {mutant.invariant for mutant in MUTANTS} == {"I1", "I2", "I3", "I4", "I5", "I6"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_mutant_can_be_made_and_its_killers_are_there(mutant):
     text = (ROOT / mutant.file).read_text(encoding="utf-8")

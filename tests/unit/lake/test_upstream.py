@@ -333,6 +333,7 @@ def assert_bounds_hold_all_keys(table, order, keys_by_file):
     assert sorted(found, key=str) == sorted(([order.encode(key) for key in keys] for keys in in_file), key=str)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize(
     "kind",

@@ -211,6 +211,7 @@ def test_whoever_is_overtaken_again_and_again_gives_up_with_an_error_that_a_retr
     assert -1 not in numbers(table)
 
 
+@pytest.mark.slow
 def test_eight_threads_lose_nothing(table):
     """I5: of writers at the same moment each counts on from the one before."""
     start = threading.Barrier(8)
@@ -244,6 +245,7 @@ for _ in range(6):
 """
 
 
+@pytest.mark.slow
 def test_processes_lose_nothing(table):
     """I5, with nothing shared but the file system."""
     workers = [
@@ -322,6 +324,7 @@ def log_files(table):
     return [file for file in Path(table.location, "_delta_log").iterdir() if file.suffix in {".json", ".parquet"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 def test_replaced_files_and_old_log_entries_are_removed(forgetful, mode, monkeypatch):
     monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 10)
@@ -333,6 +336,7 @@ def test_replaced_files_and_old_log_entries_are_removed(forgetful, mode, monkeyp
     assert numbers(forgetful) == ([50] if mode == "overwrite" else list(range(1, 51)))
 
 
+@pytest.mark.slow
 def test_whoever_was_overtaken_by_more_than_the_log_still_has_decides_again(forgetful):
     """I5: the entry that it wants to write is free again, and yet it writes nothing of what it decided."""
     add_next(forgetful)

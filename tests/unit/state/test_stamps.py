@@ -75,6 +75,7 @@ def repeat(table):
 STRANGERS = [repeat, edit, renumber, take_away, take_away_the_newest, take_away_all, restore, add, add_unstamped]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stranger", STRANGERS)
 @pytest.mark.parametrize("reading", ["all", "since", "last", "to write"])
 def test_what_a_stranger_did_is_refused_and_nothing_is_written(table, stranger, reading):

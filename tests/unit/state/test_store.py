@@ -144,6 +144,7 @@ def test_a_creation_that_died_between_its_commits_is_completed_by_creating_again
     assert len(store.settings_history()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 7, 256, 32_768])
 def test_any_allowed_number_of_vnodes_is_kept(lake, count):
     job = job_of(vnode_count=count)
@@ -440,6 +441,7 @@ def test_the_log_is_read_from_an_epoch_on(store):
         store.pinned(4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [0, 1, 2, 8, 9, 20])
 def test_the_newest_barrier_of_an_incarnation_is_found_behind_late_ones_of_an_earlier_one(store, late):
     """An injector that slept through a rebuild pins what nobody will run."""
@@ -541,6 +543,7 @@ def test_a_rebuilt_job_may_have_another_key(store, types, position):
 # --- growing --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_long_log_keeps_everything_through_compaction(store, monkeypatch):
     monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 10)
     for epoch in range(1, 13):
@@ -582,6 +585,7 @@ LOOKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["log", "data"])
 @pytest.mark.parametrize("name", LOOKS)
 def test_a_damaged_control_table_is_refused_whatever_is_asked(store, name, damage):

@@ -244,6 +244,7 @@ def alive(process: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_killing_the_task_ends_all_processes_of_the_application(running):
     hook, thread, processes = running
     assert all(alive(process) for process in processes)

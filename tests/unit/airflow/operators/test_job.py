@@ -84,6 +84,7 @@ def test_an_application_that_fails_leaves_the_retry_to_airflow(orders: Lake, spa
         create(orders.definition)
 
 
+@pytest.mark.slow
 def test_a_rebuild_starts_the_job_over_with_the_new_definition(created: Lake, spark: StandInSpark):
     created.finish()
     before = created.backfill.store.settings()

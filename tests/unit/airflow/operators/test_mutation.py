@@ -129,6 +129,7 @@ def test_a_rescale_beyond_the_vnodes_or_of_one_position_is_refused(arranged: Lak
         execute(RescaleBackfillOperator, in_place, parallelism=2)
 
 
+@pytest.mark.slow
 def test_a_repair_is_pinned_once_with_what_was_chosen(arranged: Lake):
     arranged.epochs(1)
     for _ in range(2):

@@ -58,6 +58,7 @@ def test_a_view_that_differs_fails_for_good_and_its_result_is_there(ran: Lake, s
     assert ctx["outlet_events"][VERIFIED_VIEWS].asset_alias_events == []
 
 
+@pytest.mark.slow
 def test_a_view_that_differs_may_be_left_to_the_next_task(ran: Lake, spark: StandInSpark):
     spark.missing = [["7"]]
     assert verify(ran, on_difference="succeed")["equal"] is False

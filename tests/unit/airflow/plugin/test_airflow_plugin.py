@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 
+import pytest
 from airflow.api_fastapi.core_api.datamodels.plugins import ReactAppResponse
 
 from airflow_backfill_provider.plugin.airflow_plugin import URL_PREFIX, BackfillPlugin
@@ -18,6 +19,7 @@ def test_airflow_finds_it_through_its_entry_point():
     assert entry.load() is BackfillPlugin
 
 
+@pytest.mark.slow
 def test_it_imports_nothing_slow():
     """It is imported in every task's process."""
     heavy = {"fastapi", "deltalake", "pyarrow", "starlette", "pyspark"}
