@@ -427,6 +427,16 @@ MUTANTS = (
         killers=("tests/integration/engine/test_live_keys.py::test_they_are_those_that_spark_reads",),
         spark=True,
     ),
+    Mutant(
+        name="null-keys-plainly-compared",
+        breaks="A merge compares keys that may be null as if none was.",
+        invariant="I1",
+        file="airflow_backfill_provider/engine/view.py",
+        old="{'<=>' if nulls else '='}",
+        new="=",
+        killers=(f"{_EPOCHS}::test_one_row_with_a_null_key",),
+        spark=True,
+    ),
 )
 
 

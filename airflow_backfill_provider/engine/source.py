@@ -41,11 +41,13 @@ class MeasuredChanges:
     :param through: those that are let through to the view.
     :param held_back: the others.
     :param some_appeared: whether one of all these may be of a row that did not exist before.
+    :param has_nulls: for each key column, whether it is null in one of them.
     """
 
     through: int
     held_back: int
     some_appeared: bool
+    has_nulls: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class FeedRun:
     names: Mapping[str, str]
 
 
-NO_CHANGES = MeasuredChanges(0, 0, some_appeared=False)
+NO_CHANGES = MeasuredChanges(0, 0, some_appeared=False, has_nulls=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,13 +267,15 @@ class Upstream:
             F.count("*").alias("rows"),
             F.max("__most_upserts").alias("most"),
             F.some(F.col(APPEARED) | F.col("__key_appeared")).alias("appeared"),
+            F.array(*(F.some(column(name).isNull()) for name in self.key.names)).alias("has_nulls"),
         ).first()
         if total is None or not total["rows"]:
             return NO_CHANGES
         if total["most"] > 1:
             raise self.duplicates()
         through = int(total["through"])
-        return MeasuredChanges(through, int(total["rows"]) - through, bool(total["appeared"]))
+        held_back = int(total["rows"]) - through
+        return MeasuredChanges(through, held_back, bool(total["appeared"]), tuple(total["has_nulls"]))
 
     def duplicates(self) -> DuplicateKeyError:
         """Return the error that says that the key does not identify the rows."""

@@ -307,7 +307,7 @@ class SparkEngine:
             F.coalesce(F.col(IS_UPSERT), F.lit(False)).alias(IS_UPSERT),
             APPEARED,
         )
-        tables.view.merge(source_rows, measured.through, outputs, columns, tables.identity, barrier)
+        tables.view.merge(source_rows, measured, outputs, columns, tables.identity, barrier)
 
     def _rewrite(self, tables: _Tables, changes: DataFrame, measured: MeasuredChanges, barrier: Barrier) -> None:
         """Remove the changed keys, and append the new rows that pass the query's filter."""
