@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from rich.console import Console
 
 from bench.comparison.contestants import CONTESTANTS, Contestant, Copy, WarmEpochs
 from bench.comparison.peers import ChangeFeedStream
-from bench.comparison.race import race
-from bench.comparison.report import report
+from bench.comparison.race import Run, race
+from bench.comparison.report import show, write
 from bench.comparison.workload import Workload
 from bench.measuring import session
 
 ROWS = int(os.environ.get("BENCH_ROWS", "20000000"))
 EPOCHS = int(os.environ.get("BENCH_EPOCHS", "20"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
-CHOSEN_CONTESTANTS = os.environ.get("BENCH_CONTESTANTS", "").split(",")
-CHOSEN_WORKLOADS = os.environ.get("BENCH_WORKLOADS", "").split(",")
+CHOSEN_CONTESTANTS = os.environ.get("BENCH_CONTESTANTS", "").split(";")
+CHOSEN_WORKLOADS = os.environ.get("BENCH_WORKLOADS", "").split(";")
 
 WORKLOADS = (
     ("ordered", "updates", 1),
@@ -55,9 +56,16 @@ def compare(console: Console, workloads: list[Workload], rounds: int) -> None:
     warm_up = Workload(*QUICK_WORKLOADS[0], rows=100_000, epochs=2)
     in_session = [found for found in contestants if isinstance(found, Copy | ChangeFeedStream | WarmEpochs)]
     list(race(console, spark, warm_up, in_session, rounds=1))
-    runs = [run for workload in workloads for run in race(console, spark, workload, contestants, rounds)]
+    runs: list[Run] = []
+    written: list[Path] = []
+    for number, workload in enumerate(workloads, start=1):
+        runs += race(console, spark, workload, contestants, rounds)
+        show(console, workload, runs, limit.name)
+        # All of them take hours: what was found is not lost with those that are still to come.
+        written = write(workloads[:number], runs, limit.name)
     spark.stop()
-    report(console, workloads, runs, limit.name)
+    for path in written:
+        console.print(f"written: {path}")
 
 
 def _names(name: str, chosen: list[str]) -> bool:

@@ -62,26 +62,27 @@ def standings(runs: Sequence[Run], limit: str) -> list[Standing]:
     return found
 
 
-def report(console: Console, workloads: Sequence[Workload], runs: Sequence[Run], limit: str) -> None:
-    """Print, write and plot."""
+def show(console: Console, workload: Workload, runs: Sequence[Run], limit: str) -> None:
+    """Print the table of one workload."""
+    runs = [run for run in runs if run.workload == workload.name]
+    rounds = len({run.round for run in runs})
+    table = Table(title=f"{workload.rows:,} rows, {workload.epochs} epochs, {workload.name}; {rounds} rounds")
+    table.add_column("contestant")
+    for heading in ("median s", "fastest", "slowest", "times the limit"):
+        table.add_column(heading, justify="right")
+    for standing in standings(runs, limit):
+        figures = (standing.seconds, standing.fastest, standing.slowest)
+        table.add_row(standing.contestant, *(f"{figure:,.1f}" for figure in figures), f"{standing.ratio:.2f}")
+    console.print(table)
+
+
+def write(workloads: Sequence[Workload], runs: Sequence[Run], limit: str) -> list[Path]:
+    """Write every figure, and a plot for each workload, and return where."""
     found = standings(runs, limit)
-    for workload in workloads:
-        rounds = len({run.round for run in runs if run.workload == workload.name})
-        table = Table(title=f"{workload.rows:,} rows, {workload.epochs} epochs, {workload.name}; {rounds} rounds")
-        table.add_column("contestant")
-        for heading in ("median s", "fastest", "slowest", "times the limit"):
-            table.add_column(heading, justify="right")
-        for standing in found:
-            if standing.workload == workload.name:
-                figures = (standing.seconds, standing.fastest, standing.slowest)
-                table.add_row(standing.contestant, *(f"{figure:,.1f}" for figure in figures), f"{standing.ratio:.2f}")
-        console.print(table)
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / "comparison.json"
     path.write_text(json.dumps(_as_json(workloads, runs, found), indent=1) + "\n", encoding="utf-8")
-    console.print(f"every figure: {path}")
-    for plotted in plot(found):
-        console.print(f"plot: {plotted}")
+    return [path, *plot(found)]
 
 
 def _as_json(workloads: Sequence[Workload], runs: Sequence[Run], found: Sequence[Standing]) -> dict[str, Any]:
