@@ -59,6 +59,8 @@ def make_job_over(upstream: str, state: BackfillState, *, key: str, strategy: st
             table_id=described.table_id, columns=(UpstreamColumn(name=key, type=described.types[key]),)
         ),
         incarnation="bench",
+        # As if it had been rebuilt there: no barrier log leads to this progress.
+        base_epoch=state.epoch,
         arranged_version=0 if strategy == "arrangement" else None,
         rate_limit=job.rate_limit,
         requested_by="bench",

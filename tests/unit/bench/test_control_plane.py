@@ -1,0 +1,16 @@
+"""What the benchmark of the control plane makes is what the package takes for a job."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import control_plane
+
+
+@pytest.mark.slow
+def test_a_barrier_is_injected_on_an_upstream_of_many_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(control_plane, "FILES", 200)
+    monkeypatch.setattr(control_plane, "COMMITS", 2)
+    measured = control_plane.injection(tmp_path)
+    assert set(measured) == {"injection_seconds", "injection_cpu_seconds", "injection_peak_bytes"}
+    assert all(measured.values())
