@@ -1,5 +1,5 @@
 """
-The fault campaign: ``python -m faults [CAMPAIGN…] [--full] [--seed N] [--case N] [--seconds S]``, or ``… report``.
+The fault campaign: ``python -m faults [CAMPAIGN…] [--full] [--seed N] [--case N] [--go-on] …``, or ``… report``.
 
 Every outcome of a run is in `.faults`; the exit code is 1 if a case went wrong. A case is played again by its campaign,
 seed and number, which are printed if it went wrong.
@@ -31,6 +31,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="decides every case (default 1)")
     parser.add_argument("--case", type=int, help="play this case alone")
     parser.add_argument("--cases", type=int, help="play so many cases")
+    parser.add_argument("--go-on", action="store_true", help="keep what the last run with this seed played, and go on")
     parser.add_argument("--seconds", type=float, help="begin no case of a campaign later than that")
     asked = parser.parse_args(arguments)
     console = Console(width=120)
@@ -41,11 +42,13 @@ def main(arguments: list[str]) -> int:
     for name in asked.campaigns or CAMPAIGNS:
         found = CAMPAIGNS[name]()
         size = asked.cases or (found.full if asked.full else found.quick)
+        before = campaign.played(name, asked.seed) if asked.go_on else []
+        known = {line["case"] for line in before}
         tally = campaign.run(
             found,
             seed=asked.seed,
-            full=asked.full,
-            cases=range(size) if asked.case is None else [asked.case],
+            before=before,
+            cases=(case for case in (range(size) if asked.case is None else [asked.case]) if case not in known),
             console=console,
             until=None if asked.seconds is None else time.monotonic() + asked.seconds,
         )

@@ -15,10 +15,10 @@ import random
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import import_module
 from multiprocessing import get_context
@@ -54,6 +54,9 @@ class Outcome:
 Played = tuple[int, Outcome, float]
 """A case, how it ended, and after how many seconds."""
 
+Line = dict[str, Any]
+"""A case that was played, as a file has it: seed, number, seconds, and the outcome's fields."""
+
 Play = Callable[[int, random.Random], Outcome]
 """Plays a case: gets its number, and its own source of chance."""
 
@@ -86,20 +89,23 @@ class Tally:
     """
     What a run of a campaign came to.
 
+    :param seconds: those of its cases, whether they ran side by side or not.
     :param results: how many cases ended in which way.
     """
 
     campaign: str
     seed: int
-    full: bool
     cases: int = 0
     checks: int = 0
     seconds: float = 0.0
     results: Counter[str] = field(default_factory=Counter)
 
-    def told(self) -> dict[str, Any]:
-        """Return what is written down of it."""
-        return {found.name: getattr(self, found.name) for found in fields(self)}
+    def add(self, line: Line) -> None:
+        """Count a case."""
+        self.cases += 1
+        self.checks += line["checks"]
+        self.seconds += line["seconds"]
+        self.results[line["result"]] += 1
 
     @property
     def wrong(self) -> int:
@@ -118,40 +124,59 @@ def run(
     seed: int,
     cases: Iterable[int],
     console: Console,
-    full: bool = False,
+    before: Sequence[Line] = (),
     until: float | None = None,
 ) -> Tally:
     """
     Play cases, and write each one's outcome to a file.
 
+    :param before: cases of an earlier run that stay in the file, and are counted, too.
     :param until: when to stop, by the monotonic clock; a case that was begun is played to its end.
     """
-    tally = Tally(campaign.name, seed, full)
+    tally = Tally(campaign.name, seed)
     RESULTS.mkdir(exist_ok=True)
-    started = time.monotonic()
-    with (
-        (RESULTS / f"{campaign.name}.jsonl").open("w", encoding="utf-8") as file,
-        _players(campaign, seed) as play_all,
-    ):
-        for case, outcome, seconds in play_all(_in_time(cases, until)):
-            tally.cases += 1
-            tally.checks += outcome.checks
-            tally.results[outcome.result] += 1
-            line = {"seed": seed, "case": case, **asdict(outcome), "seconds": round(seconds, 3)}
+    with _file(campaign.name).open("w", encoding="utf-8") as file, _players(campaign, seed) as play_all:
+
+        def write(line: Line) -> None:
+            tally.add(line)
             file.write(json.dumps(line, ensure_ascii=True) + "\n")
             file.flush()
+
+        for line in before:
+            write(line)
+        for case, outcome, seconds in play_all(_in_time(cases, until)):
+            write({"seed": seed, "case": case, **asdict(outcome), "seconds": round(seconds, 3)})
             if outcome.result == WRONG:
                 console.print(f"{campaign.name} --seed {seed} --case {case}: {outcome.about}", markup=False)
-    tally.seconds = time.monotonic() - started
-    (RESULTS / f"{campaign.name}.json").write_text(json.dumps(tally.told(), indent=1) + "\n", encoding="utf-8")
     return tally
+
+
+def played(campaign: str, seed: int) -> list[Line]:
+    """Return the cases that the newest run of a campaign left, if it was of this seed."""
+    return [line for line in _lines(_file(campaign)) if line["seed"] == seed]
 
 
 def tallies() -> Iterator[Tally]:
     """Return what the newest run of each campaign came to."""
-    for file in sorted(RESULTS.glob("*.json")):
-        told = json.loads(file.read_text(encoding="utf-8"))
-        yield Tally(**{**told, "results": Counter(told["results"])})
+    for file in sorted(RESULTS.glob("*.jsonl")):
+        lines = _lines(file)
+        if lines:
+            tally = Tally(file.stem, lines[0]["seed"])
+            for line in lines:
+                tally.add(line)
+            yield tally
+
+
+def _file(campaign: str) -> Path:
+    return RESULTS / f"{campaign}.jsonl"
+
+
+def _lines(file: Path) -> list[Line]:
+    if not file.exists():
+        return []
+    # The last line of a run that was killed may be cut off.
+    whole = [line for line in file.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
+    return [json.loads(line) for line in whole]
 
 
 def _in_time(cases: Iterable[int], until: float | None) -> Iterator[int]:

@@ -65,12 +65,33 @@ def test_no_case_begins_after_the_time_is_up():
     assert tally.cases == 0
 
 
+def test_a_run_goes_on_where_one_was_killed():
+    made = campaign_of(lambda case, _: Outcome("right" if case else "StateError"))
+    campaign.run(made, seed=1, cases=[0, 2], console=CONSOLE)
+    with (campaign.RESULTS / "made-up.jsonl").open("a") as file:
+        file.write('{"seed": 1, "ca')
+    before = campaign.played("made-up", 1)
+    tally = campaign.run(made, seed=1, before=before, cases=[1], console=CONSOLE)
+    assert (tally.cases, tally.results) == (3, {"right": 2, "StateError": 1})
+    assert [line["case"] for line in lines()] == [0, 2, 1]
+    assert campaign.played("made-up", 2) == []
+
+
+def test_what_was_played_is_left_out_on_the_command_line(monkeypatch):
+    drawn = []
+    made = campaign_of(lambda case, _: drawn.append(case) or Outcome())
+    monkeypatch.setitem(CAMPAIGNS, "made-up", lambda: made)
+    for arguments in (["--case", "1"], ["--go-on"], ["--go-on"], []):
+        assert __main__.main(["made-up", *arguments]) == 0
+    assert drawn == [1, 0, 2, 0, 1, 2]
+
+
 def test_a_table_tells_the_newest_run_of_each_campaign():
     made = campaign_of(lambda case, _: Outcome("right" if case else "StateError"))
     campaign.run(made, seed=7, cases=range(3), console=CONSOLE)
     (tally,) = campaign.tallies()
     assert (tally.seed, tally.results) == (7, {"right": 2, "StateError": 1})
-    table = report.table([Tally("model", 7, False, 3, 30, 1.0, tally.results)])
+    table = report.table([Tally("model", 7, 3, 30, 1.0, tally.results)])
     assert table.splitlines()[-1] == "| `model` | 7 | 3 | 30 | 2 | `StateError` 1 | 0 |"
 
 
