@@ -26,6 +26,7 @@ from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyValue
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
+from airflow_backfill_provider.lake.stored_columns import read_stored
 from airflow_backfill_provider.storage import data_file_errors, log_errors, storage_errors
 
 Bound = tuple[KeyValue | None, ...]
@@ -109,11 +110,10 @@ class DataFiles:
     def read(self, path: str, columns: Sequence[str]) -> pa.Table:
         """Return some columns of one data file, under their own names."""
         physical_names = physical_names_of(self._table)
-        with data_file_errors(self.storage, self._path, path), self.storage.open_input_file(path) as source:
-            stored = pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(
-                columns=[physical_names[name] for name in columns]
-            )
-        return stored.select([physical_names[name] for name in columns]).rename_columns(list(columns))
+        stored_names = [physical_names[name] for name in columns]
+        with data_file_errors(self.storage, self._path, path):
+            stored = read_stored(self.storage, path, stored_names)
+        return stored.select(stored_names).rename_columns(list(columns))
 
     def hidden_rows(self) -> dict[str, pa.Array] | None:
         """

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
-import pyarrow.parquet as pq
 
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.planner import FileStatistics
+from airflow_backfill_provider.lake.stored_columns import read_stored
 from airflow_backfill_provider.storage import data_file_errors
 
 SORTED_AT_ONCE = 4
@@ -65,13 +65,9 @@ class ArrowKeyIndex:
     def read(self, file: FileStatistics) -> pa.Table:
         """Return the keys of one file."""
         constants = self._partition_values.get(file.path, {})
-        stored = [field for field in self._order.fields if field.name not in constants]
+        names = [self._physical_names[field.name] for field in self._order.fields if field.name not in constants]
         with data_file_errors(self._files, self._table, file.path):
-            with self._files.open_input_file(file.path) as source:
-                table = pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(
-                    columns=[self._physical_names[field.name] for field in stored]
-                )
-            return self._keys(table, constants)
+            return self._keys(read_stored(self._files, file.path, names), constants)
 
     def _keys(self, table: pa.Table, constants: Mapping[str, object]) -> pa.Table:
         """Return the key's columns in the order's own types."""

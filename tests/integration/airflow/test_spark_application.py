@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.triggers.base import BaseTrigger
 
 from airflow_backfill_provider.hooks import spark_application
@@ -20,6 +19,7 @@ from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
 from tests.integration.airflow.orders import Orders
 from tests.unit.airflow.stand_in import context
+from tests.waiting import start_waiting
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
@@ -40,19 +40,7 @@ def test_killing_the_task_ends_jvm_and_python(tmp_path: Path, monkeypatch):
     busy.write_text(BUSY, encoding="utf-8")
     monkeypatch.setattr(spark_application, "application_path", lambda _: busy)
     hook = SparkApplicationHook(name="busy")
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            hook.run("busy.py", [str(started)])
-        except AirflowException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    until = time.monotonic() + 180
-    while not started.exists() and time.monotonic() < until:
-        time.sleep(0.2)
+    thread, failures = start_waiting(lambda: hook.run("busy.py", [str(started)]), started, seconds=180)
     assert hook._submit_sp is not None
     group = processes_of_group(hook._submit_sp.pid)
     assert len(group) >= 2, "the JVM, and the Python that it started"

@@ -14,7 +14,7 @@ from airflow_backfill_provider.hooks.applications import application_hook
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.connect_application import ConnectApplicationHook
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
-from tests.unit.airflow.hooks.waiting import start_waiting
+from tests.waiting import start_waiting
 
 OPTIONS = {"AWS_SECRET_ACCESS_KEY": "very-secret-1"}
 CONF = {"spark.hadoop.fs.s3a.secret.key": "very-secret-2", "spark.sql.shuffle.partitions": 8}

@@ -17,7 +17,7 @@ from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.hooks import spark_application
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook, application_path
-from tests.unit.airflow.hooks.waiting import start_waiting
+from tests.waiting import start_waiting
 
 OPTIONS = {"AWS_SECRET_ACCESS_KEY": "very-secret", "AWS_REGION": "eu-central-1"}
 

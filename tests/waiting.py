@@ -10,12 +10,15 @@ from pathlib import Path
 from airflow.sdk.exceptions import AirflowException
 
 
-def start_waiting(run: Callable[[], None], ready: Path) -> tuple[threading.Thread, list[AirflowException]]:
+def start_waiting(
+    run: Callable[[], None], ready: Path, seconds: float = 30
+) -> tuple[threading.Thread, list[AirflowException]]:
     """
     Let a task run wait in a thread, and return once its application runs.
 
     :param run: submits the application and waits for its end.
     :param ready: the file that the application makes as soon as it runs.
+    :param seconds: how long to wait for it.
     :returns: the thread, and what the task run failed with by its end.
     """
     failures: list[AirflowException] = []
@@ -28,7 +31,7 @@ def start_waiting(run: Callable[[], None], ready: Path) -> tuple[threading.Threa
 
     thread = threading.Thread(target=wait)
     thread.start()
-    until = time.monotonic() + 30
+    until = time.monotonic() + seconds
     while not ready.exists() and time.monotonic() < until:
         time.sleep(0.02)
     return thread, failures
