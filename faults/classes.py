@@ -326,7 +326,7 @@ def _maintain_view(lakehouse: Lakehouse, _: random.Random) -> None:
     session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     session.sql(f"OPTIMIZE {view_of(lakehouse)}")
     session.sql(f"VACUUM {view_of(lakehouse)} RETAIN 0 HOURS")
-    session.sql(f"ALTER TABLE {view_of(lakehouse)} SET TBLPROPERTIES ('owner' = 'me')")
+    session.sql(f"ALTER TABLE {view_of(lakehouse)} SET TBLPROPERTIES ('team' = 'orders')")
 
 
 # --- the state ------------------------------------------------------------------------------------

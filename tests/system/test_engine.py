@@ -77,6 +77,7 @@ def job(lake: Path) -> Path:
     return file
 
 
+@pytest.mark.exhaustive
 def test_a_backfill_on_a_warm_engine_from_start_to_stop(terminal: Terminal, job: Path, lake: Path):
     port = str(free_port())
     said = terminal("engine", "start", "--port", port, "--memory", "1g", "--conf", "spark.sql.shuffle.partitions=2")

@@ -178,6 +178,7 @@ def test_a_view_is_compacted_at_night_and_its_epochs_go_on(orders: Orders, envir
     assert orders.view() == orders.expected()
 
 
+@pytest.mark.exhaustive
 def test_a_view_is_verified_and_what_differs_is_repaired(orders: Orders, environment, run_dag, tmp_path):
     orders.define(name="verified_orders", materialized_view=str(tmp_path / "verified orders"))
     environment.setenv("AIRFLOW_BACKFILL_BARRIERS", "2")

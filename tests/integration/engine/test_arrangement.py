@@ -145,6 +145,7 @@ def test_composite_null_and_string_keys(lakehouse: Lakehouse, vnode_count: int) 
     lakehouse.assert_equals_query("SELECT amount, region AS `__key_region`, number AS `__key_number` FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_runs_share_an_epoch_and_only_the_failed_part_is_redone(customers: Lakehouse) -> None:
     """Parallel applications: one applies the changes, each reads its part, the last one to report commits."""
     create(customers, parallelism=3)
@@ -296,7 +297,8 @@ def test_a_part_of_the_upstream(customers: Lakehouse, strategy: str) -> None:
     assert status.finished
 
 
-@pytest.mark.parametrize("strategy", ["no_shuffle", pytest.param("arrangement", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
 def test_a_repair_writes_chosen_rows_anew(customers: Lakehouse, strategy: str) -> None:
     """Whatever somebody did to the view: rows gone, doubled, changed, and rows that no upstream ever had."""
     create(customers, strategy=strategy)
@@ -324,6 +326,7 @@ def test_a_repair_writes_chosen_rows_anew(customers: Lakehouse, strategy: str) -
     customers.assert_equals_query(EXPECTED)
 
 
+@pytest.mark.exhaustive
 def test_columns_that_parquet_could_not_name(spark: SparkSession, tmp_path: Path) -> None:
     """The arrangement carries whatever names and types the upstream has."""
     lakehouse = Lakehouse(spark, tmp_path)

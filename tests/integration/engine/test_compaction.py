@@ -158,6 +158,7 @@ def escaped(path: str) -> str:
     return path.replace("`", "``")
 
 
+@pytest.mark.exhaustive
 def test_rows_that_deletion_vectors_hide_are_purged(numbers: Lakehouse):
     numbers.create(rate_limit=300, table_properties={"delta.enableDeletionVectors": "true", **CHANGE_DATA_FEED})
     numbers.finish()

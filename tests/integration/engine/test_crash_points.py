@@ -140,6 +140,7 @@ def test_second_run_overtakes_the_first(numbers: Lakehouse) -> None:
     numbers.assert_truth()
 
 
+@pytest.mark.exhaustive
 def test_zombie_wakes_up_after_its_successor(numbers: Lakehouse) -> None:
     """I5: an attempt of epoch 2 goes on after epoch 3 was committed; it loses and doubles nothing."""
     barrier = numbers.inject()

@@ -64,6 +64,7 @@ def test_two_who_create_at_the_same_moment_have_one_view(numbers: Lakehouse) -> 
     numbers.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_a_rebuild_that_was_overtaken_by_another_does_not_empty_its_view(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=10)
     numbers.epoch()
@@ -78,6 +79,7 @@ def test_a_rebuild_that_was_overtaken_by_another_does_not_empty_its_view(numbers
     numbers.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_a_rebuild_that_died_before_its_view_was_made_is_completed_by_the_next_epoch(numbers: Lakehouse) -> None:
     """I2: the fence keeps the overtaken one out, and nobody else."""
     numbers.create(rate_limit=10)

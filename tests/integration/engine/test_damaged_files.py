@@ -63,6 +63,7 @@ def test_a_text_like_a_variable_means_itself(lakehouse: Lakehouse) -> None:
     assert {(row["name"], row["text"]) for row in rows} == {("${env:HOME}", "${spark:spark.app.name}")}
 
 
+@pytest.mark.exhaustive
 def test_a_column_dropped_and_made_anew_is_another_one(lakehouse: Lakehouse) -> None:
     """I6: its name and its type are the old ones, and all of its values are gone."""
     lakehouse.make_upstream("id BIGINT, name STRING", {**CHANGE_DATA_FEED, "delta.columnMapping.mode": "name"})

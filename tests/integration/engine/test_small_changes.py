@@ -76,6 +76,7 @@ def test_few_unchanged_rows_get_through(fresh: Lakehouse) -> None:
     assert 20 <= passed < view.count() / 3
 
 
+@pytest.mark.exhaustive
 def test_many_changes_are_merged_without_a_filter(fresh: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_backfill_provider.engine.view.MOST_KEYS", 3)
     fresh.sql("UPDATE {upstream} SET note = 'changed' WHERE number % 3 = 0")
@@ -84,6 +85,7 @@ def test_many_changes_are_merged_without_a_filter(fresh: Lakehouse, monkeypatch:
     fresh.assert_equals_query("SELECT * FROM {upstream} WHERE note <> 'hidden'")
 
 
+@pytest.mark.exhaustive
 def test_a_view_without_deletion_vectors_is_merged_without_a_filter(lakehouse: Lakehouse) -> None:
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.sql("INSERT INTO {upstream} SELECT id, 'a' FROM range(9)")

@@ -153,6 +153,7 @@ def test_a_row_of_a_vnode_that_was_not_read(lakehouse: Lakehouse) -> None:
     assert found(verify(lakehouse)) == [("unexpected", str(missing), ())]
 
 
+@pytest.mark.exhaustive
 def test_a_view_without_the_distribution_key_is_compared_by_key(lakehouse: Lakehouse) -> None:
     fill(lakehouse)
     lakehouse.create(
@@ -353,6 +354,7 @@ def _no_engine() -> SparkEngine:
     raise AssertionError("nothing differs, so Spark is not needed")
 
 
+@pytest.mark.exhaustive
 def test_foreign_rows_are_removed_before_anything_was_read(lakehouse: Lakehouse) -> None:
     """I1: a view of which nothing was read is empty."""
     fill(lakehouse)
