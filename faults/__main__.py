@@ -44,11 +44,12 @@ def main(arguments: list[str]) -> int:
         size = asked.cases or (found.full if asked.full else found.quick)
         before = campaign.played(name, asked.seed) if asked.go_on else []
         known = {line["case"] for line in before}
+        cases = range(size) if asked.case is None else [asked.case]
         tally = campaign.run(
             found,
             seed=asked.seed,
             before=before,
-            cases=(case for case in (range(size) if asked.case is None else [asked.case]) if case not in known),
+            cases=[case for case in cases if case not in known],
             console=console,
             until=None if asked.seconds is None else time.monotonic() + asked.seconds,
         )

@@ -135,7 +135,8 @@ def run(
     """
     tally = Tally(campaign.name, seed)
     RESULTS.mkdir(exist_ok=True)
-    with _file(campaign.name).open("w", encoding="utf-8") as file, _players(campaign, seed) as play_all:
+    # The file is begun anew once the stage stands: what it has is not lost to a Spark that does not start.
+    with _players(campaign, seed) as play_all, _file(campaign.name).open("w", encoding="utf-8") as file:
 
         def write(line: Line) -> None:
             tally.add(line)

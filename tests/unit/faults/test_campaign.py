@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -75,6 +76,21 @@ def test_a_run_goes_on_where_one_was_killed():
     assert (tally.cases, tally.results) == (3, {"right": 2, "StateError": 1})
     assert [line["case"] for line in lines()] == [0, 2, 1]
     assert campaign.played("made-up", 2) == []
+
+
+def test_a_stage_that_fails_leaves_what_was_played():
+    made = campaign_of(lambda *_: Outcome())
+    campaign.run(made, seed=1, cases=[0], console=CONSOLE)
+
+    @contextmanager
+    def broken():
+        raise OSError("no Spark")
+        yield
+
+    before = campaign.played("made-up", 1)
+    with pytest.raises(OSError, match="no Spark"):
+        campaign.run(replace(made, stage=broken), seed=1, before=before, cases=[1], console=CONSOLE)
+    assert campaign.played("made-up", 1) == before != []
 
 
 def test_what_was_played_is_left_out_on_the_command_line(monkeypatch):
