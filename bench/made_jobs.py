@@ -13,6 +13,8 @@ from airflow_backfill_provider.core.progress import BackfillState, Completed, In
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.protocol import utc_now
+from airflow_backfill_provider.state import records
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.store import BackfillStore
 
 WIDE_VNODES = 32_768
@@ -66,9 +68,11 @@ def make_job_over(upstream: str, state: BackfillState, *, key: str, strategy: st
         requested_by="bench",
         requested_at=utc_now(),
     )
-    store = BackfillStore(job.state)
-    store.create(settings)
-    store.write_state(state, settings)
+    BackfillStore(job.state).create(settings)
+    # A store takes only states of later epochs.
+    rows = records.state_rows(state, settings.incarnation, settings.key_order)
+    table = ControlTable(f"{job.state}/{settings.state_table}", records.state_schema(settings.key_order))
+    table.update(lambda _: Write(rows, "overwrite"))
     return job
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_backfill_provider.state.store import BackfillStore
 from bench import control_plane
+from bench.made_jobs import make_job, state_of
+
+
+def test_a_made_job_is_as_far_as_it_was_made(tmp_path):
+    job = make_job(tmp_path, "made", 6)
+    assert BackfillStore(job.state).state() == state_of(6, epoch=1)
 
 
 @pytest.mark.slow
