@@ -133,7 +133,11 @@ def injection(folder: Path) -> dict[str, float]:
 
 
 def state_commit(folder: Path) -> dict[str, float]:
-    """Commit the progress of very many vnodes, each at a position of its own, epoch by epoch."""
+    """
+    Commit the progress of very many vnodes, each at a position of its own, epoch by epoch.
+
+    An epoch has read the state when it comes to that; what reading takes is a figure of its own.
+    """
     job = make_job(folder, "wide", WIDE_VNODES)
     store = BackfillStore(job.state)
     settings, before = store.settings(), store.state()
@@ -143,7 +147,10 @@ def state_commit(folder: Path) -> dict[str, float]:
     def commit() -> None:
         store.write_state(next(states), settings)
 
-    return _cost_of("state_commit", commit)
+    return {
+        **_cost_of("state_commit", commit, prepare=store.state),
+        **_cost_of("state_read", lambda: BackfillStore(job.state).state()),
+    }
 
 
 def _moved(state: BackfillState, epoch: int) -> BackfillState:
@@ -155,15 +162,20 @@ def _moved(state: BackfillState, epoch: int) -> BackfillState:
     return BackfillState(epoch, tuple(moved))
 
 
-def _cost_of(name: str, work: Callable[[], object]) -> dict[str, float]:
+def _cost_of(
+    name: str, work: Callable[[], object], *, prepare: Callable[[], object] = lambda: None
+) -> dict[str, float]:
     """
     Do it once to warm up, and then several times; return the medians.
 
     The processor's seconds tell more than the clock on a machine that does other things, too.
+
+    :param prepare: what comes before each time, and does not count.
     """
     work()
     seconds, cpu_seconds = [], []
     for _ in range(REPETITIONS):
+        prepare()
         started, cpu_started = time.perf_counter(), time.process_time()
         work()
         seconds.append(time.perf_counter() - started)

@@ -92,14 +92,8 @@ class BackfillState:
 def _is_successor(old: VnodeProgress, new: VnodeProgress, order: KeyOrder) -> bool:
     if new.row_count < old.row_count:
         return False
-    match old, new:
-        case Completed(), _:
-            return old == new
-        case _, Completed():
-            return True
-        case InProgress(), InProgress():
-            return order.compare(old.position, new.position) <= 0
-        case InProgress(), NotStarted():
-            return False
-        case _:
-            return True
+    if isinstance(old, Completed):
+        return old == new
+    if isinstance(old, InProgress) and isinstance(new, InProgress):
+        return order.compare(old.position, new.position) <= 0
+    return isinstance(old, NotStarted) or isinstance(new, Completed)

@@ -203,30 +203,31 @@ def parse_state(rows: pa.Table, *, vnode_count: int, incarnation: str, order: Ke
             f"{table} has rows without {', '.join(holes)}; something else wrote to it: restore the table, or rebuild "
             "the job"
         )
-    if rows.num_rows != vnode_count or sorted(rows.column("vnode").to_pylist()) != list(range(vnode_count)):
+    rows = rows.sort_by("vnode")
+    if rows.column("vnode").to_pylist() != list(range(vnode_count)):
         raise StateLayoutError(
             f"{table} has {rows.num_rows} rows, but the job has the vnodes 0 to {vnode_count - 1}; something else "
             "wrote to it: restore the table, or rebuild the job"
         )
-    epochs = set(rows.column("epoch").to_pylist())
-    incarnations = set(rows.column("incarnation").to_pylist())
-    if len(epochs) != 1 or incarnations != {incarnation}:
+    epochs = rows.column("epoch").unique().to_pylist()
+    if len(epochs) != 1 or rows.column("incarnation").unique().to_pylist() != [incarnation]:
         raise StateLayoutError(
             f"{table} mixes epochs {sorted(epochs)} or belongs to another incarnation of the job; restore the table, "
             "or rebuild the job"
         )
-    rows = rows.sort_by("vnode")
     keys = zip(*(rows.column(column).to_pylist() for column in _key_columns(order).values()), strict=True)
     columns = (rows.column(name).to_pylist() for name in ("has_position", "backfill_finished", "row_count"))
-    shared: dict[object, VnodeProgress] = {}
-    vnodes = []
-    for key, has_position, finished, count in zip(keys, *columns, strict=True):
-        position = key if has_position else None
-        identity = (position, finished, count)
-        if identity not in shared:
-            shared[identity] = _progress(position, finished=finished, row_count=count)
-        vnodes.append(shared[identity])
-    return BackfillState(epoch=epochs.pop(), vnodes=tuple(vnodes))
+    vnodes: list[VnodeProgress] = []
+    before = None
+    for recorded in zip(keys, *columns, strict=True):
+        if recorded == before:
+            # Without an arrangement all vnodes are alike.
+            vnodes.append(vnodes[-1])
+            continue
+        before = recorded
+        key, has_position, finished, count = recorded
+        vnodes.append(_progress(key if has_position else None, finished=finished, row_count=count))
+    return BackfillState(epoch=epochs[0], vnodes=tuple(vnodes))
 
 
 def _progress(position: Position | None, *, finished: bool, row_count: int) -> VnodeProgress:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport, Requester
 from airflow_backfill_provider.core.carried import CarriedEpochs
 from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError, StateLayoutError
+from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.state import records
@@ -42,6 +43,15 @@ class LogEnd:
     commit: EpochCommit | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _ParsedState:
+    """A state, and what it was read from."""
+
+    rows: pa.Table
+    incarnation: str
+    state: BackfillState
+
+
 class BackfillReader:
     """
     Reads a job's control tables, in milliseconds.
@@ -57,6 +67,8 @@ class BackfillReader:
         """The job's verifications."""
         self._settings = self._table("settings", records.SETTINGS_SCHEMA)
         self._barrier_log = self._table("barrier_log", records.BARRIER_LOG_SCHEMA)
+        self._state_tables: dict[tuple[str, KeyOrder], ControlTable] = {}
+        self._parsed: _ParsedState | None = None
 
     @property
     def watched_tables(self) -> tuple[str, ...]:
@@ -206,7 +218,11 @@ class BackfillReader:
         return ControlTable(f"{self.location}/{name}", schema, self.storage_options)
 
     def _state_table(self, settings: JobSettings) -> ControlTable:
-        return self._table(settings.state_table, records.state_schema(settings.key_order))
+        # The same each time, for it remembers what it read.
+        known = settings.state_table, settings.key_order
+        if known not in self._state_tables:
+            self._state_tables = {known: self._table(settings.state_table, records.state_schema(settings.key_order))}
+        return self._state_tables[known]
 
     def _parse_settings(self, rows: pa.Table) -> list[JobSettings]:
         parsed = [
@@ -218,13 +234,18 @@ class BackfillReader:
         return history
 
     def _parse_state(self, rows: pa.Table, settings: JobSettings) -> BackfillState:
-        return records.parse_state(
-            rows,
-            vnode_count=settings.job["vnode_count"],
-            incarnation=settings.incarnation,
-            order=settings.key_order,
-            table=f"{self.location}/{settings.state_table}",
-        )
+        known = self._parsed
+        # An epoch looks at the state several times; the rows of a version that is known are the very same.
+        if known is None or known.rows is not rows or known.incarnation != settings.incarnation:
+            state = records.parse_state(
+                rows,
+                vnode_count=settings.job["vnode_count"],
+                incarnation=settings.incarnation,
+                order=settings.key_order,
+                table=f"{self.location}/{settings.state_table}",
+            )
+            self._parsed = known = _ParsedState(rows, settings.incarnation, state)
+        return known.state
 
     def _log_rows(self, since_epoch: int, before_epoch: int | None = None) -> pa.Table:
         if before_epoch is not None:
@@ -358,7 +379,7 @@ class BackfillStore(BackfillReader):
         """
 
         def decide(rows: pa.Table) -> Write | None:
-            if set(rows.column("incarnation").to_pylist()) != {settings.incarnation}:
+            if rows.column("incarnation").unique().to_pylist() != [settings.incarnation]:
                 return None
             committed = self._parse_state(rows, settings)
             if committed.epoch >= state.epoch:

@@ -291,6 +291,17 @@ def test_a_state_of_the_same_or_an_earlier_epoch_is_a_no_op(store, epoch):
     assert store.state() == at_position(7, epoch=4, rows=5)
 
 
+def test_what_was_read_is_not_believed_once_somebody_wrote(store):
+    """A version's rows are parsed once; the state of another version, or of another incarnation, is another one."""
+    read = store.state()
+    assert store.state() is read
+    BackfillStore(store.location).write_state(at_position(7, epoch=4, rows=5), settings_of())
+    assert store.state() == at_position(7, epoch=4, rows=5)
+    with pytest.raises(StateLayoutError, match="another incarnation"):
+        store.state_of(settings_of(incarnation="another"))
+    assert store.state() == at_position(7, epoch=4, rows=5)
+
+
 @pytest.mark.parametrize(
     "later",
     [
