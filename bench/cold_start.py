@@ -39,7 +39,8 @@ PLAIN_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-WITHOUT_COMPILER = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+# What else is among those options for so few rows.
+WITHOUT_ARCHIVE = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +104,13 @@ def plain(folder: Path) -> tuple[Submission, Path]:
     return submit(application, [str(upstream), str(view), QUERY], PLAIN_CONF), view
 
 
-def epoch(folder: Path, conf: dict[str, str]) -> tuple[Submission, Path]:
-    """Start the application of a job's first epoch."""
+def epoch(folder: Path, conf: dict[str, str], *, rows: int | None = ROWS) -> tuple[Submission, Path]:
+    """
+    Start the application of a job's first epoch.
+
+    :param conf: Spark configuration on top of this package's.
+    :param rows: how many it is told that there are.
+    """
     view = folder / "view"
     job = BackfillJob(
         name="bench",
@@ -121,7 +127,7 @@ def epoch(folder: Path, conf: dict[str, str]) -> tuple[Submission, Path]:
         store=backfill.store, upstream=backfill.upstream, requester=Requester(user="bench")
     ).barrier
     assert barrier is not None
-    settings = {**spark_conf(MASTER), **conf}
+    settings = {**spark_conf(MASTER, rows=rows), **conf}
     arguments = ["--state", job.state, "--epoch", str(barrier.epoch)]
     return submit(application_path("backfill_epoch.py"), arguments, settings), view
 
@@ -135,6 +141,6 @@ def _make_upstream(folder: Path) -> Path:
 STARTS: dict[str, Callable[[Path], tuple[Submission, Path]]] = {
     "plain": plain,
     "epoch": lambda folder: epoch(folder, {}),
-    "epoch without an archive of classes": lambda folder: epoch(folder, {"spark.driver.defaultJavaOptions": ""}),
-    "epoch without Java's second compiler": lambda folder: epoch(folder, WITHOUT_COMPILER),
+    "epoch without an archive of classes": lambda folder: epoch(folder, WITHOUT_ARCHIVE),
+    "epoch with Java's second compiler": lambda folder: epoch(folder, {}, rows=None),
 }

@@ -278,6 +278,20 @@ class Barrier(_Frozen):
         """Whether the upstream got on since the versions that the epoch looks for changes behind."""
         return self.upstream.to_version > self.changes_after
 
+    @property
+    def most_rows(self) -> int:
+        """
+        The most rows that the epoch reads, of the upstream or of its changes, as far as that is known before.
+
+        How many rows a window changed is not, so with changes, a repair or an arrangement to make it is all there are.
+        """
+        rows = self.upstream.row_count
+        # An arrangement takes in the changes of rows that were not read yet, too.
+        looks_for_changes = self.has_changes and ((self.publishes and self.read_before) or self.vnode_ranges)
+        if self.rate_limit is None or not self.parts or self.repair or looks_for_changes:
+            return rows
+        return min(self.rate_limit, rows)
+
     def chunk(self, order: KeyOrder) -> tuple[KeyRange, ...]:
         """Return what all parts read together, in scan order."""
         return decoded((pinned for part in self.parts for pinned in part.ranges), order)

@@ -38,17 +38,21 @@ def application_hook(
     conf: Mapping[str, Any] | None,
     storage_options: Mapping[str, str] | None,
     name: str,
+    rows: int | None = None,
 ) -> ApplicationHook:
     """
     Return the hook for what a connection names; without one, applications run on this machine.
 
+    :param rows: how many rows the application reads at most, if that is known.
     :raises InvalidConnectionError: if the connection is missing, or is not right.
     """
     if spark_conn_id is not None and _names_connect(spark_conn_id):
         return ConnectApplicationHook(
             spark_conn_id=spark_conn_id, conf=conf, storage_options=storage_options, name=name
         )
-    return SparkApplicationHook(spark_conn_id=spark_conn_id, conf=conf, storage_options=storage_options, name=name)
+    return SparkApplicationHook(
+        spark_conn_id=spark_conn_id, conf=conf, storage_options=storage_options, name=name, rows=rows
+    )
 
 
 def _names_connect(conn_id: str) -> bool:

@@ -57,6 +57,7 @@ class SparkApplicationHook(SparkSubmitHook):
     :param conf: Spark configuration on top of this package's own.
     :param storage_options: options of the object store, for the application's environment.
     :param name: the application's name.
+    :param rows: how many rows the application reads at most, if that is known.
     :raises InvalidConnectionError: if the connection is missing, or could not keep the storage options secret.
     """
 
@@ -67,13 +68,14 @@ class SparkApplicationHook(SparkSubmitHook):
         conf: Mapping[str, Any] | None = None,
         storage_options: Mapping[str, str] | None = None,
         name: str = "airflow-backfill",
+        rows: int | None = None,
     ) -> None:
         self._spark_conn_id = spark_conn_id
         super().__init__(conn_id=spark_conn_id or "", conf=dict(conf or {}), name=name)
         self._storage_options = dict(storage_options or {})
         self._error = ""
         self._killed = False
-        self._conf = {**spark_conf(self._connection["master"]), **self._conf}
+        self._conf = {**spark_conf(self._connection["master"], rows=rows), **self._conf}
         for key, value in self._conf.items():
             if _SECRET_CONF.search(key):
                 mask_secret(str(value))

@@ -116,7 +116,14 @@ class SparkBackfillOperator(BackfillOperator):
         self._ended: Mapping[str, Any] = {}
 
     def run_application(
-        self, backfill: Backfill, name: str, application: str, arguments: Sequence[str], *, epoch: int | None = None
+        self,
+        backfill: Backfill,
+        name: str,
+        application: str,
+        arguments: Sequence[str],
+        *,
+        epoch: int | None = None,
+        rows: int | None = None,
     ) -> None:
         """
         Run one of the applications in ``spark_apps`` to its end.
@@ -126,6 +133,7 @@ class SparkBackfillOperator(BackfillOperator):
 
         :param name: what the application is called among the job's.
         :param epoch: the epoch that it runs as a whole, if it does.
+        :param rows: how many rows it reads at most, if that is known.
         :raises AirflowException: if it failed; :class:`AirflowFailException` if it would fail again.
         """
         self.application = name
@@ -141,6 +149,7 @@ class SparkBackfillOperator(BackfillOperator):
             conf=self.conf,
             storage_options=backfill.storage_options,
             name=f"airflow-backfill {backfill.job.name}",
+            rows=rows,
         )
         if self.deferrable:
             self._supervise(backfill, name, epoch, hook, application, arguments)

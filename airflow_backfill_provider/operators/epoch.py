@@ -211,6 +211,8 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
                 "backfill_epoch.py",
                 ["--state", backfill.job.state, "--epoch", str(barrier.epoch), *further],
                 epoch=None if further else barrier.epoch,
+                # How many epochs it will run in the end, nobody knows.
+                rows=None if further else barrier.most_rows,
             )
         except AirflowException as error:
             if not done():

@@ -11,7 +11,7 @@ import pytest
 from airflow_backfill_provider.class_archive import archive_path, java_options
 from airflow_backfill_provider.class_archiver import make_class_archive
 from airflow_backfill_provider.core.errors import SparkUnavailableError
-from airflow_backfill_provider.spark_settings import JARS_VARIABLE, spark_conf
+from airflow_backfill_provider.spark_settings import FEW_ROWS, JARS_VARIABLE, spark_conf
 
 JAVA = "#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n"
 WRITES = '#!/bin/sh\nfor word in "$@"; do case $word in *ArchiveClassesAtExit=*) options=$word;; esac; done\n'
@@ -43,8 +43,8 @@ def jars(tmp_path, monkeypatch):
     return folder
 
 
-def options_of(master="local[*]"):
-    return spark_conf(master).get("spark.driver.defaultJavaOptions")
+def options_of(master="local[*]", rows=None):
+    return spark_conf(master, rows=rows).get("spark.driver.defaultJavaOptions")
 
 
 def test_a_local_spark_uses_the_archive_that_is_there(java, jars):
@@ -57,7 +57,15 @@ def test_a_local_spark_uses_the_archive_that_is_there(java, jars):
 
 def test_a_cluster_uses_none(java, jars):
     archive_path(jars, str(java)).touch()
-    assert options_of("yarn") is None
+    assert options_of("yarn", rows=1) is None
+
+
+def test_few_rows_are_read_without_javas_second_compiler(java, jars):
+    assert options_of(rows=FEW_ROWS) == "-XX:TieredStopAtLevel=1"
+    assert options_of(rows=FEW_ROWS + 1) is None
+    archive = archive_path(jars, str(java))
+    archive.touch()
+    assert options_of(rows=1) == f"{java_options(archive)} -XX:TieredStopAtLevel=1"
 
 
 @pytest.mark.parametrize("replaced", ["Java", "a jar"])

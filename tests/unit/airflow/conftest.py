@@ -74,7 +74,9 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> StandInSpark:
     monkeypatch.setattr(
         SparkBackfillOperator,
         "run_application",
-        lambda _, backfill, name, application, arguments, **_more: stand_in.run(backfill, application, arguments),
+        lambda _, backfill, name, application, arguments, **more: stand_in.run(
+            backfill, application, arguments, **more
+        ),
     )
     return stand_in
 

@@ -32,6 +32,7 @@ class StandInSpark:
     Runs what the applications would, in this process; replaces ``SparkApplicationHook.run``.
 
     :param submitted: the command lines so far.
+    :param rows: for each, how many rows it was said to read at most.
     :param before: failures to raise before an application does anything, as (message, retryable).
     :param after: failures to raise after it has done everything.
     :param lazy: do nothing and report success.
@@ -40,14 +41,18 @@ class StandInSpark:
     """
 
     submitted: list[list[str]] = field(default_factory=list)
+    rows: list[int | None] = field(default_factory=list)
     before: list[tuple[str, bool]] = field(default_factory=list)
     after: list[tuple[str, bool]] = field(default_factory=list)
     lazy: bool = False
     meanwhile: list[Callable[[], object]] = field(default_factory=list)
     missing: list[Sequence[str]] = field(default_factory=list)
 
-    def run(self, backfill: Backfill, application: str, arguments: Sequence[str]) -> None:
+    def run(
+        self, backfill: Backfill, application: str, arguments: Sequence[str], *, rows: int | None = None, **_: Any
+    ) -> None:
         self.submitted.append([application, *arguments])
+        self.rows.append(rows)
         if self.before:
             message, retryable = self.before.pop(0)
             raise airflow_error(message, retryable=retryable)

@@ -156,6 +156,25 @@ def test_a_barrier_has_a_window_once_there_is_a_new_version(to_version, has_wind
     assert barrier_of(upstream=window_of(from_version=3, to_version=to_version)).has_window is has_window
 
 
+@pytest.mark.parametrize(
+    ("changes", "most"),
+    [
+        ({}, 1000),
+        ({"publishes": False}, 100),
+        ({"publishes": False, "vnode_ranges": ((0, 255),)}, 1000),
+        ({"read_before": ()}, 100),
+        ({"read_before": (), "vnode_ranges": ((0, 255),)}, 1000),
+        ({"upstream": window_of(3, 3)}, 100),
+        ({"upstream": window_of(3, 3), "rate_limit": None}, 1000),
+        ({"upstream": window_of(3, 3), "rate_limit": 2000}, 1000),
+        ({"upstream": window_of(3, 3), "parts": ()}, 1000),
+        ({"upstream": window_of(3, 3), "repair": Repair(keys=(("5",),))}, 1000),
+    ],
+)
+def test_an_epoch_reads_its_rate_limit_at_most_where_it_reads_nothing_but_its_chunk(changes, most):
+    assert barrier_of(**changes).most_rows == most
+
+
 def test_the_chunk_is_what_all_parts_read_in_their_order():
     order = order_of("long")
     parts = (part_of(None, ("2",)), PinnedPart(ranges=(*part_of(("4",), ("5",)).ranges, *part_of(("7",), None).ranges)))

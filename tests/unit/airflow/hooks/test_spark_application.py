@@ -93,6 +93,20 @@ def test_configuration_of_the_user_goes_before_the_packages_own(spark_submit):
     assert submitted.conf("spark.x") == "1"
 
 
+def test_few_rows_are_read_without_javas_second_compiler_unless_the_user_wants_it(spark_submit):
+    submitted = spark_submit()
+
+    run(SparkApplicationHook(rows=1))
+    assert "-XX:TieredStopAtLevel=1" in submitted.conf("spark.driver.defaultJavaOptions")
+
+    run(SparkApplicationHook(rows=1, conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}))
+    # Java takes the last one, and Spark puts these behind the default ones.
+    assert submitted.conf("spark.driver.extraJavaOptions") == "-XX:TieredStopAtLevel=4"
+
+    run(SparkApplicationHook(rows=10**9))
+    assert "TieredStopAtLevel" not in (submitted.conf("spark.driver.defaultJavaOptions") or "")
+
+
 def test_a_connection_that_is_missing_is_an_error_and_not_yarn():
     with pytest.raises(InvalidConnectionError, match="there is no Spark connection nowhere; create it, or leave"):
         SparkApplicationHook(spark_conn_id="nowhere")

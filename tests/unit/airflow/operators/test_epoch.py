@@ -65,6 +65,13 @@ def test_a_run_epoch_task_injects_and_runs_its_own_barrier(created: Lake, spark:
     assert spark.submitted == [["backfill_epoch.py", "--state", created.backfill.job.state, "--epoch", "1"]]
 
 
+def test_the_application_is_told_how_many_rows_an_epoch_reads_at_most(created: Lake, spark: StandInSpark):
+    run(created)
+    run(created, context("run_epoch", map_index=1), epochs_per_run=2)
+
+    assert spark.rows == [400, None], "of several epochs nobody knows"
+
+
 def test_task_runs_in_a_row_finish_the_backfill_and_then_start_no_spark(created: Lake, spark: StandInSpark):
     summaries = [run(created, context("run_epoch", map_index=index)) for index in range(4)]
 
