@@ -148,13 +148,6 @@ TARGETS = (
     Target(
         "cold application to its first commit, against a plain one", 0.4, "times", "cold_start", _start_ratio("epoch")
     ),
-    Target(
-        "the same without Java's second compiler",
-        0.4,
-        "times",
-        "cold_start",
-        _start_ratio("epoch without Java's second compiler"),
-    ),
     Target("fresh-keeping epoch against a MERGE by hand", 0.6, "times", "freshness", _refresh_ratio),
     Target("epoch with nothing new", 100, "ms", "control_plane", lambda found: found["nothing_new_seconds"] * 1000),
     Target("sensor poke", 10, "ms", "control_plane", lambda found: found["sensor_poke_seconds"] * 1000),
