@@ -84,6 +84,7 @@ def test_the_demo_ends_with_a_view_that_equals_its_query(start_demo, tmp_path):
     assert "finished" in done.stdout
 
 
+@pytest.mark.exhaustive
 def test_an_interrupted_demo_leaves_nothing_running(start_demo, tmp_path):
     demo = start_demo("demo")
     while not (tmp_path / "logs" / "airflow-scheduler.log").exists():

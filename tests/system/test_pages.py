@@ -153,6 +153,7 @@ def tab_to(page: Page, wanted: Locator) -> None:
     raise AssertionError(f"{wanted} is not reached by the tab key")
 
 
+@pytest.mark.exhaustive
 def test_the_tab_of_a_dag_has_its_backfill_and_says_so_if_there_is_none(visit):
     page = visit("/dags/refresh_watched/plugin/backfill")
     expect(page.get_by_role("heading", name="watched", exact=False).last).to_be_visible()

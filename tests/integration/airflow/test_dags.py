@@ -70,6 +70,7 @@ def test_a_backfill_lives_through_its_dags(orders: Orders, environment, run_dag)
     assert refused.states["backfill.run_epoch", 0] == "failed"
 
 
+@pytest.mark.exhaustive
 def test_a_task_run_carries_several_epochs(orders: Orders, environment, run_dag, tmp_path):
     """One application, and still an event of the view for each epoch."""
     orders.define(name="carried_orders", materialized_view=str(tmp_path / "carried orders"))

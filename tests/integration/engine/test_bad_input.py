@@ -176,7 +176,11 @@ def test_view_restored_by_a_stranger(numbers: Lakehouse) -> None:
 
 
 @pytest.mark.parametrize(
-    ("moment", "committed"), [(CrashPoint.BEFORE_SNAPSHOT_COMMIT, 1), (CrashPoint.BEFORE_STATE_COMMIT, 2)]
+    ("moment", "committed"),
+    [
+        (CrashPoint.BEFORE_SNAPSHOT_COMMIT, 1),
+        pytest.param(CrashPoint.BEFORE_STATE_COMMIT, 2, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_view_written_by_a_stranger_while_an_epoch_runs(numbers: Lakehouse, moment: CrashPoint, committed: int) -> None:
     """I6: between its own writes this epoch sees it, and behind its last look at the view the next one."""

@@ -191,7 +191,9 @@ def _sql_type(delta_type: str) -> str:
     suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data())
-@pytest.mark.parametrize("visibility", Visibility)
+@pytest.mark.parametrize(
+    "visibility", [Visibility.ON_FINISH, pytest.param(Visibility.EVERY_EPOCH, marks=pytest.mark.exhaustive)]
+)
 @pytest.mark.parametrize("strategy", ["no_shuffle", pytest.param("arrangement", marks=pytest.mark.exhaustive)])
 def test_random_history(
     spark: SparkSession,

@@ -204,6 +204,7 @@ def test_keys_of_every_kind_descending_and_null_and_parts_of_the_upstream(lakeho
     assert verify(lakehouse).equal
 
 
+@pytest.mark.exhaustive
 def test_changes_that_wait_are_expected_as_of_the_versions_that_rows_were_read_at(lakehouse: Lakehouse) -> None:
     fill(lakehouse)
     lakehouse.create(rate_limit=10, strategy="no_shuffle", visibility="on_finish", query="SELECT id, a FROM upstream")

@@ -124,6 +124,7 @@ def test_a_retry_after_the_workers_death_waits_for_the_application_that_runs(cre
     assert submitting.submitted == ["backfill_epoch.py"]
 
 
+@pytest.mark.exhaustive
 def test_a_retry_after_the_end_of_the_application_needs_no_second_one(created: Lake, submitting):
     event_of(deferred(run(created)))
 
@@ -171,6 +172,7 @@ def test_an_application_without_a_commit_is_not_believed(created: Lake, submitti
         run(created).resume(context("run_epoch"), event)
 
 
+@pytest.mark.exhaustive
 def test_a_task_whose_turn_comes_after_somebody_elses_barrier_waits_for_both(created: Lake, submitting):
     created.inject()
 
@@ -270,6 +272,7 @@ def test_an_application_that_dies_in_between_is_followed_by_one_for_what_is_left
     assert record(created, "epoch-1").succeeded
 
 
+@pytest.mark.exhaustive
 def test_what_is_new_since_the_application_ended_is_left_to_the_next_run(created: Lake, submitting):
     created.epochs(1)
     mutations.throttle_job(0, store=created.backfill.store, requested_by="vera")
@@ -281,6 +284,7 @@ def test_what_is_new_since_the_application_ended_is_left_to_the_next_run(created
     assert submitting.submitted == ["backfill_epoch.py"]
 
 
+@pytest.mark.exhaustive
 def test_creating_a_job_is_deferred_as_well(orders: Lake, submitting):
     create = CreateBackfillJobOperator(task_id="create", job=orders.definition)
     event = event_of(deferred(create))
