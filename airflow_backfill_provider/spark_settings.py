@@ -33,8 +33,8 @@ FEW_ROWS = 500_000
 """
 An application that reads no more than these is done before Java's second compiler pays off.
 
-Measured on two hyperthreads, an epoch of 100,000 to 400,000 rows of eleven columns in an application of its own: six
-tenths of the processor's time, and three quarters to all of the clock's. At a million they were even by the clock.
+On two hyperthreads, with eleven columns, it paid off by the clock from a million rows on, and later by the
+processor's time.
 """
 
 _DELTA = {
@@ -105,7 +105,7 @@ def _java_options(rows: int | None) -> list[str]:
     Return what makes Java start and end sooner.
 
     That is an archive of classes, if one was made for it (see :mod:`.class_archive`), and no second compiler for few
-    rows: it makes code three times as fast, and takes longer for it than they do.
+    rows: its code is faster, but making it takes longer than they do.
     """
     archive = class_archive.archive_path(jars_folder(), java_command())
     options = [class_archive.java_options(archive)] if archive is not None and archive.exists() else []
