@@ -84,12 +84,12 @@ def require_writes(rows: pa.Table, newest: int, table: str) -> None:
     """
     Refuse rows of a table's newest writes if those of a write are missing between them, or at their end.
 
-    :param rows: with their stamps; all that the table has from some write on.
+    :param rows: with their stamps; all that the table has from some write on, not none.
     :param newest: the number of the newest write.
     :raises StateError: naming the first write whose rows are gone.
     """
     there = set(rows.column(VERSION).to_pylist())
-    for version in range(min(there, default=newest), newest + 1):
+    for version in range(min(there), newest + 1):
         if version not in there and version:
             raise lost(version, newest, table)
 

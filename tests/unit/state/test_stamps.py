@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -158,6 +159,21 @@ def test_every_value_of_a_type_has_a_checksum_of_its_own(kind):
     changed = rows.set_column(2, "value", pa.array([*values[1:], values[0]], kind))
     with pytest.raises(StateError, match=r"row __version 1 \(value"):
         stamps.require_stamps(changed, "t")
+
+
+def test_rows_that_share_a_checksum_by_chance_are_not_one_row_twice():
+    """Of hundreds of thousands of rows in one write, some do."""
+    numbers = Random(1).sample(range(2**62), 200_000)
+    rows = pa.table({"n": numbers, "who": ["tester"] * len(numbers)}, SCHEMA)
+    stamped = stamps.stamped(rows, 1)
+    checksums = stamped.column(stamps.CHECKSUM).to_pylist()
+    last = dict(zip(checksums, range(len(checksums)), strict=True))
+    alike = next([first, last[checksum]] for first, checksum in enumerate(checksums) if last[checksum] != first)
+
+    stamps.require_stamps(stamped.take(alike), "t")
+
+    with pytest.raises(StateError, match=f"n {numbers[alike[0]]}. is there twice"):
+        stamps.require_stamps(stamped.take([*alike, alike[0]]), "t")
 
 
 def test_a_text_cannot_pass_for_two_columns():
