@@ -140,7 +140,13 @@ class DataFiles:
         return None
 
     def _paths(self) -> list[str]:
-        return [_file_path(written, self._path) for written in self._column("path")]
+        paths = [unquote(written) for written in self._column("path")]
+        if any(path.startswith("/") or "://" in path for path in paths):
+            raise UpstreamError(
+                f"{self._path} refers to data files outside of its folder (a shallow clone); materialize views over "
+                "the original, or make a deep copy"
+            )
+        return paths
 
     def _partitioned(self, order: KeyOrder) -> list[str]:
         """Return the key columns that are partition columns."""
@@ -195,16 +201,6 @@ def physical_names_of(table: DeltaTable) -> dict[str, str]:
     """Return, for each column, its name in files and statistics."""
     fields = json.loads(table.schema().to_json())["fields"]
     return {field["name"]: field["metadata"].get("delta.columnMapping.physicalName", field["name"]) for field in fields}
-
-
-def _file_path(written: str, table: str) -> str:
-    path = unquote(written)
-    if path.startswith("/") or "://" in path:
-        raise UpstreamError(
-            f"{table} refers to data files outside of its folder (a shallow clone); materialize views over the "
-            "original, or make a deep copy"
-        )
-    return path
 
 
 def _of_key(columns: Sequence[Sequence[Bound]]) -> list[Bound]:

@@ -288,17 +288,20 @@ class ControlTable:
         rows = self._stored_rows(table, str(wanted) if wanted else None)
         require_stamps(rows, self.location)
         if not isinstance(wanted, str):
-            self._require_all(table, rows)
+            self._require_all(table, rows, wanted)
         return rows.select(self.schema.names)
 
-    def _require_all(self, table: DeltaTable, rows: pa.Table) -> None:
+    def _require_all(self, table: DeltaTable, rows: pa.Table, wanted: Since | None) -> None:
         """
         Refuse rows of the newest writes of which some are gone.
 
         A write of earlier rows may lie between them, such as a late report; it has to be there, too.
+
+        :param wanted: which rows they are, ``None`` for all that there are.
         """
         newest, there = self._writes(table), set(rows.column(VERSION).to_pylist())
-        if self._greatest(table, VERSION) != newest:
+        greatest = max(there, default=0) if wanted is None else self._greatest(table, VERSION)
+        if greatest != newest:
             raise lost(newest, newest, self.location)
         if not there <= set(range(1, newest + 1)):
             raise lost(max(there), newest, self.location)
