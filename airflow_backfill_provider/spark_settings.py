@@ -29,6 +29,9 @@ SESSION_CONF_VARIABLE = "AIRFLOW_BACKFILL_SESSION_CONF"
 APPLICATION_VARIABLE = "AIRFLOW_BACKFILL_APPLICATION"
 OLDEST_JAVA = 17
 
+FIRST_COMPILER_ALONE = "-XX:TieredStopAtLevel=1"
+"""The option that leaves Java's second compiler out."""
+
 FEW_ROWS = 500_000
 """
 An application that reads no more than these is done before Java's second compiler pays off.
@@ -110,7 +113,7 @@ def _java_options(rows: int | None) -> list[str]:
     archive = class_archive.archive_path(jars_folder(), java_command())
     options = [class_archive.java_options(archive)] if archive is not None and archive.exists() else []
     if rows is not None and rows <= FEW_ROWS:
-        options.append("-XX:TieredStopAtLevel=1")
+        options.append(FIRST_COMPILER_ALONE)
     return options
 
 

@@ -25,7 +25,13 @@ from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.hooks.spark_application import application_path
-from airflow_backfill_provider.spark_settings import DELTA_PACKAGE, jars_folder, java_command, spark_conf
+from airflow_backfill_provider.spark_settings import (
+    DELTA_PACKAGE,
+    FIRST_COMPILER_ALONE,
+    jars_folder,
+    java_command,
+    spark_conf,
+)
 from bench.measuring import RESULTS, save_figures
 from bench.submitting import MASTER, Submission, submit
 
@@ -40,7 +46,7 @@ PLAIN_CONF = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 # What else is among those options for so few rows.
-WITHOUT_ARCHIVE = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
+WITHOUT_ARCHIVE = {"spark.driver.defaultJavaOptions": FIRST_COMPILER_ALONE}
 
 
 @dataclass(frozen=True, slots=True)

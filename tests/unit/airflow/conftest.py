@@ -74,9 +74,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> StandInSpark:
     monkeypatch.setattr(
         SparkBackfillOperator,
         "run_application",
-        lambda _, backfill, name, application, arguments, **more: stand_in.run(
-            backfill, application, arguments, **more
-        ),
+        lambda _, backfill, name, *submitted, **more: stand_in.run(backfill, *submitted, **more),
     )
     return stand_in
 
