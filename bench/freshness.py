@@ -41,12 +41,12 @@ class Refresh:
     One commit of the upstream brought into two views.
 
     :param epoch_seconds: by an epoch, injection and commit included.
-    :param fixed_seconds: of these, all but Spark's writes to tables.
+    :param other_seconds: of these, all but Spark's writes to tables: pinning, netting the changes, the commit.
     :param merge_seconds: by the MERGE.
     """
 
     epoch_seconds: float
-    fixed_seconds: float
+    other_seconds: float
     merge_seconds: float
 
 
@@ -64,7 +64,7 @@ def main(console: Console) -> None:
     counted = refreshes[2:]
     ratio = statistics.median(refresh.epoch_seconds / refresh.merge_seconds for refresh in counted)
     table = Table("median of", "seconds", title=f"{workload.rows:,} rows, {workload.changed_rows:,} updated per commit")
-    for figure in ("epoch_seconds", "fixed_seconds", "merge_seconds"):
+    for figure in ("epoch_seconds", "other_seconds", "merge_seconds"):
         table.add_row(figure, f"{statistics.median(getattr(refresh, figure) for refresh in counted):.2f}")
     table.add_row("epoch / MERGE", f"{ratio:.2f}")
     console.print(table)

@@ -8,16 +8,16 @@ seconds there is the processor time of the engine and of the client, which other
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -31,12 +31,13 @@ from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.engine.connect import ConnectSession, connected, server_version
 from airflow_backfill_provider.engine.connect_engine import ConnectEngine
 from airflow_backfill_provider.local_engine.server import start_engine, stop_engine
-from bench.measuring import RESULTS, create
+from bench.measuring import create, save_figures
 
 PORT = 15802
 EPOCHS = int(os.environ.get("BENCH_EPOCHS", "12"))
 WARM_UP = 4
 CHUNK = 20_000
+EPOCH, EPOCH_IN_PROCESS, BY_HAND = "epoch, one client", "epoch, a process each", "append by hand"
 APPLICATION = Path(__file__).parents[1] / "spark_apps" / "backfill_epoch.py"
 
 
@@ -84,9 +85,9 @@ def _measure(folder: Path, connection: ConnectSession, server: int) -> list[Cost
 
     for number in range(WARM_UP + EPOCHS):
         count = number >= WARM_UP
-        measured("epoch, one client", lambda: _run(lasting, engine), count=count)
-        measured("epoch, a process each", lambda: _run_process(each, connection.remote), count=count)
-        measured("append by hand", lambda: _append(lasting, connection, folder), count=count)
+        measured(EPOCH, lambda: _run(lasting, engine), count=count)
+        measured(EPOCH_IN_PROCESS, lambda: _run_process(each, connection.remote), count=count)
+        measured(BY_HAND, lambda: _append(lasting, connection, folder), count=count)
     return costs
 
 
@@ -162,10 +163,15 @@ def _report(console: Console, costs: list[Cost]) -> None:
             ),
         )
     console.print(table)
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / "warm.json"
-    path.write_text(json.dumps([asdict(cost) for cost in costs], indent=2) + "\n")
-    console.print(f"every figure: {path}")
+    figures = [asdict(cost) for cost in costs]
+    console.print(f"an epoch beyond the append: {fixed_seconds(figures):.2f} s")
+    console.print(f"every figure: {save_figures('warm', figures)}")
+
+
+def fixed_seconds(costs: Sequence[Mapping[str, Any]]) -> float:
+    """Return how much longer an epoch took than the append by hand after it, the median of all rounds."""
+    epochs, appends = ([cost["seconds"] for cost in costs if cost["step"] == step] for step in (EPOCH, BY_HAND))
+    return float(statistics.median(epoch - append for epoch, append in zip(epochs, appends, strict=True)))
 
 
 def _spread(figures: list[float]) -> str:

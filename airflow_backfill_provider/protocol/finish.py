@@ -14,7 +14,8 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
     Record that the materialized view is finished, exactly once, and drop the arrangement unless it is to be kept.
 
     :returns: the settings, whose ``finished_epoch`` is the epoch of the first commit with every vnode Completed.
-    :raises NotFinishedError: if a vnode is not Completed, or the epoch that completed them is not committed.
+    :raises NotFinishedError: if a vnode is not Completed, the epoch that completed them is not committed, or the job
+        is rebuilt meanwhile.
     """
     settings = store.settings()
     if settings.finished_epoch is not None:
@@ -38,9 +39,12 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
             finished_epoch=completing[0].epoch,
         )
 
-    settings = store.change_settings(change)
-    _drop_arrangement(settings, store)
-    return settings
+    finished = store.change_settings(change)
+    if finished.finished_epoch is None:
+        # The settings in force are those of a rebuild, whose arrangement is needed.
+        raise NotFinishedError(f"job {settings.job['name']} is not finished: it was rebuilt meanwhile; run more epochs")
+    _drop_arrangement(finished, store)
+    return finished
 
 
 def _drop_arrangement(settings: JobSettings, store: BackfillStore) -> None:

@@ -144,6 +144,24 @@ def test_a_key_of_a_type_without_a_common_order_is_refused(lake, values):
     assert not backfilling.store.created()
 
 
+def test_vnodes_cannot_come_from_a_column_that_spark_cannot_hash(lake):
+    backfilling = Backfilling(lake, distribution_key=("tags",))
+    tags = pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))
+    write_table(backfilling.orders.path, {"id": pa.array([1]), "tags": tags})
+    with pytest.raises(InvalidJobError, match=r"upstream.distribution_key: column 'tags' holds maps"):
+        backfilling.create()
+    assert not backfilling.store.created()
+
+
+def test_a_column_of_a_name_that_the_package_uses_itself_is_refused_where_it_is_used(lake):
+    backfilling = Backfilling(lake)
+    write_table(backfilling.orders.path, {"id": pa.array([1]), "__Epoch": pa.array([2])})
+    with pytest.raises(InvalidJobError, match="query: column __Epoch of .* has a name that this package uses itself"):
+        backfilling.create()
+    assert not backfilling.store.created()
+    backfilling.create(query="SELECT id FROM upstream")
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -153,6 +171,8 @@ def test_a_key_of_a_type_without_a_common_order_is_refused(lake, values):
             r"restrict_to.keys.after: .* key column 'id' is no long",
         ),
         ({"restrict_to": {"keys": {"up_to": [1, 2]}}}, r"restrict_to.keys.up_to: .* has 2 columns"),
+        ({"restrict_to": {"keys": {"after": [6], "up_to": [2]}}}, r"no key lies behind .*6.* and at or before .*2"),
+        ({"restrict_to": {"keys": {"after": [6], "up_to": [6]}}}, r"no key lies behind .*6.* and at or before .*6"),
     ],
 )
 def test_what_cannot_be_done_right_is_refused_before_anything_is_written(backfilling, change, said):

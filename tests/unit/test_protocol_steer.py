@@ -15,9 +15,10 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.crash_points import CrashPoint
+from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW
-from tests.property.memory_engine import Prepared
+from tests.property.memory_engine import Backfilling, Prepared
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -115,6 +116,33 @@ def test_steering_at_once_loses_nothing(store):
     assert {record.rate_limit for record in history[1:]} == set(range(100, 105))
 
 
+# --- repairing ------------------------------------------------------------------------------------
+
+
+def test_the_same_repair_can_be_asked_for_again_once_it_was_pinned(backfilling, store):
+    """What was repaired may be damaged again."""
+    backfilling.epoch()
+    first = mutations.repair_job(keys=[[0]], store=store, requested_by="x")
+    assert mutations.repair_job(keys=[[0]], store=store, requested_by="x") == first
+    backfilling.epoch()
+    again = mutations.repair_job(keys=[[0]], store=store, requested_by="x")
+    assert again.sequence == first.sequence + 1
+    assert backfilling.inject().repair == again.repair
+
+
+def test_a_repair_of_keys_needs_a_value_for_each_column(lake):
+    """A shorter key is fine as a bound, and no row's key."""
+    upstream = {"path": f"{lake}/orders", "key": ["status", "id"]}
+    composite = Backfilling(lake, upstream=upstream)
+    composite.orders.add(1, 2)
+    composite.create()
+    store = composite.store
+    with pytest.raises(InvalidJobError, match="needs a value for each key column: status, id"):
+        mutations.repair_job(keys=[["paid"]], store=store, requested_by="x")
+    assert len(store.settings_history()) == 1
+    assert mutations.repair_job(keys=[["paid", 1]], store=store, requested_by="x").repair.keys == (("paid", "1"),)
+
+
 # --- cancelling -----------------------------------------------------------------------------------
 
 
@@ -195,6 +223,27 @@ def test_finishers_at_once_finish_once(backfilling, store):
         )
     assert found == [found[0]] * 6
     assert [record.change for record in store.settings_history()].count(SettingsChange.FINISH) == 1
+
+
+def test_a_job_that_is_rebuilt_while_it_is_finished_is_not_finished(lake):
+    """The rebuilt job has an arrangement of its own, which its epochs need."""
+    arranging = Backfilling(lake, strategy="arrangement")
+    arranging.orders.add(*range(5))
+    arranging.create()
+    arranging.finish()
+
+    class Sleeper(BackfillStore):
+        def change_settings(self, change):
+            arranging.rebuild()
+            return super().change_settings(change)
+
+    with pytest.raises(NotFinishedError, match="was rebuilt meanwhile; run more epochs"):
+        protocol.finish_job(store=Sleeper(arranging.job.state), requested_by="x")
+    settings = arranging.store.settings()
+    assert settings.finished_epoch is None
+    assert ArrangementFiles(settings.arrangement).exists()
+    arranging.finish()
+    assert len(arranging.rows()) == 5
 
 
 def test_a_paused_job_can_be_finished_and_stays_fresh(backfilling, store):

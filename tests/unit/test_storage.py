@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+from types import SimpleNamespace
+
+import pyarrow as pa
 import pytest
 
-from airflow_backfill_provider.core.errors import StorageUnavailableError
+from airflow_backfill_provider.core.errors import DataFileError, StorageUnavailableError
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.view_identity import view_identity
 from airflow_backfill_provider.state.store import BackfillReader
+from airflow_backfill_provider.storage import data_file_errors, storage_errors
 
 NOBODY_THERE = {
     "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
@@ -40,3 +45,33 @@ def test_a_storage_that_does_not_answer_is_worth_another_try(look):
     assert PLACE in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "a secret" not in str(caught.value)
+
+
+def test_a_signature_behind_a_question_mark_is_not_repeated():
+    with pytest.raises(StorageUnavailableError, match=r"GET https://host/b 403") as caught, storage_errors("/x"):
+        raise OSError("GET https://host/b?sv=1&sig=abc: 403 Forbidden")
+    assert "sig" not in str(caught.value)
+
+
+def refusing(error):
+    """A storage that no file can be opened in."""
+
+    def refuse(*_):
+        raise error
+
+    return SimpleNamespace(open_input_file=refuse)
+
+
+@pytest.mark.parametrize(
+    ("storage", "said", "word"),
+    [
+        (refusing(OSError("connection reset")), StorageUnavailableError, "cannot be reached"),
+        (refusing(FileNotFoundError("nothing there")), DataFileError, "is gone"),
+        (SimpleNamespace(open_input_file=lambda _: BytesIO(b"x")), DataFileError, "is damaged"),
+    ],
+)
+def test_what_arrow_cannot_read_is_looked_at_again(storage, said, word):
+    """Arrow says of damaged pages what it says of broken connections: only one of them is worth another try."""
+    with pytest.raises(said, match=word) as caught, data_file_errors(storage, "/table", "a.parquet"):
+        raise pa.ArrowInvalid("Unexpected end of stream")
+    assert caught.value.retryable is (said is StorageUnavailableError)

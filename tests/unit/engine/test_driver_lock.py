@@ -1,10 +1,15 @@
-"""The lock of a local job: what stands in its way is said by a name."""
+"""The lock of a local job: drivers take turns, and what stands in the way is said by a name."""
 
 from __future__ import annotations
+
+import os
+import threading
+import time
 
 import pytest
 
 from airflow_backfill_provider.core.errors import StorageUnavailableError
+from airflow_backfill_provider.engine import driver_lock as locks
 from airflow_backfill_provider.engine.driver_lock import driver_lock
 
 
@@ -20,3 +25,52 @@ def test_a_folder_that_cannot_be_made_is_a_storage_that_refuses(tmp_path):
 def test_the_block_may_fail_by_an_error_of_its_own(tmp_path):
     with pytest.raises(OSError, match="its own"), driver_lock(tmp_path / "job"):
         raise OSError("its own")
+
+
+def entering(folder):
+    """Begin to wait for the lock in a thread; returns the thread and what tells that it got in."""
+    entered = threading.Event()
+
+    def wait() -> None:
+        with driver_lock(folder):
+            entered.set()
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    return waiting, entered
+
+
+def test_a_second_driver_waits_until_the_first_is_done(tmp_path, monkeypatch, caplog):
+    caplog.set_level("INFO", locks.__name__)
+    monkeypatch.setattr(locks, "KEPT_ALIVE_EVERY", 0.04)
+    with driver_lock(tmp_path):
+        waiting, entered = entering(tmp_path)
+        while "waiting for it" not in caplog.text:
+            assert not entered.wait(0.01)
+    waiting.join(60)
+    assert entered.is_set()
+
+
+def test_a_holder_that_shows_life_is_waited_for_however_long_it_takes(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "KEPT_ALIVE_EVERY", 0.04)
+    monkeypatch.setattr(locks, "DEAD_AFTER", 2.0)
+    with driver_lock(tmp_path):
+        # As if it had begun a day ago; its signs of life make up for it.
+        os.utime(tmp_path / ".driver.lock", (0, 0))
+        while time.time() - (tmp_path / ".driver.lock").stat().st_mtime > 60:
+            time.sleep(0.01)
+        waiting, entered = entering(tmp_path)
+        assert not entered.wait(0.2)
+    waiting.join(60)
+    assert entered.is_set()
+
+
+def test_a_holder_that_hangs_is_not_waited_for(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(locks, "_keep_alive", lambda *_: None)
+    with driver_lock(tmp_path):
+        os.utime(tmp_path / ".driver.lock", (0, 0))
+        monkeypatch.setattr(locks, "KEPT_ALIVE_EVERY", 0.04)
+        waiting, _ = entering(tmp_path)
+        waiting.join(60)
+        assert not waiting.is_alive()
+    assert "shows no life for" in caplog.text

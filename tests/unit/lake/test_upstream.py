@@ -22,6 +22,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
+from airflow_backfill_provider.lake import upstream
 from airflow_backfill_provider.lake.key_index import arrow_type
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from tests.builders import NOW, Orders, Template, commit_file, committed_at, in_order, order_of, write_table
@@ -554,14 +555,27 @@ def test_a_shallow_clone_is_refused(tmp_path, orders):
         ("", []),
     ],
 )
-def test_a_window_is_cut_where_the_schema_changes(tmp_path, changes, runs):
+@pytest.mark.parametrize("worth_reading", [50, 0], ids=["commit by commit", "by halves"])
+def test_a_window_is_cut_where_the_schema_changes(tmp_path, monkeypatch, changes, runs, worth_reading):
     """Letters are schemas: each new one adds a column."""
+    monkeypatch.setattr(upstream, "_COMMITS_WORTH_READING", worth_reading)
     path = str(tmp_path / "orders")
     write_deltalake(path, pa.table({"id": [0]}))
     for change in changes:
         names = ["id", *"abcdef"[: "abcdef".index(change) + 1]]
         write_deltalake(path, pa.table({name: [1] for name in names}), mode="append", schema_mode="merge")
     assert UpstreamTable(path).schema_runs(0, len(changes)) == runs
+
+
+def test_versions_in_which_a_column_had_another_type_are_refused(tmp_path):
+    """A type that went and came back: the changes in between would be read as something else."""
+    path = str(tmp_path / "orders")
+    for ids in ([1], ["one"], [1]):
+        write_deltalake(path, pa.table({"id": ids}), mode="overwrite", schema_mode="overwrite")
+    resolved = ResolvedUpstream(table_id="t", columns=(UpstreamColumn(name="id", type="long"),))
+    assert UpstreamTable(path).names_at(2, resolved) == {"id": "id"}
+    with pytest.raises(UpstreamSchemaChangedError, match="at version 1 have no column 'id' as the job uses it"):
+        UpstreamTable(path).names_at(1, resolved)
 
 
 # --- the change feed ------------------------------------------------------------------------------

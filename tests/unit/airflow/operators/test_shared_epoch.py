@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from airflow_backfill_provider import mutations
+from airflow_backfill_provider import crash_points, mutations
+from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator
 from airflow_backfill_provider.operators.shared_epoch import (
     ApplyChangesOperator,
@@ -94,6 +95,28 @@ def test_an_application_that_failed_after_it_reported_has_done_its_part(shared: 
         spark.after.append(("lost its driver", True))
         read(shared, part)
     assert summary(shared, barrier)["epoch"] == 1
+
+
+def test_a_part_that_died_before_it_committed_the_epoch_commits_it_when_tried_again(shared: Lake, spark: StandInSpark):
+    """All have reported, and nobody has committed: whoever reported last has something left to do."""
+    barrier = inject(shared)
+    *others, last = changes(shared, barrier)
+    for part in others:
+        read(shared, part)
+
+    def die(point: CrashPoint) -> None:
+        if point is CrashPoint.BEFORE_STATE_COMMIT:
+            crash_points.install(None)
+            raise ConnectionResetError
+
+    crash_points.install(die)
+    with pytest.raises(ConnectionResetError):
+        read(shared, last)
+    with pytest.raises(AirflowException, match="none, so clear the task run that read the last one"):
+        summary(shared, barrier)
+
+    read(shared, last)
+    assert summary(shared, barrier)["rows"] == 400
 
 
 def test_an_application_that_did_nothing_is_not_believed(shared: Lake, spark: StandInSpark):

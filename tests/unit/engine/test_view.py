@@ -1,0 +1,120 @@
+"""What of the view and the arrangement is decided before Spark has anything to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
+from airflow_backfill_provider.core.scan import ArrangementScan
+from airflow_backfill_provider.engine.arrangement import Arrangement
+from airflow_backfill_provider.engine.source import Upstream
+from airflow_backfill_provider.engine.stamped_table import StampedTable, _stamp
+from airflow_backfill_provider.engine.view import MaterializedView
+from airflow_backfill_provider.lake.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY, ViewIdentity
+from tests.builders import barrier_of
+
+NO_SPARK = cast("SparkSession", None)
+IDENTITY = ViewIdentity("paid_orders", "a1")
+
+
+@pytest.fixture
+def view(lake):
+    """The view of an incarnation, at version 0."""
+    path = str(lake / "view")
+    properties = {JOB_PROPERTY: IDENTITY.job, INCARNATION_PROPERTY: IDENTITY.incarnation}
+    DeltaTable.create(path, pa.schema([("id", pa.int64())]), configuration=properties, raise_if_key_not_exists=False)
+    return MaterializedView(NO_SPARK, path)
+
+
+def test_a_view_that_nobody_replaced_is_ours(view):
+    assert view.require_ours(IDENTITY, barrier_of(2), 0) == 0
+    assert view.require_ours(IDENTITY, barrier_of(2), None) == 0
+
+
+def test_a_view_from_an_older_copy_is_refused(view):
+    """All its commits are the job's own; only the version tells that rows are missing."""
+    with pytest.raises(MaterializedViewError, match="is at version 0, but epoch 1 left it at 9; it was replaced"):
+        view.require_ours(IDENTITY, barrier_of(2), 9)
+
+
+def test_a_view_of_another_incarnation_is_refused(view):
+    with pytest.raises(MaterializedViewError, match="is not the view of job paid_orders any more"):
+        view.require_ours(ViewIdentity("paid_orders", "b2"), barrier_of(2), 0)
+
+
+def test_whatever_a_zombie_could_write_is_used_up_before_its_view_is_replaced(view, monkeypatch):
+    """I5: the four steps of changes, and each part that the most parallel runs ever had."""
+    done = []
+    monkeypatch.setattr(StampedTable, "use_up", lambda _, transaction: done.append(transaction))
+
+    def replace(_: StampedTable, statement: str, identity: ViewIdentity, *, order: int) -> None:
+        done.append(f"{statement.split(maxsplit=1)[0]} {identity.incarnation} {order}")
+        metadata = {INCARNATION_PROPERTY: identity.incarnation}
+        DeltaTable(view.path).alter.set_table_properties(metadata, raise_if_not_exists=False)
+
+    monkeypatch.setattr(StampedTable, "make_once", replace)
+    made = ViewIdentity("paid_orders", "b2")
+    view._spark = cast("SparkSession", Catalog())
+    view.ensure(cast("DataFrame", Catalog()), made, {"a0": 7, "a1": 3}, {})
+
+    of_a_zombie = "airflow-backfill/paid_orders/a1/"
+    assert done == [
+        f"{of_a_zombie}changes-removal",
+        f"{of_a_zombie}changes",
+        f"{of_a_zombie}repair-removal",
+        f"{of_a_zombie}repair",
+        f"{of_a_zombie}snapshot/0",
+        f"{of_a_zombie}snapshot/1",
+        f"{of_a_zombie}snapshot/2",
+        "REPLACE b2 3",
+    ]
+
+
+class Catalog:
+    """A session, and a frame, that know temporary views."""
+
+    @property
+    def catalog(self) -> Catalog:
+        return self
+
+    def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802 - Spark's name
+        pass
+
+    def dropTempView(self, name: str) -> None:  # noqa: N802 - Spark's name
+        pass
+
+
+def test_a_watermark_is_published_only_with_a_complete_view():
+    stamps: dict[bool, Mapping[str, object]] = {
+        completes: _stamp(barrier_of(completes=completes), "changes") for completes in (False, True)
+    }
+    assert "watermark" not in stamps[False]
+    assert stamps[True] == {**stamps[False], "watermark": "2026-03-29T01:30:00+00:00", "digest": stamps[True]["digest"]}
+
+
+def test_nothing_is_added_to_an_arrangement_that_is_gone(lake):
+    """An append would make a new table, of changes alone."""
+    key = KeyOrder((KeyField(name="id", type="long"),))
+    source = Upstream(
+        path="/lake/orders",
+        types={"id": "long"},
+        key=key,
+        by_vnode=True,
+        distribution_key=["id"],
+        vnode_count=4,
+        vnodes=frozenset(range(4)),
+        keys=EVERYTHING,
+    )
+    scan = ArrangementScan(key, 4, source.vnodes)
+    path = str(lake / "arrangement")
+    gone = Arrangement(NO_SPARK, path, source, scan, base_epoch=0, identity=IDENTITY)
+    with pytest.raises(EpochFailedError, match="is gone, so epoch 2 has nothing to add to"):
+        gone.append(cast("DataFrame", None), barrier_of(2), 3)
+    assert list(lake.iterdir()) == []
