@@ -146,8 +146,6 @@ def rebuild_job(
     settings = store.change_settings(change)
     store.repair_state()
     _ensure_tables(store, settings, made)
-    if before.arranged_version is not None:
-        ArrangementFiles(before.arrangement, store.storage_options).drop()
     return settings
 
 
@@ -246,6 +244,9 @@ def _ensure_tables(store: BackfillStore, settings: JobSettings, engine: Engine) 
                 "later rebuild, and nothing is left to do for this one"
             )
         engine.ensure_tables(settings, store.earlier_incarnations(settings))
+        replaced = {record.arrangement for record in store.settings_history() if record.arranged_version is not None}
+        for arrangement in replaced - {settings.arrangement}:
+            ArrangementFiles(arrangement, store.storage_options).drop()
 
 
 def _has_arrangement(settings: JobSettings, store: BackfillStore) -> bool:

@@ -9,6 +9,7 @@ and ``Stop``. A repair has no counterpart there: a streaming engine would drop a
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 from airflow_backfill_provider.core.barrier import Repair
 from airflow_backfill_provider.core.errors import InvalidJobError, JobCancelledError, StateLayoutError
@@ -44,7 +45,7 @@ def throttle_job(
     """
     if rate_limit is not None and not 0 <= rate_limit <= GREATEST_RATE_LIMIT:
         raise InvalidJobError(
-            f"rate_limit: {rate_limit} is not allowed; allowed are null (unlimited), 0 (paused) and up to "
+            f"rate_limit: {rate_limit} is not allowed; allowed are null (unlimited), 0 (reads none) and up to "
             f"{GREATEST_RATE_LIMIT}"
         )
     return _mutate(store, SettingsChange.THROTTLE, requested_by, clock, rate_limit=rate_limit, value=rate_limit)
@@ -152,4 +153,5 @@ def _encoded_key(key: object, order: KeyOrder) -> EncodedPosition:
         raise InvalidJobError(f"repair: {encoded} is no key of the upstream: {error}") from None
     if decoded is None or len(decoded) != len(order.fields):
         raise InvalidJobError(f"repair: {encoded} needs a value for each key column: {', '.join(order.names)}")
-    return encoded
+    # The one way to write each value: text that only Python reads, such as 1_000, would be another one for Spark.
+    return cast("EncodedPosition", order.encode(decoded))

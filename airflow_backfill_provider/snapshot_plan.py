@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.errors import StateError
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, StateError
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.planner import ChunkPlan, FileStatistics, plan_parts
 from airflow_backfill_provider.core.progress import BackfillState, Completed
@@ -91,7 +91,7 @@ def plan_snapshot(
     parts = plan_parts(
         files,
         unread=[settings.scan.unread(state, vnodes) for vnodes in owned],
-        rate_limit=_shrunk(settings.rate_limit, upstream.row_count(from_version), rows),
+        rate_limit=_shrunk(settings.rate_limit, upstream, from_version, rows),
         order=settings.scan.order,
         keys=keys,
     )
@@ -109,14 +109,21 @@ def _plan_in_place(settings: JobSettings, state: BackfillState, upstream: Upstre
     return SnapshotPlan(row_count, parts)
 
 
-def _shrunk(rate_limit: int | None, rows_before: int, rows_after: int) -> int | None:
+def _shrunk(rate_limit: int | None, upstream: UpstreamTable, from_version: int, rows_after: int) -> int | None:
     """
     Leave room for rows that are inserted in the window: the arrangement's files don't count them yet.
 
-    :param rows_before: the upstream's rows at the window's begin.
-    :param rows_after: those at its end.
+    :param from_version: the version at the window's begin.
+    :param rows_after: the upstream's rows at its end.
     """
-    if rate_limit is None or rows_after <= rows_before:
+    if rate_limit is None:
+        return None
+    try:
+        rows_before = upstream.row_count(from_version)
+    except ChangeFeedGapError:
+        # The window begins behind it; whether all its changes are there is looked at on its own.
+        return rate_limit
+    if rows_after <= rows_before:
         return rate_limit
     return max(rate_limit * rows_before // rows_after, 1)
 

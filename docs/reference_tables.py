@@ -157,7 +157,7 @@ WHAT_TO_DO = {
     "ChangeDataFeedDisabledError": "run the `ALTER TABLE` that it prints; [rebuild](how-to/rebuild.md) if the feed was "
     "off meanwhile",
     "ChangeFeedGapError": "[rebuild](how-to/rebuild.md), and [keep changes longer](how-to/set-retention.md)",
-    "UpstreamReplacedError": "[rebuild](how-to/rebuild.md) if the new table is the right one",
+    "UpstreamReplacedError": "[rebuild](how-to/rebuild.md) if the table that lies there now is the right one",
     "UpstreamSchemaChangedError": "adapt the query, [rebuild](how-to/rebuild.md)",
     "DuplicateKeyError": "remove the duplicates, or give `upstream.key` the columns that identify a row; "
     "[rebuild](how-to/rebuild.md) if the job exists",
@@ -180,6 +180,7 @@ WHAT_TO_DO = {
     "SparkServerUnavailableError": "start the server, or give the right token; see "
     "[a warm engine](how-to/keep-a-warm-engine.md)",
     "SparkSettingError": "give the setting to the server, and leave it out here",
+    "QueryFailedError": "let the query say what such a row gives, and [rebuild](how-to/rebuild.md)",
     "EpochFailedError": "run again; if it fails the same way, mend the cause that it names",
     "InvalidConnectionError": "correct the connection",
     "InvalidPolicyError": "correct what it names",

@@ -259,6 +259,36 @@ MUTANTS = (
         new="expected.get(vnode, NO_ROWS).rows != found.get(vnode, NO_ROWS).rows",
         killers=("tests/unit/core/test_verification.py::test_each_part_of_a_checksum_counts",),
     ),
+    # --- what others have done meanwhile ---
+    Mutant(
+        name="older-copy-of-the-upstream",
+        breaks="An upstream that was put back from an older copy, and written on, is read as if it had gone on.",
+        invariant="I6",
+        file="airflow_backfill_provider/protocol/inject.py",
+        old="        upstream.require_same_log(previous.upstream)\n",
+        new="        pass\n",
+        killers=(f"{_INJECT}::test_an_upstream_that_was_put_back_from_an_older_copy_is_refused",),
+    ),
+    Mutant(
+        name="older-copy-of-the-view",
+        breaks="A view that was put back from an older copy is gone on with, without the rows that came since.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/view.py",
+        old="if since_version is not None and newest < since_version:",
+        new="if False:",
+        killers=("tests/unit/engine/test_view.py::test_a_view_from_an_older_copy_is_refused",),
+    ),
+    Mutant(
+        name="session-as-it-is",
+        breaks="A cluster that skips files that are gone loses their rows without a word.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/session.py",
+        old="    for name, value in _PINNED.items():\n        spark.conf.set(name, value)\n",
+        new="",
+        killers=(
+            "tests/unit/engine/test_session.py::test_what_a_result_depends_on_is_pinned_whatever_the_session_had",
+        ),
+    ),
     # --- the log of the view, read without a JVM ---
     Mutant(
         name="own-write-not-found",
@@ -333,9 +363,19 @@ MUTANTS = (
         breaks="Of two rows that swap their keys in one version both are deleted.",
         invariant="I1",
         file="airflow_backfill_provider/engine/source.py",
-        old="orderBy(version, upsert)",
-        new="orderBy(version, upsert.desc())",
+        old="partitionBy(*scanned).orderBy(version, upsert)",
+        new="partitionBy(*scanned).orderBy(version, upsert.desc())",
         killers=(f"{_EPOCHS}::test_swapped_keys_inside_one_version_keep_both_rows",),
+        spark=True,
+    ),
+    Mutant(
+        name="doubles-of-a-window",
+        breaks="Of two rows with one key that two versions of a window insert, one is lost.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/source.py",
+        old="F.lag(upsert).over(by_key).eqNullSafe(upsert)",
+        new="F.lit(False)",
+        killers=("tests/integration/engine/test_bad_input.py::test_duplicate_key_in_one_window_is_refused",),
         spark=True,
     ),
     Mutant(

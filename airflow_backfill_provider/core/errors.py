@@ -20,7 +20,7 @@ class InvalidJobError(BackfillError, ValueError):
 
 
 class InvalidPolicyError(BackfillError, ValueError):
-    """When a table is to be compacted is told in a way that makes no sense."""
+    """The rule that says when to compact a table makes no sense."""
 
 
 class UpstreamError(BackfillError):
@@ -40,7 +40,7 @@ class ChangeFeedGapError(UpstreamError):
 
 
 class UpstreamReplacedError(UpstreamError):
-    """Another table lies at the upstream's path than the one the job was created on."""
+    """Another table lies at the upstream's path than the one the job was created on, or an older copy of it."""
 
 
 class UpstreamSchemaChangedError(UpstreamError):
@@ -121,6 +121,10 @@ class SparkServerUnavailableError(BackfillError):
 
 class SparkSettingError(BackfillError, ValueError):
     """Spark does not let a session have a setting that was asked for."""
+
+
+class QueryFailedError(BackfillError):
+    """The job's query fails on a row of the upstream, and will on every attempt."""
 
 
 class EpochFailedError(BackfillError):

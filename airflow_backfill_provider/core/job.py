@@ -139,7 +139,7 @@ class BackfillJob(BaseModel):
     :param strategy: how history is read; ``auto`` chooses by the statistics of the upstream's files when the job is
         created.
     :param vnode_count: number of virtual nodes, frozen once the job is created.
-    :param rate_limit: snapshot rows per epoch the job starts with; ``None`` is unlimited, 0 paused. A running
+    :param rate_limit: snapshot rows per epoch the job starts with; ``None`` is unlimited, 0 reads none. A running
         job is throttled through its settings, which are authoritative from then on.
     :param parallelism: parallel runs that share the vnodes under ``arrangement``, to start with. A running job is
         rescaled through its settings, which are authoritative from then on.
@@ -193,6 +193,13 @@ class BackfillJob(BaseModel):
         ours = sorted(name for name in value if name.lower().startswith("backfill."))
         if ours:
             raise InvalidJobError(f"{', '.join(ours)}: properties that begin with 'backfill.' are this package's")
+        for name, text in value.items():
+            if name.lower() == "delta.appendonly" and text.lower() == "true":
+                raise InvalidJobError(f"{name}: a view that can only be appended to cannot take changes; leave it out")
+            if name.lower() == "delta.settransactionretentionduration":
+                raise InvalidJobError(
+                    f"{name}: a transaction that Delta forgets is written again by the next attempt; leave it out"
+                )
         return value
 
     @model_validator(mode="after")

@@ -15,7 +15,7 @@ import datetime as dt
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from enum import Enum
 from typing import Any
 
@@ -40,6 +40,10 @@ class KeyKind(Enum):
     BINARY = "binary"
     BOOLEAN = "boolean"
 
+
+_ALL_DIGITS = Context(prec=1_000)
+
+_INTEGER_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 
 _KINDS = {
     "byte": KeyKind.INTEGER,
@@ -94,16 +98,33 @@ class KeyField:
         """
         Read back what :meth:`encode` wrote.
 
-        :raises StateLayoutError: if the text is not of the column's type.
+        :raises StateLayoutError: if the text is not of the column's type, or the type has no such value.
         """
         if text is None:
             return None
         try:
-            return _DECODERS[self.kind](text)
+            value = _DECODERS[self.kind](text)
+            self._require_in_type(value)
         except (ValueError, ArithmeticError) as error:
             raise StateLayoutError(
                 f"the recorded position of key column {self.name!r} is no {self.type}: {error}"
             ) from error
+        return value
+
+    def _require_in_type(self, value: KeyValue) -> None:
+        """Refuse what Spark could not make a value of the column's type from, or only another value."""
+        if isinstance(value, int) and self.type in _INTEGER_BITS:
+            most = 2 ** (_INTEGER_BITS[self.type] - 1)
+            if not -most <= value < most:
+                raise ValueError(f"{value} is not between {-most} and {most - 1}")
+        if isinstance(value, Decimal) and (found := _DECIMAL.match(self.type)):
+            precision, scale = map(int, found.groups())
+            digits_before = value.adjusted() + 1 if value else 0
+            digits_behind = -int(value.normalize(_ALL_DIGITS).as_tuple().exponent)
+            if digits_before > precision - scale or digits_behind > scale:
+                raise ValueError(
+                    f"{value} has more than {precision - scale} digits before, or {scale} behind the point"
+                )
 
 
 @dataclass(frozen=True, slots=True)

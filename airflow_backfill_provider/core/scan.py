@@ -60,7 +60,7 @@ class Scan(Protocol):
         ...
 
     def read(self, state: BackfillState) -> tuple[KeyRange, ...]:
-        """Return the ranges that were read; changes of these, and no others, go through (design §5.3)."""
+        """Return the ranges that were read; changes of these, and no others, go through."""
         ...
 
     def unread(self, state: BackfillState, vnodes: VnodeRange | None = None) -> tuple[KeyRange, ...]:

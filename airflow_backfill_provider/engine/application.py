@@ -127,10 +127,12 @@ def run_changes(engine: EngineFor, storage_options: dict[str, str], *, state: st
     """
     backfill = Backfill.at(state, storage_options)
     barrier = backfill.store.pinned(epoch)
-    commit = protocol.run_changes(barrier, store=backfill.store, engine=engine(storage_options, "epoch-changes"))
+    made = engine(storage_options, "epoch-changes")
+    commit = protocol.run_changes(barrier, store=backfill.store, engine=made)
     _say(SAYS, f"the changes of epoch {epoch} are applied")
     if commit is not None:
         _log(commit)
+        _verify_if_asked(backfill, made)
 
 
 def run_part(engine: EngineFor, storage_options: dict[str, str], *, state: str, epoch: int, part: int) -> None:

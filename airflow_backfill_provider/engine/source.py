@@ -132,6 +132,7 @@ class Upstream:
         changes = feed.select(*map(column, self.columns), *vnode, version, is_upsert.alias(IS_UPSERT))
         # Windows that begin alike share one shuffle and one sort; groupings that carry whole rows sort once for each.
         in_order = Window.partitionBy(*scanned).orderBy(version, upsert)
+        by_key = Window.partitionBy(*keys).orderBy(version, upsert)
         in_version = Window.partitionBy(*keys, version)
         counted = changes.repartition(*keys).withColumns(
             {
@@ -141,7 +142,8 @@ class Upstream:
         )
         counted = counted.withColumns(
             {
-                "__upserts": F.count_if(upsert).over(in_version),
+                # What identifies a row is written and removed in turns.
+                "__is_double": F.lag(upsert).over(by_key).eqNullSafe(upsert),
                 "__key_is_new": F.every(upsert).over(in_version),
             }
         )
@@ -151,7 +153,7 @@ class Upstream:
             {
                 APPEARED: F.every(is_later | upsert).over(of_all),
                 "__key_appeared": F.every(is_later | F.col("__key_is_new")).over(of_all),
-                "__most_upserts": F.max("__upserts").over(of_all),
+                "__has_double": F.some("__is_double").over(of_all),
             }
         )
         return counted.filter("__is_last").select(
@@ -161,7 +163,7 @@ class Upstream:
             APPEARED,
             "__key_appeared",
             "__first_version",
-            "__most_upserts",
+            "__has_double",
         )
 
     def behind(self, reads: Iterable[PinnedRead]) -> Column:
@@ -257,7 +259,7 @@ class Upstream:
 
     def measure_changes(self, net: DataFrame, visible: Column) -> MeasuredChanges:
         """
-        Count net changes, and refuse a key that one version wrote twice.
+        Count net changes, and refuse a key that was written twice, or removed twice, with nothing in between.
 
         :param visible: whether a change is let through to the view.
         :raises DuplicateKeyError: if the key does not identify the rows.
@@ -265,13 +267,13 @@ class Upstream:
         total = net.agg(
             F.count_if(visible).alias("through"),
             F.count("*").alias("rows"),
-            F.max("__most_upserts").alias("most"),
+            F.some("__has_double").alias("doubles"),
             F.some(F.col(APPEARED) | F.col("__key_appeared")).alias("appeared"),
             F.array(*(F.some(column(name).isNull()) for name in self.key.names)).alias("has_nulls"),
         ).first()
         if total is None or not total["rows"]:
             return NO_CHANGES
-        if total["most"] > 1:
+        if total["doubles"]:
             raise self.duplicates()
         through = int(total["through"])
         held_back = int(total["rows"]) - through

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.barrier import Barrier, decoded
-from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT
+from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT, RESERVED
 from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
@@ -108,11 +108,13 @@ class SparkEngine:
                 view.ensure(rows, identity, earlier_incarnations, tables.job.table_properties)
         if tables.arrangement is None or settings.arranged_version is None:
             return
+        upstream = UpstreamTable(tables.source.path, self._storage_options)
+        upstream.at(settings.arranged_version).require_same_table(settings.upstream, upstream.path)
         with epoch_errors(f"making the arrangement of job {tables.job.name}"):
             reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
             tables.arrangement.ensure(
                 settings.arranged_version,
-                rows=UpstreamTable(tables.source.path, self._storage_options).row_count(settings.arranged_version),
+                rows=upstream.row_count(settings.arranged_version),
                 rate_limit=settings.rate_limit,
             )
             reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
@@ -130,6 +132,7 @@ class SparkEngine:
         seconds: dict[str, float] = {}
         tables = self._tables(settings)
         with self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"), ExitStack() as opened:
+            opened.enter_context(self._same_upstream(barrier, tables))
             self._require_untouched(settings, barrier, view_version, seconds)
             if tables.arrangement is not None:
                 changes = self._apply_changes(tables, barrier, seconds)
@@ -152,7 +155,10 @@ class SparkEngine:
         """
         seconds: dict[str, float] = {}
         tables = self._tables(settings)
-        with self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"):
+        with (
+            self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"),
+            self._same_upstream(barrier, tables),
+        ):
             self._require_untouched(settings, barrier, view_version, seconds)
             rows = self._apply_changes(tables, barrier, seconds)
         return PartWrites({0: rows}, seconds)
@@ -165,7 +171,10 @@ class SparkEngine:
         """
         seconds: dict[str, float] = {}
         tables = self._tables(settings)
-        with self._epoch_errors(settings, f"part {part} of epoch {barrier.epoch} of job {barrier.job}"):
+        with (
+            self._epoch_errors(settings, f"part {part} of epoch {barrier.epoch} of job {barrier.job}"),
+            self._same_upstream(barrier, tables),
+        ):
             self._require_untouched(settings, barrier, view_version, seconds)
             return PartWrites(self._read_part(tables, barrier, part, seconds), seconds)
 
@@ -245,6 +254,18 @@ class SparkEngine:
                     self._repair(tables, barrier)
         return measured.through
 
+    @contextmanager
+    def _same_upstream(self, barrier: Barrier, tables: _Tables) -> Iterator[None]:
+        """
+        Refuse an upstream that is another table than the one that was pinned, before and after it is read.
+
+        What was read of another one in between is written, but never committed.
+        """
+        upstream = UpstreamTable(tables.source.path, self._storage_options)
+        upstream.require_same_log(barrier.upstream)
+        yield
+        upstream.require_same_log(barrier.upstream)
+
     def _require_untouched(
         self, settings: JobSettings, barrier: Barrier, view_version: int | None, seconds: dict[str, float]
     ) -> None:
@@ -315,7 +336,7 @@ class SparkEngine:
         outputs = check_query(job.query).key_outputs(source.key.names)
         keys = [column(name).alias(output) for name, output in zip(source.key.names, outputs, strict=True)]
         written = self._query(job, source, changes.filter(F.col(IS_UPSERT)))
-        changed = changes.select(*keys, IS_UPSERT, APPEARED)
+        changed = changes.select(*keys, APPEARED)
         tables.view.rewrite(changed, measured, written, outputs, tables.identity, barrier)
 
     def _read_parts(
@@ -470,6 +491,10 @@ def _require_columns(schema: StructType) -> None:
     if repeated:
         raise InvalidJobError(f"query: it names {', '.join(repeated)} more than once; give each column its own alias")
     for field in schema.fields:
+        if field.name.lower() in RESERVED:
+            raise InvalidJobError(
+                f"query: the column {quote(field.name)} has a name that this package uses itself; give it another alias"
+            )
         if any(character in field.name for character in " ,;{}()\n\t="):
             raise InvalidJobError(
                 f"query: the column {quote(field.name)} has characters that Delta does not allow in names; give it "

@@ -17,6 +17,7 @@ from airflow_backfill_provider.core.errors import (
     EpochFailedError,
     InvalidJobError,
     MaterializedViewError,
+    QueryFailedError,
     StateError,
     StorageUnavailableError,
     UpstreamSchemaChangedError,
@@ -39,6 +40,9 @@ _VERSION_GONE = re.compile(
     r"DELTA_VERSION_NOT_FOUND|DELTA_VERSION_INVALID|DELTA_LOG_FILE_NOT_FOUND|DELTA_TRUNCATED_TRANSACTION_LOG|"
     r"DELTA_TIME_TRAVEL|DELTA_UNSUPPORTED_TIME_TRAVEL|DELTA_NO_RECREATABLE_HISTORY_FOUND"
 )
+_OF_A_ROW = re.compile(r"\[(?P<condition>[A-Z][A-Z0-9_.]*)\](?:(?!\[[A-Z]).)*?SQLSTATE: 22\w{3}", re.DOTALL)
+"""Spark's words for values that an expression cannot work with; its message quotes the value, which is nobody's."""
+
 _CONFLICT = re.compile(r"DELTA_CONCURRENT_|Concurrent\w+Exception|MetadataChangedException|ProtocolChangedException")
 _RPC = re.compile(r'^<_.*^\s*details = "(?P<details>.*?)"$', re.DOTALL | re.MULTILINE)
 _DETAIL = re.compile(r"\s*(SQLSTATE: \w+)?\s*(;\s*line \d+ pos \d+)?;?\s*$")
@@ -60,6 +64,16 @@ def first_line(error: BaseException) -> str:
 def is_conflict(error: BaseException) -> bool:
     """Tell whether Delta refused a commit because of another one, which had changed what this one had read."""
     return _CONFLICT.search(f"{type(error).__name__} {error}") is not None
+
+
+def _require_values(error: BaseException, what: str) -> None:
+    """Say that the query fails on a row, if that is what went wrong."""
+    found = _OF_A_ROW.search(str(error))
+    if found:
+        raise QueryFailedError(
+            f"{what}: the query fails on a row of the upstream ({found['condition']}); let the query say what such a "
+            "row gives (try_cast, try_divide, a filter), and rebuild the job"
+        ) from error
 
 
 @contextmanager
@@ -104,6 +118,7 @@ def epoch_errors(what: str, *, arrangement: str | None = None) -> Iterator[None]
             raise DuplicateKeyError(
                 f"{what}: the upstream inserted a key that it has already; remove the duplicates and rebuild the job"
             ) from error
+        _require_values(error, what)
         if is_full(error):
             raise StorageUnavailableError(
                 f"{what}: a disk is full ({first_line(error)}); nothing half written counts: make room, then try again"
@@ -146,6 +161,7 @@ def comparison_errors(what: str) -> Iterator[None]:
     except BackfillError:
         raise
     except (PySparkException, Py4JError) as error:
+        _require_values(error, what)
         text = str(error)
         if _VERSION_GONE.search(text):
             raise VersionGoneError(

@@ -276,7 +276,7 @@ def _is_of_earlier_epoch(commit: Commit, identity: ViewIdentity, barrier: Barrie
 
 
 def _stamp(barrier: Barrier, part: str) -> dict[str, object]:
-    """Return what the commit of a part says of itself; the watermark only once the view is complete (design §5.13)."""
+    """Return what the commit of a part says of itself; the watermark only once the view is complete."""
     watermark = {"watermark": barrier.upstream.watermark.isoformat()} if barrier.completes else {}
     return {
         "event": "epoch",

@@ -161,7 +161,7 @@ class MaterializedView:
         self._merge(
             sent_whole(changes, measured.through),
             [*_same(keys, measured.has_nulls), *self._filters(changes, measured.through, keys)],
-            f"WHEN MATCHED AND change.{APPEARED} AND change.{IS_UPSERT} THEN UPDATE SET {_refusal(keys)} "
+            f"WHEN MATCHED AND change.{APPEARED} THEN UPDATE SET {_refusal(keys)} "
             f"WHEN MATCHED AND NOT change.{IS_UPSERT} THEN DELETE "
             f"WHEN MATCHED THEN UPDATE SET {assignments} "
             f"WHEN NOT MATCHED AND change.{IS_UPSERT} THEN INSERT ({names}) VALUES ({values})",
@@ -185,13 +185,13 @@ class MaterializedView:
         Removing the changed keys and appending their new rows costs much less than merging them: a merge that also
         inserts has to shuffle the rows of every file that it touches.
 
-        :param changed: the view's key columns and the flags, as :meth:`merge` takes them.
+        :param changed: the view's key columns and ``__appeared``.
         :param measured: how many there are.
         :param written: the changed keys' new rows, in the view's columns.
         :param keys: the view's key columns.
         """
         # With an assignment, which refuses, Delta looks for rows to write and carries whole ones through the merge.
-        refusal = f"WHEN MATCHED AND change.{APPEARED} AND change.{IS_UPSERT} THEN UPDATE SET {_refusal(keys)} "
+        refusal = f"WHEN MATCHED AND change.{APPEARED} THEN UPDATE SET {_refusal(keys)} "
         self._replace(
             sent_whole(changed, measured.through),
             written,

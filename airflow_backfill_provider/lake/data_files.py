@@ -163,7 +163,7 @@ class DataFiles:
         upper: list[list[Bound]] = []
         for field in order.fields:
             if field.name in partitioned:
-                exact: list[Bound] = [(value,) for value in self._column(f"partition.{field.name}")]
+                exact = self._partition_values(field.name)
                 lower.append(exact)
                 upper.append(exact)
                 continue
@@ -180,15 +180,26 @@ class DataFiles:
             largest = [None if value is None else _rounded_up(value) for value in largest]
         return (largest, smallest, nulls) if field.descending else (smallest, largest, nulls)
 
+    def _partition_values(self, name: str) -> list[Bound]:
+        """Return what all keys of each file have in a column; empty where Python has no such value."""
+        column = self._actions.column(f"partition.{name}")
+        values = self._column(f"partition.{name}")
+        is_null = column.is_null().to_pylist()
+        return [(value,) if null or value is not None else () for value, null in zip(values, is_null, strict=True)]
+
     def _stored_rows(self, path: str) -> int:
         with data_file_errors(self.storage, self._path, path), self.storage.open_input_file(path) as source:
             return int(pq.ParquetFile(source).metadata.num_rows)
 
     def _column(self, name: str) -> list[Any]:
-        """Return what the log says of each file; ``None`` where it does not say it."""
+        """Return what the log says of each file; ``None`` where it does not say it, or Python has no such value."""
         if name not in self._actions.column_names:
             return [None] * self._actions.num_rows
-        values: list[Any] = self._actions.column(name).to_pylist()
+        column = self._actions.column(name)
+        try:
+            values: list[Any] = column.to_pylist()
+        except OverflowError:
+            return [*map(_python_value, column)]
         return values
 
     @cached_property
@@ -227,6 +238,14 @@ def _upper(first: KeyValue | None, last: KeyValue | None, nulls: int | None, row
     if nulls == rows:
         return (None,)
     return () if first is None or last is None else (last,)
+
+
+def _python_value(value: pa.Scalar) -> Any:
+    """Return a value; ``None`` for one beyond Python's years, which end with 9999."""
+    try:
+        return value.as_py()
+    except OverflowError:
+        return None
 
 
 def _rounded_up(largest: dt.datetime) -> dt.datetime:

@@ -20,6 +20,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.storage import log_errors, storage_errors
 
+_COMMIT_INFO = '{"commitInfo":'
 _COMMIT_FILE = re.compile(r"(?:^|/)(\d{20})\.json$")
 
 
@@ -78,14 +79,27 @@ class DeltaLog:
 
     def commit(self, version: int) -> Commit | None:
         """Return one commit, or ``None`` if its file does not exist (any more, or yet)."""
-        path = _path_of(version)
         with log_errors(self.location):
-            try:
-                with self._files.open_input_file(path) as file:
-                    lines = file.read().decode("utf-8").split("\n")
-            except FileNotFoundError:
+            lines = self._lines(version)
+            if lines is None:
                 return None
-            return _parse(version, (json.loads(line) for line in lines if line.strip()), self._modified(path))
+            actions = (json.loads(line) for line in lines if line.strip())
+            return _parse(version, actions, self._modified(_path_of(version)))
+
+    def written_at(self, version: int) -> dt.datetime | None:
+        """Return when a commit says that it was written, however large it is; ``None`` if it is gone, or is silent."""
+        with log_errors(self.location):
+            for line in self._lines(version) or ():
+                if line.startswith(_COMMIT_INFO):
+                    return _stated(json.loads(line)["commitInfo"])
+        return None
+
+    def _lines(self, version: int) -> list[str] | None:
+        try:
+            with self._files.open_input_file(_path_of(version)) as file:
+                return str(file.read().decode("utf-8")).split("\n")
+        except FileNotFoundError:
+            return None
 
     def _modified(self, path: str) -> dt.datetime:
         modified = self._files.get_file_info(path).mtime
@@ -105,6 +119,12 @@ def _path_of(version: int) -> str:
     return f"_delta_log/{version:020d}.json"
 
 
+def _stated(info: Mapping[str, object]) -> dt.datetime | None:
+    """Return when a commit says that it was written."""
+    millis = info.get("inCommitTimestamp") or info.get("timestamp")
+    return dt.datetime.fromtimestamp(int(str(millis)) / 1000, dt.UTC) if millis else None
+
+
 def _parse(version: int, actions: Iterable[dict[str, dict[str, object]]], modified: dt.datetime) -> Commit:
     info: dict[str, object] = {}
     transactions: dict[str, int] = {}
@@ -119,14 +139,12 @@ def _parse(version: int, actions: Iterable[dict[str, dict[str, object]]], modifi
                 replaces_metadata = True
             elif kind == "cdc" or (kind in {"add", "remove"} and content.get("dataChange", True)):
                 changes_data = True
-    millis = info.get("inCommitTimestamp") or info.get("timestamp")
-    timestamp = dt.datetime.fromtimestamp(int(str(millis)) / 1000, dt.UTC) if millis else modified
     metrics = info.get("operationMetrics")
     rows = metrics.get("numOutputRows") if isinstance(metrics, dict) else None
     metadata = info.get("userMetadata")
     return Commit(
         version=version,
-        timestamp=timestamp,
+        timestamp=_stated(info) or modified,
         operation=str(info.get("operation", "")),
         user_metadata=None if metadata is None else str(metadata),
         transactions=transactions,

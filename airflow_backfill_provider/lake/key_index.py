@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
 
+from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.lake.stored_columns import read_stored
@@ -125,7 +126,13 @@ def nth_key(files: Iterable[pa.Table], order: KeyOrder, within: KeyRange, n: int
     smallest = _smallest(found, order, n) if found else None
     if smallest is None or smallest.num_rows < n:
         return None
-    row = smallest.slice(n - 1, 1).to_pylist()[0]
+    try:
+        row = smallest.slice(n - 1, 1).to_pylist()[0]
+    except OverflowError as error:
+        raise UpstreamError(
+            f"a chunk would end at a key ({', '.join(order.names)}) that has no value in Python, whose years end with "
+            "9999; correct the row, or set the rate limit to null, so that no chunk ends there"
+        ) from error
     return tuple(row[field.name] for field in order.fields)
 
 

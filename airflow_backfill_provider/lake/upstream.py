@@ -19,6 +19,7 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from airflow_backfill_provider.core.barrier import UpstreamWindow
 from airflow_backfill_provider.core.errors import (
     ChangeDataFeedDisabledError,
     ChangeFeedGapError,
@@ -119,6 +120,9 @@ class UpstreamVersion:
                 f"{path} has no change data feed as of version {self.version}; switch it on with: "
                 f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ({CHANGE_DATA_FEED} = true)"
             )
+
+
+_NO_PART_OF_A_TYPE = frozenset({"metadata", "nullable", "containsNull", "valueContainsNull"})
 
 
 class UpstreamTable:
@@ -257,6 +261,30 @@ class UpstreamTable:
                 "delta.logRetentionDuration"
             )
 
+    def require_same_log(self, window: UpstreamWindow) -> None:
+        """
+        Refuse a log in which a window's last version is another one than when it was pinned, or is not there yet.
+
+        A table that was put back from an older copy keeps its id, and its next versions have numbers that were read
+        already; a table that was made anew may have as many versions as the old one.
+
+        :raises UpstreamReplacedError: saying how that was seen.
+        :raises UpstreamNotFoundError: if there is no table any more.
+        """
+        newest, version = self.latest_version(), window.to_version
+        if newest < version:
+            raise UpstreamReplacedError(
+                f"the log of {self.path} ends with version {newest}, but the job has come to version {version}; the "
+                "table was made anew, or put back from an older copy: rebuild the job"
+            )
+        written = self.log.written_at(version)
+        if written is not None and written != window.watermark:
+            raise UpstreamReplacedError(
+                f"version {version} of {self.path} was written at {written.isoformat()}, but the one that the job has "
+                f"come to at {window.watermark.isoformat()}; the table was made anew, or put back from an older copy "
+                "and written on: rebuild the job"
+            )
+
     def schema_runs(self, from_version: int, to_version: int) -> list[tuple[int, int]]:
         """
         Return the window ``(from_version, to_version]`` as runs of versions, first and last, with the same schema.
@@ -348,6 +376,12 @@ class UpstreamTable:
             with storage_errors(self.path):
                 return DeltaTable(self.path, version=version, storage_options=self._options or None)
         except TableNotFoundError as error:
+            begins = None if version is None else self._begins()
+            if begins is not None and version is not None and version < begins:
+                raise ChangeFeedGapError(
+                    f"version {version} of {self.path} is gone: its log was cleaned up and begins with version "
+                    f"{begins}. Rebuild the job, and run its epochs more often than delta.logRetentionDuration"
+                ) from error
             raise UpstreamNotFoundError(
                 f"there is no Delta table at {self.path}; check upstream.path, or create the table first"
             ) from error
@@ -355,6 +389,23 @@ class UpstreamTable:
             at = "" if version is None else f" at version {version}"
             raise UpstreamNotFoundError(f"the Delta table at {self.path} cannot be read{at}: {error}") from error
 
+    def _begins(self) -> int | None:
+        """Return the oldest version that the log still has, if there is a log."""
+        with suppress(TableNotFoundError, StorageUnavailableError):
+            return min(self.log.versions(), default=None)
+        return None
+
 
 def _type_name(delta_type: Any) -> str:
-    return delta_type if isinstance(delta_type, str) else json.dumps(delta_type, sort_keys=True)
+    return delta_type if isinstance(delta_type, str) else json.dumps(_without_comments(delta_type), sort_keys=True)
+
+
+def _without_comments(delta_type: Any) -> Any:
+    """Return a nested type without what may change while its values stay what they are: comments, constraints."""
+    if isinstance(delta_type, list):
+        return [*map(_without_comments, delta_type)]
+    if not isinstance(delta_type, dict):
+        return delta_type
+    kept = {name: _without_comments(part) for name, part in delta_type.items() if name not in _NO_PART_OF_A_TYPE}
+    physical_name = delta_type.get("metadata", {}).get("delta.columnMapping.physicalName")
+    return kept if physical_name is None else {**kept, "physicalName": physical_name}

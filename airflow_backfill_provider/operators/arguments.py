@@ -32,7 +32,7 @@ def rate_limit_of(value: Any) -> int | None:
     number = _whole_number(value)
     if number is None:
         raise InvalidJobError(
-            f"rate_limit: {value!r} is no number of rows; allowed are null (unlimited), 0 (paused) and more"
+            f"rate_limit: {value!r} is no number of rows; allowed are null (unlimited), 0 (reads none) and more"
         )
     return number
 

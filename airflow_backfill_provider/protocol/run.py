@@ -209,7 +209,8 @@ def _commit(
         state = scan.advanced(state, epoch=barrier.epoch, ranges=barrier.chunk(scan.order), rows=writes.snapshot_rows)
         store.write_state(state, settings)
     reached(CrashPoint.AFTER_STATE_COMMIT)
-    if state.completed and settings.finished_epoch is None:
+    # What a repair rights may have been restored to a version before its end.
+    if state.completed and (settings.finished_epoch is None or barrier.repair):
         engine.mark_finished(settings, barrier)
     reached(CrashPoint.BEFORE_LOG_COMMIT)
     commit = EpochCommit(

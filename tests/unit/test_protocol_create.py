@@ -550,6 +550,24 @@ def test_a_rebuild_leaves_one_arrangement(arranging):
     assert len(arranging.rows()) == 11
 
 
+def test_a_rebuild_that_died_and_was_completed_leaves_one_arrangement(arranging):
+    arranging.create()
+    before = arrangement(arranging)
+
+    def die(reached):
+        if reached is CrashPoint.BEFORE_ARRANGEMENT_COMMIT:
+            raise DiedError
+
+    crash_points.install(die)
+    with pytest.raises(DiedError):
+        arranging.rebuild()
+    crash_points.install(None)
+    assert before.exists()
+    arranging.create()
+    assert not before.exists()
+    assert arrangement(arranging).exists()
+
+
 @pytest.mark.parametrize("strategies", [("arrangement", "no_shuffle"), ("no_shuffle", "arrangement")])
 def test_a_rebuild_may_change_the_strategy(arranging, strategies):
     first, second = strategies

@@ -200,6 +200,22 @@ def test_the_next_barrier_continues_where_the_one_before_ended(backfilling):
     assert not barrier.completes
 
 
+def test_an_upstream_that_was_put_back_from_an_older_copy_is_refused(backfilling):
+    """Its id is the same, and what it writes next has numbers that were read already."""
+    copy = backfilling.lake / "copy"
+    shutil.copytree(backfilling.orders.path, copy)
+    backfilling.orders.add(20)
+    backfilling.epoch()
+    shutil.rmtree(backfilling.orders.path)
+    shutil.copytree(copy, backfilling.orders.path)
+    with pytest.raises(UpstreamReplacedError, match="ends with version 0, but the job has come to version 1"):
+        backfilling.ask()
+    backfilling.orders.add(21)
+    backfilling.orders.add(22)
+    with pytest.raises(UpstreamReplacedError, match="version 1 of .* was written at"):
+        backfilling.ask()
+
+
 def test_the_last_chunk_has_no_upper_bound_and_later_barriers_have_no_chunk(backfilling):
     """Design §5.3 and §5.4."""
     for _ in range(2):

@@ -143,6 +143,13 @@ def test_a_repair_of_keys_needs_a_value_for_each_column(lake):
     assert mutations.repair_job(keys=[["paid", 1]], store=store, requested_by="x").repair.keys == (("paid", "1"),)
 
 
+def test_a_repaired_key_is_written_as_spark_reads_it(backfilling, store):
+    """Python takes more for a number than Spark does, and Spark's columns end somewhere."""
+    assert mutations.repair_job(keys=["1_000", " 7"], store=store, requested_by="x").repair.keys == (("1000",), ("7",))
+    with pytest.raises(InvalidJobError, match="is not between"):
+        mutations.repair_job(keys=[2**63], store=store, requested_by="x")
+
+
 # --- cancelling -----------------------------------------------------------------------------------
 
 

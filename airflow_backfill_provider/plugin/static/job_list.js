@@ -123,7 +123,7 @@ const Empty = ({ filtered }) =>
       "p",
       filtered
         ? "Change the filters to see others."
-        : "A backfill is shown here once a DAG of it was parsed, such as one made with backfill_dag, or once its first epoch is committed.",
+        : "A backfill is shown here once a DAG of it was parsed, such as one made with backfill_dag, or once a run of it created the job.",
     ),
   );
 

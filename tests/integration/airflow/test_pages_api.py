@@ -161,6 +161,37 @@ def test_only_who_may_run_the_dag_steers(api: Api, action, body):
     assert len(store.settings_history()) == 1
 
 
+@pytest.fixture
+def without_watched(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An auth manager that lets vera read all DAGs but one, as those of other teams are."""
+    from airflow.api_fastapi.app import get_auth_manager
+
+    manager = type(get_auth_manager())
+    allowed, readable = manager.is_authorized_dag, manager.get_authorized_dag_ids
+
+    def is_authorized_dag(self: Any, *, user: Any, details: Any = None, **more: Any) -> bool:
+        if user.get_name() == "vera" and details is not None and details.id == "refresh_watched":
+            return False
+        return allowed(self, user=user, details=details, **more)
+
+    def get_authorized_dag_ids(self: Any, *, user: Any, **more: Any) -> set[str]:
+        return readable(self, user=user, **more) - ({"refresh_watched"} if user.get_name() == "vera" else set())
+
+    monkeypatch.setattr(manager, "is_authorized_dag", is_authorized_dag)
+    monkeypatch.setattr(manager, "get_authorized_dag_ids", get_authorized_dag_ids)
+
+
+@pytest.mark.usefixtures("without_watched")
+def test_who_may_not_read_a_dag_sees_nothing_of_its_jobs(api: Api):
+    for path in ("dags/refresh_watched/jobs", job("watched"), f"{job('watched')}/log"):
+        assert api.get(path).status_code == 403
+        assert api.get(path, "admin").status_code == 200
+    page = "/backfill/dags/refresh_watched/jobs/watched/applications/epoch-1"
+    assert api.client.get(page, headers=api.headers("vera")).status_code == 403
+    names = {user: {row["name"] for row in api.get("jobs", user).json()["jobs"]} for user in ("vera", "admin")}
+    assert names["admin"] - names["vera"] == {"watched"}
+
+
 @pytest.mark.parametrize("path", ["dags/refresh_watched/jobs/steered", "dags/nowhere/jobs/watched"])
 def test_a_job_of_another_dag_is_not_found(api: Api, path):
     assert api.get(path).status_code == 404
@@ -218,16 +249,19 @@ def test_a_verification_is_asked_for_and_then_the_repair_of_what_it_found(api: A
     assert api.get(path).json()["changes"][0]["requested_by"] == "admin (Airflow)"
 
 
-def test_airflow_records_it_in_its_audit_log(api: Api):
+@pytest.mark.parametrize(("action", "body"), [*ACTIONS.items(), ("throttle", {"rate_limit": 31})])
+def test_airflow_records_it_in_its_audit_log(api: Api, action, body):
+    """Also what is refused: this job is not created."""
     from airflow.models.log import Log
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
-    api.post(f"{job('hostile')}/throttle", {"rate_limit": 31})
+    api.post(f"{job('not_created')}/{action}", body)
 
+    event = (Log.event == f"backfill.{action}", Log.dag_id == "refresh_not_created")
     with create_session() as session:
-        entries = session.scalars(select(Log).where(Log.event == "backfill.throttle", Log.dag_id == "refresh_hostile"))
-        assert any(entry.owner == "admin" and "31" in entry.extra for entry in entries)
+        entries = session.scalars(select(Log).where(*event))
+        assert any(entry.owner == "admin" and all(str(v) in entry.extra for v in body.values()) for entry in entries)
 
 
 def test_what_cannot_be_done_says_why(api: Api):

@@ -39,6 +39,7 @@ def assert_nothing_written(lakehouse: Lakehouse) -> None:
         ({"query": "SELECT id, id + 1 FROM upstream"}, errors.InvalidJobError, ["(id + 1)", "alias"]),
         ({"query": "SELECT id, name AS id FROM upstream"}, errors.InvalidJobError, ["id", "more than once"]),
         ({"query": "SELECT id, NULL AS nothing FROM upstream"}, errors.InvalidJobError, ["nothing", "cast"]),
+        ({"query": "SELECT id, name AS __Appeared FROM upstream"}, errors.InvalidJobError, ["__Appeared", "alias"]),
         ({"query": "SELECT id, user FROM upstream"}, errors.InvalidJobError, ["user", "same value"]),
         ({"query": "SELECT id FROM upstream WHERE name"}, errors.InvalidJobError, ["query"]),
         ({"restrict_to": {"keys": {"up_to": ["soon"]}}}, errors.InvalidJobError, ["restrict_to.keys.up_to", "long"]),
@@ -127,13 +128,76 @@ def test_duplicate_key_inserted_later_is_refused_before_the_view_is_wrong(number
     )
 
 
-def test_duplicate_key_in_one_window_is_refused(numbers: Lakehouse) -> None:
+DUPLICATES = {
+    "in one commit": ["INSERT INTO {upstream} VALUES (70, 'a', 0), (70, 'b', 0)"],
+    "in two commits": ["INSERT INTO {upstream} VALUES (70, 'a', 0)", "INSERT INTO {upstream} VALUES (70, 'b', 0)"],
+    "in place of a deleted one": [
+        "DELETE FROM {upstream} WHERE id = 3",
+        "INSERT INTO {upstream} VALUES (3, 'a', 0)",
+        "INSERT INTO {upstream} VALUES (3, 'b', 0)",
+    ],
+    "before the old one is deleted": [
+        "INSERT INTO {upstream} VALUES (3, 'new', 0)",
+        "DELETE FROM {upstream} WHERE id = 3 AND name <> 'new'",
+    ],
+    "for a moment": [
+        "INSERT INTO {upstream} VALUES (70, 'a', 0)",
+        "INSERT INTO {upstream} VALUES (70, 'b', 0)",
+        "DELETE FROM {upstream} WHERE id = 70 AND name = 'a'",
+        "DELETE FROM {upstream} WHERE id = 70",
+    ],
+}
+
+
+@pytest.mark.parametrize("case", DUPLICATES)
+def test_duplicate_key_in_one_window_is_refused(numbers: Lakehouse, case: str) -> None:
     numbers.create()
     numbers.finish()
-    numbers.sql("INSERT INTO {upstream} VALUES (70, 'a', 0), (70, 'b', 0)")
+    for statement in DUPLICATES[case]:
+        numbers.sql(statement)
     with pytest.raises(errors.DuplicateKeyError):
         numbers.epoch()
-    assert numbers.view().count() == 9
+    assert {row["id"] for row in numbers.view().collect()} == set(range(9))
+
+
+@pytest.mark.parametrize("visibility", ["every_epoch", "on_finish"])
+@pytest.mark.parametrize("row", ["(2, 'again', 0)", "(2, 'left out', -1)"])
+def test_duplicate_key_of_a_row_that_was_read_is_refused(numbers: Lakehouse, visibility: str, row: str) -> None:
+    """Also where the query leaves the second row out: the view would lose the first one."""
+    numbers.create(
+        rate_limit=5, strategy="no_shuffle", visibility=visibility, query="SELECT * FROM upstream WHERE price >= 0"
+    )
+    numbers.epoch()
+    numbers.sql(f"INSERT INTO {{upstream}} VALUES {row}")
+    with pytest.raises(errors.DuplicateKeyError, match="a key that it has already"):
+        numbers.finish()
+
+
+def last_vnode(numbers: Lakehouse, first: int, last: int) -> int:
+    """Return one of some numbers whose vnode is read last."""
+    rows = numbers.sql(f"SELECT id FROM range({first}, {last}) WHERE pmod(hash(id), 4) = 3")
+    return int(rows.head()["id"])
+
+
+@pytest.mark.parametrize("epochs_between", [0, 1])
+@pytest.mark.parametrize("new", [False, True])
+def test_duplicate_key_of_a_row_that_only_the_arrangement_has_is_refused(
+    numbers: Lakehouse, new: bool, epochs_between: int
+) -> None:
+    """In its base, or in its changes: of one epoch, or of several."""
+    numbers.create(rate_limit=2, strategy="arrangement")
+    numbers.epoch()
+    if new:
+        number = last_vnode(numbers, 100, 200)
+        numbers.sql(f"INSERT INTO {{upstream}} VALUES ({number}, 'once', 0)")
+    else:
+        number = last_vnode(numbers, 0, 9)
+    for _ in range(epochs_between):
+        numbers.epoch()
+    numbers.sql(f"INSERT INTO {{upstream}} VALUES ({number}, 'again', 0)")
+    with pytest.raises(errors.DuplicateKeyError):
+        numbers.finish()
+    assert numbers.view().filter(f"id = {number}").count() == 0
 
 
 def test_view_path_that_holds_another_table(numbers: Lakehouse) -> None:
@@ -158,12 +222,38 @@ def test_view_of_another_job(numbers: Lakehouse) -> None:
 
 
 def test_view_written_by_a_stranger(numbers: Lakehouse) -> None:
+    """It is seen before the epoch writes anything."""
     numbers.create(rate_limit=5)
     numbers.epoch()
     path = numbers.view_path.replace("`", "``")
     numbers.spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 1")
     with pytest.raises(errors.MaterializedViewError, match="only the job may write"):
         numbers.epoch()
+    assert {row["id"] for row in numbers.view().collect()} == {0, 2, 3, 4}
+
+
+def test_a_table_that_replaced_the_upstream_under_a_pinned_epoch_is_not_read(numbers: Lakehouse) -> None:
+    """It has the same columns, and the version that was pinned."""
+    numbers.create(rate_limit=5)
+    numbers.epoch()
+    numbers.sql("INSERT INTO {upstream} VALUES (9, 'n9', 9)")
+    barrier = numbers.inject()
+    assert barrier is not None
+    shutil.rmtree(numbers.upstream_path)
+    numbers.make_upstream("id BIGINT, name STRING, price DOUBLE")
+    for number in range(5, 10):
+        numbers.sql(f"INSERT INTO {{upstream}} VALUES ({number}, 'another', 0)")
+    with pytest.raises(errors.UpstreamReplacedError, match="rebuild the job"):
+        numbers.run(barrier)
+    assert {row["id"] for row in numbers.view().collect()} == set(range(5))
+
+
+def test_a_row_that_the_query_fails_on_is_said_without_its_value(numbers: Lakehouse) -> None:
+    numbers.create(rate_limit=5, query="SELECT id, CAST(substring(name, 2) AS INT) AS number FROM upstream")
+    numbers.sql("INSERT INTO {upstream} VALUES (9, 'a card number', 9)")
+    with pytest.raises(errors.QueryFailedError, match=r"CAST_INVALID_INPUT.*try_cast") as caught:
+        numbers.finish()
+    assert "card" not in str(caught.value)
 
 
 def test_view_restored_by_a_stranger(numbers: Lakehouse) -> None:

@@ -127,6 +127,12 @@ def test_what_is_allowed(change):
         ({"table_properties": {"a": 1}}, "table_properties.a", "valid string"),
         ({"table_properties": ["a"]}, "table_properties", "valid dictionary"),
         ({"table_properties": {"Backfill.job": "other"}}, "table_properties", "Backfill.job"),
+        ({"table_properties": {"delta.appendOnly": "TRUE"}}, "table_properties", "cannot take changes"),
+        (
+            {"table_properties": {"delta.setTransactionRetentionDuration": "interval 7 days"}},
+            "table_properties",
+            "written again by the next attempt",
+        ),
         ({"upstream": "/lake/orders"}, "upstream", "valid dictionary"),
         ({"upstream": upstream(path="lake/orders")}, "upstream.path", "absolute path"),
         ({"upstream": upstream(path=7)}, "upstream.path", "valid string"),

@@ -174,6 +174,8 @@ def test_what_is_written_does_not_depend_on_this_machines_time_zone(monkeypatch)
             time.tzset()
             texts.add(field.encode(value))
             assert field.decode("2024-03-10T07:30:00.000000Z") == value
+            assert field.decode("2024-03-10T07:30:00").isoformat() == "2024-03-10T07:30:00+00:00"
+            assert field.decode("2024-03-10T08:30:00+01:00").isoformat() == "2024-03-10T07:30:00+00:00"
         assert texts == {"2024-03-10T07:30:00.000000Z"}
     finally:
         monkeypatch.undo()
@@ -187,6 +189,13 @@ def test_what_is_written_does_not_depend_on_this_machines_time_zone(monkeypatch)
         ("long", "1.5"),
         ("long", ""),
         ("long", "x"),
+        ("byte", "128"),
+        ("short", "-32769"),
+        ("integer", "3000000000"),
+        ("long", "9223372036854775808"),
+        ("decimal(5,2)", "1000"),
+        ("decimal(5,2)", "1.005"),
+        ("decimal(38,0)", "1e38"),
         ("decimal(5,2)", "1,5"),
         ("decimal(5,2)", "NaN"),
         ("decimal(5,2)", "-Infinity"),
@@ -203,6 +212,36 @@ def test_text_of_another_type_is_damaged_state(kind, text):
     """I6: the column and its type are named."""
     with pytest.raises(StateLayoutError, match=f"'k1' is no {kind}".replace("(", r"\(").replace(")", r"\)")):
         order_of(kind).decode((text,))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        ("integer", "2147483648", "2147483648 is not between -2147483648 and 2147483647"),
+        ("decimal(5,2)", "-1000.1", "-1000.1 has more than 3 digits before, or 2 behind the point"),
+        ("decimal(5,2)", "NaN", "'NaN' is no number"),
+        ("timestamp_ntz", "2024-03-31T02:30:00Z", "'2024-03-31T02:30:00Z' has a time zone"),
+        ("boolean", "True", "'True' is neither 'true' nor 'false'"),
+    ],
+)
+def test_it_is_said_what_a_text_is_not(kind, text, said):
+    with pytest.raises(StateLayoutError, match=said):
+        order_of(kind).decode((text,))
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        ("byte", ["-128", "127"]),
+        ("long", ["-9223372036854775808", "9223372036854775807"]),
+        ("decimal(5,2)", ["-999.99", "999.99"]),
+        ("decimal(38,38)", ["0." + "9" * 38]),
+        ("decimal(38,0)", ["9" * 38]),
+    ],
+)
+def test_the_largest_values_of_a_type_are_values_of_it(kind, texts):
+    field = KeyField(name="k", type=kind)
+    assert [field.encode(field.decode(text)) for text in texts] == texts
 
 
 @pytest.mark.parametrize("encoded", [(), ("1", "2", "3")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from airflow_backfill_provider import creation, protocol, verification
@@ -9,7 +10,7 @@ from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import VersionGoneError
 from airflow_backfill_provider.engine import application
-from tests.builders import Orders, job_of
+from tests.builders import Orders, job_of, write_table
 from tests.plain_engine import CountingEngine
 
 
@@ -49,6 +50,19 @@ def test_a_verification_that_was_asked_for_is_carried_out_after_the_epoch(asked,
     found = verification.newest_result(asked)
     assert (found.equal, found.pinned.epoch, str(found.pinned.begun_by)) == (False, 1, "vera")
     assert "paid_orders as of epoch 1, upstream version 0: 10 rows expected, 1 missing" in capsys.readouterr().err
+
+
+def test_it_is_carried_out_by_whichever_step_of_a_shared_epoch_commits(asked):
+    """The epochs of a finished view have no part."""
+    run(asked, CountingEngine())
+    write_table(asked.job.upstream.path, {"id": pa.array([7]), "status": pa.array(["paid"]), "amount": pa.array([1])})
+    verification.ask_for_verification(asked, requested_by="vera")
+    barrier = protocol.inject_barrier(
+        store=asked.store, upstream=asked.upstream, requester=Requester(user="tester")
+    ).barrier
+    assert not barrier.parts
+    application.run_changes(lambda *_: CountingEngine(), {}, state=asked.job.state, epoch=barrier.epoch)
+    assert verification.newest_result(asked).pinned.epoch == barrier.epoch
 
 
 def test_a_verification_that_fails_leaves_the_epoch_committed(asked, capsys):

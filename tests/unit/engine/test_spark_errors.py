@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 from airflow_backfill_provider.core.errors import (
     DataFileError,
     EpochFailedError,
+    QueryFailedError,
     VerificationFailedError,
     VersionGoneError,
 )
@@ -37,6 +38,21 @@ def test_an_error_that_py4j_hands_on_is_said_without_its_frame():
     text = "An error occurred while calling o7.sql.\n: io.delta.Conflict: [DELTA_X] It conflicts.\n\tat x"
 
     assert first_line(RuntimeError(text)) == "io.delta.Conflict: [DELTA_X] It conflicts."
+
+
+@pytest.mark.parametrize("translate", [epoch_errors, comparison_errors])
+def test_a_row_that_the_query_fails_on_is_not_quoted_and_not_tried_again(translate):
+    text = (
+        "[TASK_WRITE_FAILED] A task failed. SQLSTATE: 58030\nCaused by: [CAST_INVALID_INPUT] The value "
+        '\'4111 1111\' of the type "STRING" cannot be cast to "INT". SQLSTATE: 22018\n== SQL (line 1, position 8) =='
+    )
+    with (
+        pytest.raises(QueryFailedError, match=r"^epoch 3: the query fails on a row .*\(CAST_INVALID_INPUT\)") as caught,
+        translate("epoch 3"),
+    ):
+        raise PySparkException(text)
+    assert "4111" not in str(caught.value)
+    assert not caught.value.retryable
 
 
 @pytest.mark.parametrize(

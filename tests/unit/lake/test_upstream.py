@@ -25,7 +25,18 @@ from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamCo
 from airflow_backfill_provider.lake import upstream
 from airflow_backfill_provider.lake.key_index import arrow_type
 from airflow_backfill_provider.lake.upstream import UpstreamTable
-from tests.builders import NOW, Orders, Template, commit_file, committed_at, in_order, order_of, write_table
+from tests.builders import (
+    NOW,
+    Orders,
+    Template,
+    commit_file,
+    committed_at,
+    edit_commit,
+    in_order,
+    order_of,
+    window_of,
+    write_table,
+)
 
 
 @pytest.fixture
@@ -224,6 +235,49 @@ def test_the_watermark_of_a_version_that_was_cleaned_up_is_a_gap(every_minute):
     commit_file(every_minute.path, 0).unlink()
     with pytest.raises(ChangeFeedGapError, match="version 0"):
         every_minute.table.watermark(0)
+
+
+# --- another log ----------------------------------------------------------------------------------
+
+
+def window_at(version, minute):
+    return window_of(0, version, watermark=at_minute(minute))
+
+
+def test_a_log_that_went_on_is_the_same(every_minute):
+    for version in range(6):
+        every_minute.table.require_same_log(window_at(version, version))
+
+
+def test_a_log_that_went_back_is_another(every_minute):
+    """Put back from an older copy: what comes next has numbers that were read already."""
+    for version in (4, 5):
+        commit_file(every_minute.path, version).unlink()
+    with pytest.raises(
+        UpstreamReplacedError, match="ends with version 3, but the job has come to version 4; .* rebuild"
+    ):
+        every_minute.table.require_same_log(window_at(4, 4))
+
+
+def test_a_log_in_which_a_version_was_written_at_another_time_is_another(every_minute):
+    with pytest.raises(UpstreamReplacedError, match="version 4 of .* was written at .* older copy"):
+        every_minute.table.require_same_log(window_at(4, 4.001))
+
+
+def test_of_a_commit_that_was_cleaned_up_or_does_not_say_when_nothing_is_known(every_minute):
+    edit_commit(every_minute.path, 3, timestamp=None)
+    commit_file(every_minute.path, 2).unlink()
+    for version in (2, 3):
+        assert every_minute.table.log.written_at(version) is None
+        every_minute.table.require_same_log(window_at(version, 99))
+
+
+def test_a_version_before_the_log_begins_is_gone_and_not_the_table(every_minute):
+    DeltaTable(every_minute.path).create_checkpoint()
+    for version in range(3):
+        commit_file(every_minute.path, version).unlink()
+    with pytest.raises(ChangeFeedGapError, match="version 2 of .* is gone: .* begins with version 3"):
+        every_minute.table.row_count(2)
 
 
 # --- gaps -----------------------------------------------------------------------------------------
@@ -576,6 +630,30 @@ def test_versions_in_which_a_column_had_another_type_are_refused(tmp_path):
     assert UpstreamTable(path).names_at(2, resolved) == {"id": "id"}
     with pytest.raises(UpstreamSchemaChangedError, match="at version 1 have no column 'id' as the job uses it"):
         UpstreamTable(path).names_at(1, resolved)
+
+
+def test_a_comment_on_a_part_of_a_column_changes_no_type(tmp_path):
+    def typed(comment, *, nullable=True, name="street"):
+        part = pa.field(name, pa.string(), nullable=nullable, metadata={"comment": comment})
+        path = tmp_path / f"{comment} {nullable} {name}"
+        schema = pa.schema([("id", pa.int64()), ("address", pa.list_(pa.struct([part])))])
+        DeltaTable.create(str(path), schema, mode="ignore")
+        return UpstreamTable(str(path)).at().types["address"]
+
+    assert typed("x") == typed("y") == typed("z", nullable=False)
+    assert typed("x") != typed("x", name="town")
+
+
+def test_a_key_beyond_the_years_of_python_is_no_bound(tmp_path):
+    """Spark's years go further; ``infinity`` of other databases arrives as one of them."""
+    days = pa.array([0, 2_932_897, None], pa.int32()).cast(pa.date32())
+    order = KeyOrder((KeyField(name="day", type="date"),))
+    table = write_table(tmp_path / "plain", {"day": days})
+    ((file,), index) = table.files(0, order)
+    assert (file.lower, file.upper) == ((None,), ())
+    assert index.nth([file], EVERYTHING, 2) == (dt.date(1970, 1, 1),)
+    with pytest.raises(UpstreamError, match=r"end at a key \(day\) that has no value in Python"):
+        index.nth([file], EVERYTHING, 3)
 
 
 # --- the change feed ------------------------------------------------------------------------------
