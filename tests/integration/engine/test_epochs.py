@@ -10,6 +10,7 @@ from airflow_backfill_provider import mutations, protocol
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.progress import Completed
 from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, view_properties
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
@@ -129,6 +130,7 @@ def test_finished_view_stays_fresh_and_an_epoch_without_changes_is_no_epoch(lake
     lakehouse.finish()
     finished = protocol.finish_job(store=lakehouse.backfill.store, requested_by="tester")
     assert finished.finished_epoch == 1
+    assert (view_properties(lakehouse.view_path) or {})[FINISHED_PROPERTY] == "true"
     state = lakehouse.backfill.store.state()
     lakehouse.sql("INSERT INTO {upstream} VALUES (7, 'new')")
     lakehouse.sql("DELETE FROM {upstream} WHERE id = 0")
