@@ -43,6 +43,7 @@ class Job:
         self.file = self.folder / "job file.yaml"
         self.upstream = self.folder / "orders"
         self.view = self.folder / "view"
+        self.next_id = 5000
         self.write(
             name="cli_orders",
             upstream={"path": str(self.upstream), "key": ["region", "id"]},
@@ -108,7 +109,8 @@ class Job:
         table.delete("id % 11 = 0")
         table.update(predicate="region = 'a' AND id = 13", updates={"region": "'c'", "id": "99013"})
         table.update(predicate="region = 'c' AND id = 17", updates={"region": "'a'", "id": "99017"})
-        self.insert("b", range(5000, 5020))
+        self.insert("b", range(self.next_id, self.next_id + 20))
+        self.next_id += 20
 
     def equals_its_query(self) -> bool:
         """Compare with the query as another engine runs it, at the version that the view is at."""
