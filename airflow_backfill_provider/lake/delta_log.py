@@ -14,13 +14,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from io import BufferedReader
 
 import pyarrow.fs as arrow_fs
 from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.storage import log_errors, storage_errors
 
-_COMMIT_INFO = '{"commitInfo":'
+_COMMIT_INFO = b'{"commitInfo":'
 _COMMIT_FILE = re.compile(r"(?:^|/)(\d{20})\.json$")
 
 
@@ -79,27 +80,30 @@ class DeltaLog:
 
     def commit(self, version: int) -> Commit | None:
         """Return one commit, or ``None`` if its file does not exist (any more, or yet)."""
+        path = _path_of(version)
         with log_errors(self.location):
-            lines = self._lines(version)
-            if lines is None:
+            try:
+                with self._files.open_input_file(path) as file:
+                    lines = file.read().decode("utf-8").split("\n")
+            except FileNotFoundError:
                 return None
-            actions = (json.loads(line) for line in lines if line.strip())
-            return _parse(version, actions, self._modified(_path_of(version)))
+            return _parse(version, (json.loads(line) for line in lines if line.strip()), self._modified(path))
 
     def written_at(self, version: int) -> dt.datetime | None:
-        """Return when a commit says that it was written, however large it is; ``None`` if it is gone, or is silent."""
-        with log_errors(self.location):
-            for line in self._lines(version) or ():
-                if line.startswith(_COMMIT_INFO):
-                    return _stated(json.loads(line)["commitInfo"])
-        return None
+        """
+        Return when a commit says that it was written; ``None`` if it is gone, or is silent.
 
-    def _lines(self, version: int) -> list[str] | None:
-        try:
-            with self._files.open_input_file(_path_of(version)) as file:
-                return str(file.read().decode("utf-8")).split("\n")
-        except FileNotFoundError:
-            return None
+        A commit of very many files is read line by line, and its files are not looked at.
+        """
+        with log_errors(self.location):
+            try:
+                with self._files.open_input_file(_path_of(version)) as file:
+                    for line in BufferedReader(file):
+                        if line.startswith(_COMMIT_INFO):
+                            return _stated(json.loads(line)["commitInfo"])
+            except FileNotFoundError:
+                pass
+        return None
 
     def _modified(self, path: str) -> dt.datetime:
         modified = self._files.get_file_info(path).mtime

@@ -18,8 +18,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import pyarrow as pa
+import pyarrow.fs as arrow_fs
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.errors import (
     ConcurrentUpdateError,
@@ -82,6 +84,18 @@ class Write(NamedTuple):
     mode: Literal["append", "overwrite"] = "append"
 
 
+class _Opened(NamedTuple):
+    """
+    A table as it was opened, for reading alone.
+
+    :param end: what its newest commit's file looks like.
+    """
+
+    table: DeltaTable
+    files: arrow_fs.FileSystem
+    end: tuple[int | None, int | None]
+
+
 class ControlTable:
     """
     A Delta table of this package's own, under one layout version.
@@ -96,6 +110,7 @@ class ControlTable:
         self.schema = schema
         self._stored = stamped_schema(schema)
         self._options = dict(storage_options or {}) or None
+        self._opened: _Opened | None = None
         self._counted: tuple[tuple[str, int], int] = (("", -1), 0)
         self._known: tuple[tuple[str, int], dict[str | Since | None, pa.Table]] = (("", -1), {})
 
@@ -179,7 +194,8 @@ class ControlTable:
         :raises ConcurrentUpdateError: if others were faster too many times.
         """
         for _ in range(ATTEMPTS):
-            table = self._open()
+            # Of its own: what others read from must not move on under them.
+            table = self._open_anew()
             # Asked for now: later the log may be cleaned up behind this version.
             before, number = table.version(), self._writes(table) + 1
             write = decide(self._remembered(table, reading))
@@ -245,6 +261,34 @@ class ControlTable:
             logger.info("%s keeps replaced files for now: %s", self.location, error)
 
     def _open(self) -> DeltaTable:
+        """
+        Return the table as of its newest version, to be read and not to be written.
+
+        As long as the log ends with the very commit that it ended with, that is the table which is open. Opening reads
+        the log, and an epoch asks its control tables some twenty times.
+        """
+        opened = self._opened
+        if opened is None or self._end(opened.files, opened.table.version()) != opened.end:
+            table = self._open_anew()
+            with storage_errors(self.location):
+                files = arrow_fs.PyFileSystem(DeltaStorageHandler(self.location, self._options))
+            end = self._end(files, table.version())
+            opened = None if end is None else _Opened(table, files, end)
+            self._opened = opened
+            return table
+        return opened.table
+
+    def _end(self, files: arrow_fs.FileSystem, version: int) -> tuple[int | None, int | None] | None:
+        """Return what a version's commit file looks like, ``None`` if the log does not end with it."""
+        with storage_errors(self.location):
+            newest, next_one = files.get_file_info(
+                [f"_delta_log/{number:020d}.json" for number in (version, version + 1)]
+            )
+        if newest.type == arrow_fs.FileType.NotFound or next_one.type != arrow_fs.FileType.NotFound:
+            return None
+        return newest.size, newest.mtime_ns
+
+    def _open_anew(self) -> DeltaTable:
         try:
             with storage_errors(self.location):
                 table = DeltaTable(self.location, storage_options=self._options)

@@ -49,6 +49,38 @@ def table(lake):
 # --- making and reading ---------------------------------------------------------------------------
 
 
+def test_a_table_is_opened_once_for_each_of_its_versions(table, monkeypatch):
+    """Opening reads the log, and an epoch asks its control tables some twenty times."""
+    add_next(table)
+    opened = []
+    monkeypatch.setattr(
+        control_table, "DeltaTable", lambda *args, **options: opened.append(1) or DeltaTable(*args, **options)
+    )
+    for _ in range(3):
+        assert numbers(table) == [1]
+        assert table.greatest("n") == 1
+    assert len(opened) == 1
+    add_next(ControlTable(table.location, SCHEMA))
+    opened.clear()
+    assert [numbers(table), numbers(table)] == [[1, 2], [1, 2]]
+    assert len(opened) == 1
+
+
+def test_a_table_that_took_the_place_of_another_is_seen(table, lake):
+    """Also one that ends with the same version."""
+    add_next(table)
+    other = ControlTable(str(lake / "other"), SCHEMA)
+    other.create()
+    add_next(other, "somebody else")
+    assert table.read().column("who").to_pylist() == ["tester"]
+    shutil.rmtree(table.location)
+    shutil.copytree(other.location, table.location)
+    assert table.read().column("who").to_pylist() == ["somebody else"]
+    shutil.rmtree(table.location)
+    with pytest.raises(StateLayoutError, match="is missing"):
+        table.read()
+
+
 def test_a_table_is_made_once_and_found_afterwards(lake):
     table = ControlTable(str(lake / "control"), SCHEMA)
     assert not table.exists()
