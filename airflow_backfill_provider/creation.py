@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 from airflow_backfill_provider.core import columns
 from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError, StateLayoutError
@@ -59,7 +60,7 @@ def create_job(
             strategy=strategy.value,
             upstream=resolved,
             incarnation=_new_incarnation(),
-            arranged_version=_arranged_version(strategy, described),
+            **_arranged(strategy, upstream, described),
             rate_limit=job.rate_limit,
             parallelism=job.parallelism,
             requested_by=requested_by,
@@ -135,7 +136,7 @@ def rebuild_job(
             incarnation=incarnation,
             state_table=f"vnode_state_{incarnation}",
             base_epoch=store.last_epoch(),
-            arranged_version=_arranged_version(strategy, described),
+            **_arranged(strategy, upstream, described),
             rate_limit=job.rate_limit,
             parallelism=job.parallelism,
             paused=False,
@@ -171,8 +172,11 @@ def _require_same_definition(job: BackfillJob, settings: JobSettings) -> None:
         )
 
 
-def _arranged_version(strategy: Strategy, described: UpstreamVersion) -> int | None:
-    return described.version if strategy is Strategy.ARRANGEMENT else None
+def _arranged(strategy: Strategy, upstream: UpstreamTable, described: UpstreamVersion) -> dict[str, Any]:
+    """Return the settings' fields that say of which version of the upstream the arrangement is made."""
+    if strategy is not Strategy.ARRANGEMENT:
+        return {"arranged_version": None, "arranged_at": None}
+    return {"arranged_version": described.version, "arranged_at": upstream.log.written_at(described.version)}
 
 
 def resolve_upstream(job: BackfillJob, described: UpstreamVersion) -> ResolvedUpstream:

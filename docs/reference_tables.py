@@ -232,6 +232,8 @@ _COMMIT_FIELDS = {
     "epoch": "the epoch",
     "incarnation": "the incarnation that it belongs to",
     "digest": "digest of the pinned barrier",
+    "view_written_at": "when that version's commit says that it was written; null if it does not",
+    "arrangement": "version of the arrangement after the epoch's writes, and when it was written; null without one",
     "watermark": "commit time of the upstream's `to_version`",
     "committed_at": "when",
 }

@@ -83,6 +83,8 @@ _PREDICATES = "tests/integration/engine/test_predicates.py"
 _CRASHES = "tests/integration/engine/test_crash_points.py"
 _BARRIER = "tests/unit/core/test_barrier.py"
 _INJECT = "tests/unit/test_protocol_inject.py"
+_STAMPED = "tests/integration/engine/test_stamped_table.py"
+_HISTORY = "tests/integration/engine/test_foreign_history.py"
 
 MUTANTS = (
     # --- keys and positions ---
@@ -265,18 +267,54 @@ MUTANTS = (
         breaks="An upstream that was put back from an older copy, and written on, is read as if it had gone on.",
         invariant="I6",
         file="airflow_backfill_provider/protocol/inject.py",
-        old="        upstream.require_same_log(previous.upstream)\n",
+        old="        upstream.require_same_log(come_to)\n",
         new="        pass\n",
         killers=(f"{_INJECT}::test_an_upstream_that_was_put_back_from_an_older_copy_is_refused",),
+    ),
+    Mutant(
+        name="arranged-of-another-history",
+        breaks="The first epoch goes on from an arrangement of versions that the upstream does not have any more.",
+        invariant="I6",
+        file="airflow_backfill_provider/protocol/inject.py",
+        old="come_to = previous.upstream.end if previous else settings.arranged",
+        new="come_to = previous.upstream.end if previous else None",
+        killers=(f"{_INJECT}::test_an_arrangement_of_a_history_that_was_taken_back_is_refused_before_its_first_epoch",),
+    ),
+    Mutant(
+        name="cancelled-epoch-left-half-done",
+        breaks="A job that is cancelled between two writes of an epoch leaves a view that is as of no version.",
+        invariant="I1",
+        file="airflow_backfill_provider/protocol/inject.py",
+        old="if previous is not None and commit is None:",
+        new="if previous is not None and commit is None and not settings.cancelled:",
+        killers=(f"{_INJECT}::test_what_is_pinned_of_a_cancelled_job_is_done_first",),
     ),
     Mutant(
         name="older-copy-of-the-view",
         breaks="A view that was put back from an older copy is gone on with, without the rows that came since.",
         invariant="I6",
-        file="airflow_backfill_provider/engine/view.py",
-        old="if since_version is not None and newest < since_version:",
+        file="airflow_backfill_provider/engine/stamped_table.py",
+        old="if newest.version < since.version:",
         new="if False:",
         killers=("tests/unit/engine/test_view.py::test_a_view_from_an_older_copy_is_refused",),
+    ),
+    Mutant(
+        name="copy-of-the-view-that-was-written-on",
+        breaks="A view that was put back from an older copy passes once it has as many versions.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/stamped_table.py",
+        old="if None not in (written_at, since.written_at) and written_at != since.written_at:",
+        new="if False:",
+        killers=(f"{_STAMPED}::test_a_table_goes_on_from_where_the_previous_epoch_left_it",),
+    ),
+    Mutant(
+        name="cleaned-up-log-believed",
+        breaks="What was written to a view in versions that its log lacks is taken for the job's own.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/stamped_table.py",
+        old="if since is None or oldest > since.version + 1:",
+        new="if False:",
+        killers=(f"{_STAMPED}::test_versions_behind_the_previous_epoch_that_were_cleaned_up_are_refused",),
     ),
     Mutant(
         name="session-as-it-is",
@@ -441,10 +479,30 @@ MUTANTS = (
         name="stranger-not-seen",
         breaks="A view that somebody else wrote to is taken for the job's own.",
         invariant="I6",
-        file="airflow_backfill_provider/engine/view.py",
-        old="if not _is_ours(commit, identity, barrier) and not _is_harmless(commit):",
-        new="if not _is_ours(commit, identity, barrier) and not commit.changes_data:",
+        file="airflow_backfill_provider/engine/stamped_table.py",
+        old="if not (_is_ours(commit, identity, barrier, since) or _is_harmless(commit)):",
+        new="if not (_is_ours(commit, identity, barrier, since) or commit.changes_data):",
         killers=("tests/integration/engine/test_bad_input.py::test_view_written_by_a_stranger",),
+        spark=True,
+    ),
+    Mutant(
+        name="arrangement-believed",
+        breaks="Chunks are read from an arrangement that somebody else wrote to.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/arrangement.py",
+        old="        self._table.require_untouched(self._identity, barrier, since)\n",
+        new="",
+        killers=(f"{_HISTORY}::test_an_arrangement_that_something_else_wrote_to_is_refused",),
+        spark=True,
+    ),
+    Mutant(
+        name="key-in-two-vnodes",
+        breaks="A key that the upstream has in two vnodes gets into the view twice.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/spark_engine.py",
+        old="measured.some_appeared and (repairs or source.key_spans_vnodes)",
+        new="measured.some_appeared and repairs",
+        killers=(f"{_HISTORY}::test_one_key_in_two_vnodes_is_refused_whether_the_first_is_read_or_not",),
         spark=True,
     ),
     Mutant(

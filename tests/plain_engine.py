@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from airflow_backfill_provider.core.barrier import Barrier, PinnedRead, decoded
+from airflow_backfill_provider.core.barrier import Barrier, PinnedRead, TableVersion, TableVersions, decoded
 from airflow_backfill_provider.core.columns import APPEARED, EPOCH, IS_UPSERT
 from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.errors import DuplicateKeyError, EpochFailedError
@@ -294,28 +294,33 @@ class CountingEngine:
             )
         source_of(settings).ensure_arrangement()
 
-    def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
+    def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         """Count everything."""
-        changes = self.apply_changes(settings, barrier, view_version=view_version)
+        changes = self.apply_changes(settings, barrier, since=since)
         rows: Counter[int] = Counter()
         for part in range(len(barrier.parts)):
-            rows.update(self.read_part(settings, barrier, part, view_version=view_version).rows)
+            rows.update(self.read_part(settings, barrier, part, since=since).rows)
         return EpochWrites(dict(rows), sum(changes.rows.values()))
 
-    def apply_changes(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> PartWrites:
+    def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
         """Count the changes."""
         return PartWrites({0: len(source_of(settings).let_through(barrier))})
 
-    def read_part(self, settings: JobSettings, barrier: Barrier, part: int, *, view_version: int | None) -> PartWrites:
+    def read_part(
+        self, settings: JobSettings, barrier: Barrier, part: int, *, since: TableVersions | None
+    ) -> PartWrites:
         """Count one part of the chunk."""
         source = source_of(settings)
         return PartWrites(source.counted(source.chunk(barrier, part)))
 
-    def view_version(self, settings: JobSettings, barrier: Barrier, *, since: int | None) -> int:
+    def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """Return a version that each epoch raises by one."""
-        return 10 + BackfillReader(settings.job["state"]).last_epoch()
+        return TableVersions(view=TableVersion(version=10 + BackfillReader(settings.job["state"]).last_epoch()))
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+        """Do nothing."""
+
+    def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Do nothing."""
 
     def compare(

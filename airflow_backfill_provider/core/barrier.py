@@ -72,6 +72,29 @@ class PinnedMutation(_Frozen):
     requested_at: dt.datetime
 
 
+class TableVersion(_Frozen):
+    """
+    One version of a table's log.
+
+    :param written_at: when its commit says that it was written. An older copy that was put back and written on has a
+        version of the same number, but of another time. ``None`` if the commit says nothing of it.
+    """
+
+    version: int
+    written_at: dt.datetime | None = None
+
+
+class TableVersions(_Frozen):
+    """
+    The newest versions of the tables that a job's epochs write.
+
+    :param arrangement: ``None`` if the strategy has none, or it was dropped.
+    """
+
+    view: TableVersion
+    arrangement: TableVersion | None = None
+
+
 class UpstreamWindow(_Frozen):
     """
     The upstream's versions of one epoch, half-open: ``(from_version, to_version]``.
@@ -88,6 +111,11 @@ class UpstreamWindow(_Frozen):
     to_version: int
     watermark: dt.datetime
     row_count: int
+
+    @property
+    def end(self) -> TableVersion:
+        """The version that the job has come to with the epoch."""
+        return TableVersion(version=self.to_version, written_at=self.watermark)
 
 
 class PinnedRange(_Frozen):
@@ -336,6 +364,8 @@ class EpochCommit(_Frozen):
     :param state_epoch: the epoch of the state that it left; an earlier one, if the epoch moved nothing.
     :param completed: whether every vnode is Completed as of this epoch.
     :param view_version: version of the view's table after the epoch's writes; ``None`` if no epoch wrote to it yet.
+    :param view_written_at: when that version's commit says that it was written.
+    :param arrangement: the arrangement's version after the epoch's writes, if it has one.
     :param seconds: wall-clock seconds by phase.
     """
 
@@ -348,9 +378,30 @@ class EpochCommit(_Frozen):
     state_epoch: int
     completed: bool
     view_version: int | None
+    view_written_at: dt.datetime | None = None
+    arrangement: TableVersion | None = None
     watermark: dt.datetime
     seconds: dict[str, float]
     committed_at: dt.datetime
+
+    @property
+    def tables(self) -> TableVersions | None:
+        """The versions that the epoch left; ``None`` if no epoch wrote to the view yet."""
+        if self.view_version is None:
+            return None
+        view = TableVersion(version=self.view_version, written_at=self.view_written_at)
+        return TableVersions(view=view, arrangement=self.arrangement)
+
+
+def left_behind(tables: TableVersions | None) -> dict[str, Any]:
+    """Return the fields of an epoch's commit that say which versions it left."""
+    if tables is None:
+        return {"view_version": None}
+    return {
+        "view_version": tables.view.version,
+        "view_written_at": tables.view.written_at,
+        "arrangement": tables.arrangement,
+    }
 
 
 def digest(value: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_backfill_provider.core.barrier import Barrier, Mutation, PinnedMutation, Repair, digest
+from airflow_backfill_provider.core.barrier import Barrier, Mutation, PinnedMutation, Repair, TableVersion, digest
 from airflow_backfill_provider.core.job import INITIAL_SETTINGS, BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.scan import ArrangementScan, NoShuffleScan, Scan
@@ -84,6 +84,7 @@ class JobSettings(BaseModel):
     :param base_epoch: epochs up to this one belong to earlier incarnations.
     :param arranged_version: the upstream's version that the arrangement is made of, pinned before it is made; ``None``
         under ``no_shuffle``.
+    :param arranged_at: when that version's commit says that it was written.
     :param paused: whether snapshot reading is paused by the user.
     :param rate_limit: snapshot rows per epoch; ``None`` is unlimited, 0 reads none.
     :param parallelism: runs that share the vnodes, from the next barrier on.
@@ -104,6 +105,7 @@ class JobSettings(BaseModel):
     state_table: str = "vnode_state"
     base_epoch: int = 0
     arranged_version: int | None = None
+    arranged_at: dt.datetime | None = None
     paused: bool = False
     rate_limit: int | None = None
     parallelism: int = 1
@@ -149,6 +151,13 @@ class JobSettings(BaseModel):
     def first_version(self) -> int:
         """The upstream's version behind which the first epoch's window begins; -1 for all of its history."""
         return -1 if self.arranged_version is None else self.arranged_version
+
+    @property
+    def arranged(self) -> TableVersion | None:
+        """The upstream's version that the arrangement is made of, if the strategy has one."""
+        if self.arranged_version is None:
+            return None
+        return TableVersion(version=self.arranged_version, written_at=self.arranged_at)
 
     @property
     def arrangement(self) -> str:

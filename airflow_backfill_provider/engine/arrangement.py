@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.barrier import Barrier, TableVersion
 from airflow_backfill_provider.core.columns import APPEARED, EPOCH, IS_UPSERT, VNODE
 from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.errors import EpochFailedError
@@ -31,7 +31,7 @@ from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.source import Upstream, column
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
-from airflow_backfill_provider.engine.stamped_table import ARRANGEMENT, StampedTable, transaction_id
+from airflow_backfill_provider.engine.stamped_table import ARRANGEMENT, ARRANGEMENT_TABLE, StampedTable, transaction_id
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 
@@ -70,7 +70,7 @@ class Arrangement:
         identity: ViewIdentity,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
-        self._table = StampedTable(spark, path, storage_options)
+        self._table = StampedTable(spark, path, ARRANGEMENT_TABLE, storage_options)
         self._files = ArrangementFiles(path, storage_options)
         self._source = source
         self._scan = scan
@@ -157,6 +157,20 @@ class Arrangement:
             .repartitionByRange(files, *order)
             .sortWithinPartitions(*order)
         )
+
+    def require_untouched(self, barrier: Barrier, since: TableVersion | None) -> TableVersion | None:
+        """
+        Refuse an arrangement that anything but the job's epochs wrote to, or that was put back from a copy.
+
+        :param since: the version that the previous epoch left, if that is known.
+        :returns: its newest version; ``None`` if no chunk is read of it any more, so that it may be dropped.
+        :raises StateError: saying how that was seen.
+        """
+        if (barrier.completes and not barrier.parts) or not self._files.exists():
+            return None
+        newest = self._table.require_continued(barrier, since)
+        self._table.require_untouched(self._identity, barrier, since)
+        return newest
 
     # --------------------------------------------------------------------------------------------------- reads
 

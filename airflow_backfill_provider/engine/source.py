@@ -100,6 +100,11 @@ class Upstream:
         """The order of positions."""
         return by_vnode(self.key) if self.by_vnode else self.key
 
+    @property
+    def key_spans_vnodes(self) -> bool:
+        """Whether rows with one key may lie in several vnodes, each with a position of its own."""
+        return self.by_vnode and not set(self.distribution_key) <= set(self.key.names)
+
     def at(self, spark: SparkSession, version: int) -> DataFrame:
         """Return the used columns and ``__vnode`` as of a version."""
         return self._about(spark.read.format("delta").option("versionAsOf", version).load(self.path))
@@ -278,6 +283,24 @@ class Upstream:
         through = int(total["through"])
         held_back = int(total["rows"]) - through
         return MeasuredChanges(through, held_back, bool(total["appeared"]), tuple(total["has_nulls"]))
+
+    def require_single(self, spark: SparkSession, net: DataFrame, version: int) -> None:
+        """
+        Refuse a key that appeared where several rows of the upstream have it.
+
+        A merge sees that only where the view, and only where the same vnode has the key already.
+
+        :param net: net changes.
+        :param version: the window's end.
+        :raises DuplicateKeyError: if the key does not identify the rows.
+        """
+        names = self.key.names
+        appeared = [f"__appeared_{i}" for i in range(len(names))]
+        keys = net.filter(F.col(IS_UPSERT) & F.col(APPEARED)).select(*map(column, names)).toDF(*appeared).distinct()
+        same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, appeared, strict=True)]
+        rows = self.at(spark, version).select(*map(column, names)).join(keys, same, "left_semi")
+        if rows.groupBy(*map(column, names)).count().filter("count > 1").head(1):
+            raise self.duplicates()
 
     def duplicates(self) -> DuplicateKeyError:
         """Return the error that says that the key does not identify the rows."""

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core.barrier import Barrier, decoded
+from airflow_backfill_provider.core.barrier import Barrier, TableVersions, decoded
 from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT, RESERVED
 from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.errors import InvalidJobError
@@ -106,10 +106,11 @@ class SparkEngine:
             rows = self._query(tables.job, tables.source, empty)
             with view_errors(view.path):
                 view.ensure(rows, identity, earlier_incarnations, tables.job.table_properties)
-        if tables.arrangement is None or settings.arranged_version is None:
+        if tables.arrangement is None or settings.arranged is None or settings.arranged_version is None:
             return
         upstream = UpstreamTable(tables.source.path, self._storage_options)
         upstream.at(settings.arranged_version).require_same_table(settings.upstream, upstream.path)
+        upstream.require_same_log(settings.arranged)
         with epoch_errors(f"making the arrangement of job {tables.job.name}"):
             reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
             tables.arrangement.ensure(
@@ -119,21 +120,21 @@ class SparkEngine:
             )
             reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
 
-    def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
+    def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         """
         Write the barrier's changes, then every part of its chunk, each exactly once.
 
         The changes go first: a row may leave the keys behind the position and come back inside the chunk in
         one window. Whatever can be refused is looked at before the view's first write.
 
-        :param view_version: the view's version that the previous epoch left, ``None`` if there was none.
+        :param since: the versions that the previous epoch left, ``None`` if there was none.
         :raises BackfillError: see :mod:`airflow_backfill_provider.core.errors`.
         """
         seconds: dict[str, float] = {}
         tables = self._tables(settings)
         with self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"), ExitStack() as opened:
             opened.enter_context(self._same_upstream(barrier, tables))
-            self._require_untouched(settings, barrier, view_version, seconds)
+            self._require_untouched(settings, barrier, since, seconds)
             if tables.arrangement is not None:
                 changes = self._apply_changes(tables, barrier, seconds)
                 return self._read_parts(tables, barrier, changes, seconds)
@@ -147,7 +148,7 @@ class SparkEngine:
                 self._append(tables, barrier, part, chunk, rows, seconds)
             return EpochWrites(_sum(counts), changes, seconds)
 
-    def apply_changes(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> PartWrites:
+    def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
         """
         Write the barrier's changes, exactly once, for an epoch that several runs share.
 
@@ -159,11 +160,13 @@ class SparkEngine:
             self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"),
             self._same_upstream(barrier, tables),
         ):
-            self._require_untouched(settings, barrier, view_version, seconds)
+            self._require_untouched(settings, barrier, since, seconds)
             rows = self._apply_changes(tables, barrier, seconds)
         return PartWrites({0: rows}, seconds)
 
-    def read_part(self, settings: JobSettings, barrier: Barrier, part: int, *, view_version: int | None) -> PartWrites:
+    def read_part(
+        self, settings: JobSettings, barrier: Barrier, part: int, *, since: TableVersions | None
+    ) -> PartWrites:
         """
         Write one part of the barrier's chunk, exactly once; the changes must have been applied.
 
@@ -175,26 +178,37 @@ class SparkEngine:
             self._epoch_errors(settings, f"part {part} of epoch {barrier.epoch} of job {barrier.job}"),
             self._same_upstream(barrier, tables),
         ):
-            self._require_untouched(settings, barrier, view_version, seconds)
+            self._require_untouched(settings, barrier, since, seconds)
             return PartWrites(self._read_part(tables, barrier, part, seconds), seconds)
 
-    def view_version(self, settings: JobSettings, barrier: Barrier, *, since: int | None) -> int:
+    def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """
-        Return the newest version of the view's table, which the job alone has written to since another one.
+        Return the newest versions of the view and the arrangement, which the job alone has written to since others.
 
-        :raises MaterializedViewError: if something else wrote to it, unless it is repaired.
+        :raises MaterializedViewError: if something else wrote to the view, unless it is repaired.
+        :raises StateError: if something else wrote to the arrangement, which nothing repairs.
         """
-        view, identity = self._materialized_view(settings.definition), ViewIdentity.of(settings)
-        newest = view.require_ours(identity, barrier, since)
+        tables = self._tables(settings)
+        view, before = tables.view, since.view if since else None
+        # Before the looks at what was written: what is written from here on, the next epoch looks at.
+        newest = view.require_ours(tables.identity, barrier, before)
         if not settings.repairs_view(barrier):
-            view.require_untouched(identity, barrier, since)
-        # What is written from here on, the next epoch looks at.
-        return newest
+            view.table.require_untouched(tables.identity, barrier, before)
+        arrangement = None
+        if tables.arrangement is not None:
+            arrangement = tables.arrangement.require_untouched(barrier, since.arrangement if since else None)
+        return TableVersions(view=newest, arrangement=arrangement)
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish on the view's table that it is finished; a no-op if it says so already."""
         with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}"):
             self._materialized_view(settings.definition).mark_finished(ViewIdentity.of(settings), barrier.epoch)
+
+    def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+        """Publish on the view's table that it is not finished; a no-op if it does not say that it is."""
+        with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}"):
+            view = self._materialized_view(settings.definition)
+            view.take_back_finished(ViewIdentity.of(settings), barrier.epoch)
 
     def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
         """Keep a second driver of this machine from committing to a local table at the same instant."""
@@ -235,6 +249,9 @@ class SparkEngine:
                 if net is not None:
                     opened.callback(net.unpersist)
                 measured = NO_CHANGES if net is None else source.measure_changes(net, visible)
+                repairs = tables.settings.repairs_view(barrier)
+                if net is not None and measured.some_appeared and (repairs or source.key_spans_vnodes):
+                    source.require_single(self._spark, net, barrier.upstream.to_version)
             if net is not None and tables.arrangement is not None and measured.held_back:
                 with _timed(seconds, "arrangement"):
                     reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
@@ -245,6 +262,9 @@ class SparkEngine:
                 if net is not None and measured.through:
                     let_through = net.filter(visible)
                     by_key = source.net_by_key(let_through) if source.by_vnode else let_through
+                    if repairs:
+                        # The upstream was looked at itself: what the view has of these keys is not its own.
+                        by_key = by_key.withColumn(APPEARED, F.lit(False))
                     # Rows as of several versions make no view that anybody could read.
                     apply = self._rewrite if barrier.read_as_of else self._merge
                     apply(tables, by_key, measured, barrier)
@@ -262,15 +282,15 @@ class SparkEngine:
         What was read of another one in between is written, but never committed.
         """
         upstream = UpstreamTable(tables.source.path, self._storage_options)
-        upstream.require_same_log(barrier.upstream)
+        upstream.require_same_log(barrier.upstream.end)
         yield
-        upstream.require_same_log(barrier.upstream)
+        upstream.require_same_log(barrier.upstream.end)
 
     def _require_untouched(
-        self, settings: JobSettings, barrier: Barrier, view_version: int | None, seconds: dict[str, float]
+        self, settings: JobSettings, barrier: Barrier, since: TableVersions | None, seconds: dict[str, float]
     ) -> None:
         with _timed(seconds, "check"):
-            self.view_version(settings, barrier, since=view_version)
+            self.table_versions(settings, barrier, since=since)
 
     def _repair(self, tables: _Tables, barrier: Barrier) -> None:
         """Write the chosen rows anew; after the changes, for it writes them as of the window's end."""

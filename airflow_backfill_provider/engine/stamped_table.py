@@ -12,13 +12,14 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
+from airflow_backfill_provider.core.barrier import Barrier, TableVersion
+from airflow_backfill_provider.core.errors import BackfillError, EpochFailedError, MaterializedViewError, StateError
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import is_conflict
@@ -53,6 +54,28 @@ OF_CHANGES = (CHANGES_REMOVAL, CHANGES, REPAIR_REMOVAL, REPAIR)
 """All parts of an epoch that write to the view, but those of its chunk."""
 
 
+_HARMLESS_METADATA = frozenset({"SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CHANGE COLUMN", "CLUSTER BY"})
+
+
+@dataclass(frozen=True, slots=True)
+class TableKind:
+    """
+    What a table is to its job, for refusals of what somebody else did to it.
+
+    :param name: what it is called.
+    :param error: the class of the refusal.
+    :param remedy: what helps against foreign rows.
+    """
+
+    name: str
+    error: type[BackfillError]
+    remedy: str
+
+
+VIEW_TABLE = TableKind("materialized_view", MaterializedViewError, "repair what was written to, or rebuild the job")
+ARRANGEMENT_TABLE = TableKind("arrangement", StateError, "rebuild the job")
+
+
 def snapshot_part(part: int) -> str:
     """Return the name of the write of a part of the chunk."""
     return f"snapshot/{part}"
@@ -74,12 +97,16 @@ class StampedTable:
 
     :param spark: the session to write with.
     :param path: canonical location.
+    :param kind: what it is to the job.
     :param storage_options: options of the object store, as deltalake takes them.
     """
 
-    def __init__(self, spark: SparkSession, path: str, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, spark: SparkSession, path: str, kind: TableKind, storage_options: Mapping[str, str] | None = None
+    ) -> None:
         self.path = path
         self.spark = spark
+        self._kind = kind
         self.log = DeltaLog(path, storage_options)
         self._options = storage_options
 
@@ -87,10 +114,6 @@ class StampedTable:
     def sql_name(self) -> str:
         """The table's name in Spark SQL."""
         return f"delta.{quote(self.path)}"
-
-    def version(self) -> int:
-        """Return the table's newest version."""
-        return self.log.versions()[-1]
 
     def read(self) -> DataFrame:
         """Return the table's rows as of now."""
@@ -200,9 +223,9 @@ class StampedTable:
             elif stamp_of(commit).get("digest") == barrier.digest:
                 return True
             else:
-                raise MaterializedViewError(
-                    f"version {commit.version} of {self.path} holds epoch {epoch} of job {identity.job} from another "
-                    "plan than the pinned one; rebuild the job"
+                raise self._kind.error(
+                    f"{self._kind.name}: version {commit.version} of {self.path} holds epoch {epoch} of job "
+                    f"{identity.job} from another plan than the pinned one; rebuild the job"
                 )
         if overtaken_by is not None:
             raise EpochFailedError(
@@ -218,9 +241,59 @@ class StampedTable:
             if commit is None:
                 return
             yield commit
-            stamp = stamp_of(commit)
-            if stamp.get("event") == "create" and stamp.get("incarnation") == identity.incarnation:
+            if _creates(commit, identity):
                 return
+
+    def require_continued(self, barrier: Barrier, since: TableVersion | None) -> TableVersion:
+        """
+        Refuse a table that does not go on from where the previous epoch left it.
+
+        :param since: the version that it left; ``None`` before the first.
+        :returns: the newest version.
+        :raises BackfillError: of the table's kind, saying how that was seen.
+        """
+        newest, kind = self.log.newest(), self._kind
+        if since is None:
+            return newest
+        if newest.version < since.version:
+            raise kind.error(
+                f"{kind.name}: {self.path} is at version {newest.version}, but epoch {barrier.prev_epoch} left it at "
+                f"{since.version}; it was replaced: rebuild the job"
+            )
+        written_at = newest.written_at if newest.version == since.version else self.log.written_at(since.version)
+        if None not in (written_at, since.written_at) and written_at != since.written_at:
+            raise kind.error(
+                f"{kind.name}: version {since.version} of {self.path} was written at {written_at}, but the one that "
+                f"epoch {barrier.prev_epoch} left at {since.written_at}; an older copy was put back and written on: "
+                "rebuild the job"
+            )
+        return newest
+
+    def require_untouched(self, identity: ViewIdentity, barrier: Barrier, since: TableVersion | None) -> None:
+        """
+        Refuse a table that anything but this epoch wrote to since the previous one.
+
+        :param since: the version that the previous epoch left; ``None`` before the first.
+        :raises BackfillError: of the table's kind, naming the foreign version, or one that nobody knows anything of.
+        """
+        kind = self._kind
+        oldest = self.log.versions()[-1] + 1
+        for commit in self.commits_back(identity):
+            if commit.version < oldest - 1 or (since is not None and commit.version <= since.version):
+                break
+            if not (_is_ours(commit, identity, barrier, since) or _is_harmless(commit)):
+                raise kind.error(
+                    f"{kind.name}: version {commit.version} of {self.path} ({commit.operation}) was not written by "
+                    f"job {identity.job}; only the job may write to it: {kind.remedy}"
+                )
+            if since is None and _creates(commit, identity):
+                return
+            oldest = commit.version
+        if since is None or oldest > since.version + 1:
+            raise kind.error(
+                f"{kind.name}: the log of {self.path} lacks version {oldest - 1}, so nobody can tell what was written "
+                f"to it since epoch {barrier.prev_epoch}; {kind.remedy}"
+            )
 
     def _once(
         self, part: str, identity: ViewIdentity, barrier: Barrier, write: Callable[[], None], *, may_be_empty: bool
@@ -239,6 +312,7 @@ class StampedTable:
                 return True
         if failure is not None:
             raise failure
+        self._require_unused(part, identity, barrier)
         # A statement that changes nothing may leave no commit; in this Delta a DELETE leaves none, a MERGE one.
         if not may_be_empty:
             raise EpochFailedError(
@@ -246,6 +320,16 @@ class StampedTable:
                 "run the epoch again"
             )
         return False
+
+    def _require_unused(self, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
+        """Refuse a write that Delta skips because it was committed, while its commit is not in the log any more."""
+        seen = self.log.transaction_version(transaction_id(identity, part))
+        if seen is not None and seen >= barrier.epoch:
+            raise self._kind.error(
+                f"{self._kind.name}: part {part} of epoch {barrier.epoch} was written to {self.path}, but the commit "
+                "that says from which plan was cleaned up before the epoch was done; rebuild the job, and let no epoch "
+                "lie longer than delta.logRetentionDuration"
+            )
 
     def _lost_to_compaction(self, failure: Exception, identity: ViewIdentity) -> bool:
         """Tell whether all that was committed since the job's own newest write changes no row."""
@@ -265,6 +349,31 @@ def _attempt(write: Callable[[], None]) -> PySparkException | Py4JJavaError | No
         # Spark gives Delta's own errors, a conflict among them, to Python as they are.
         return error
     return None
+
+
+def _creates(commit: Commit, identity: ViewIdentity) -> bool:
+    """Tell whether a commit made the incarnation's table."""
+    stamp = stamp_of(commit)
+    return stamp.get("event") == "create" and stamp.get("incarnation") == identity.incarnation
+
+
+def _is_ours(commit: Commit, identity: ViewIdentity, barrier: Barrier, since: TableVersion | None) -> bool:
+    """
+    Tell whether a commit is one that may lie behind what the previous epoch left.
+
+    What earlier epochs wrote lies before that. Found behind it, it comes from an older copy; only where nobody knows
+    what the previous epoch left, it counts.
+    """
+    stamp = stamp_of(commit)
+    if stamp.get("incarnation") != identity.incarnation:
+        return False
+    if stamp.get("digest") == barrier.digest:
+        return True
+    return since is None and (_creates(commit, identity) or _is_of_earlier_epoch(commit, identity, barrier))
+
+
+def _is_harmless(commit: Commit) -> bool:
+    return not commit.changes_data and (not commit.replaces_metadata or commit.operation in _HARMLESS_METADATA)
 
 
 def _is_of_earlier_epoch(commit: Commit, identity: ViewIdentity, barrier: Barrier) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.barrier import Barrier, TableVersion
 from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.query import quote
@@ -24,21 +24,20 @@ from airflow_backfill_provider.engine.stamped_table import (
     OF_CHANGES,
     REPAIR,
     REPAIR_REMOVAL,
+    VIEW_TABLE,
     StampedTable,
     snapshot_part,
     transaction_id,
 )
-from airflow_backfill_provider.lake.delta_log import Commit, stamp_of
 from airflow_backfill_provider.lake.view_identity import (
     FINISHED_PROPERTY,
     INCARNATION_PROPERTY,
     JOB_PROPERTY,
     ViewIdentity,
+    identity_of,
     view_identity,
     view_properties,
 )
-
-_HARMLESS_METADATA = frozenset({"SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CHANGE COLUMN", "CLUSTER BY"})
 
 
 class MaterializedView:
@@ -52,7 +51,7 @@ class MaterializedView:
 
     def __init__(self, spark: SparkSession, path: str, storage_options: Mapping[str, str] | None = None) -> None:
         self.path = path
-        self.table = StampedTable(spark, path, storage_options)
+        self.table = StampedTable(spark, path, VIEW_TABLE, storage_options)
         self._spark = spark
         self._options = storage_options
 
@@ -126,11 +125,28 @@ class MaterializedView:
 
     def mark_finished(self, identity: ViewIdentity, epoch: int) -> None:
         """Publish that the view is finished, unless it says so already."""
-        properties = view_properties(self.path, self._options) or {}
-        if properties.get(FINISHED_PROPERTY) == "true" or self.identity() != identity:
+        if self._says_finished(identity) is not False:
             return
+        self._say_finished("true", identity, epoch)
+        if self.identity() != identity:
+            # Whoever slept in between has said so of the view of a rebuild, of which it knows nothing.
+            self._say_finished("false", identity, epoch)
+
+    def take_back_finished(self, identity: ViewIdentity, epoch: int) -> None:
+        """Publish that the view is not finished, if it says that it is."""
+        if self._says_finished(identity):
+            self._say_finished("false", identity, epoch)
+
+    def _says_finished(self, identity: ViewIdentity) -> bool | None:
+        """Tell whether the table says that it is finished; ``None`` if it is not the incarnation's."""
+        properties = view_properties(self.path, self._options) or {}
+        if identity_of(properties) != identity:
+            return None
+        return properties.get(FINISHED_PROPERTY) == "true"
+
+    def _say_finished(self, answer: str, identity: ViewIdentity, epoch: int) -> None:
         with self.table.committing({"event": "finish", "incarnation": identity.incarnation, "epoch": epoch}):
-            self._spark.sql(f"ALTER TABLE {self.table.sql_name} SET TBLPROPERTIES ('{FINISHED_PROPERTY}' = 'true')")
+            self._spark.sql(f"ALTER TABLE {self.table.sql_name} SET TBLPROPERTIES ('{FINISHED_PROPERTY}' = '{answer}')")
 
     # -------------------------------------------------------------------------------------------------- writes
 
@@ -278,11 +294,11 @@ class MaterializedView:
 
     # ------------------------------------------------------------------------------------------------- the log
 
-    def require_ours(self, identity: ViewIdentity, barrier: Barrier, since_version: int | None) -> int:
+    def require_ours(self, identity: ViewIdentity, barrier: Barrier, since: TableVersion | None) -> TableVersion:
         """
-        Refuse a view that was replaced by another.
+        Refuse a view that was replaced by another, or by an older copy of itself.
 
-        :param since_version: the version that the previous epoch left; ``None`` before the first.
+        :param since: the version that the previous epoch left; ``None`` before the first.
         :returns: its newest version.
         :raises MaterializedViewError: saying how that was seen.
         """
@@ -291,30 +307,7 @@ class MaterializedView:
                 f"materialized_view: {self.path} is not the view of job {identity.job} any more (it was dropped or "
                 "replaced); rebuild the job"
             )
-        newest = self.table.version()
-        if since_version is not None and newest < since_version:
-            raise MaterializedViewError(
-                f"materialized_view: {self.path} is at version {newest}, but epoch {barrier.prev_epoch} left it at "
-                f"{since_version}; it was replaced: rebuild the job"
-            )
-        return newest
-
-    def require_untouched(self, identity: ViewIdentity, barrier: Barrier, since_version: int | None) -> None:
-        """
-        Refuse a view that anything but this job's epochs wrote to.
-
-        :param since_version: the version that the previous epoch left; ``None`` before the first.
-        :raises MaterializedViewError: naming the foreign version.
-        """
-        for commit in self.table.commits_back(identity):
-            if since_version is not None and commit.version <= since_version:
-                return
-            if not _is_ours(commit, identity, barrier) and not _is_harmless(commit):
-                raise MaterializedViewError(
-                    f"materialized_view: version {commit.version} of {self.path} ({commit.operation}) was not written "
-                    f"by job {identity.job}; only the job may write to its view: repair what was written to, or "
-                    "rebuild the job"
-                )
+        return self.table.require_continued(barrier, since)
 
 
 def _same(keys: Sequence[str], has_nulls: Sequence[bool]) -> list[str]:
@@ -338,15 +331,3 @@ def _refusal(keys: Sequence[str]) -> str:
 def text_literal(value: str) -> str:
     """Return a string literal of Spark SQL."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _is_ours(commit: Commit, identity: ViewIdentity, barrier: Barrier) -> bool:
-    stamp = stamp_of(commit)
-    if stamp.get("incarnation") != identity.incarnation:
-        return False
-    earlier = isinstance(stamp.get("epoch"), int) and int(str(stamp["epoch"])) < barrier.epoch
-    return stamp.get("event") in {"create", "finish"} or earlier or stamp.get("digest") == barrier.digest
-
-
-def _is_harmless(commit: Commit) -> bool:
-    return not commit.changes_data and (not commit.replaces_metadata or commit.operation in _HARMLESS_METADATA)

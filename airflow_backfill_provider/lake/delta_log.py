@@ -17,8 +17,10 @@ from functools import cached_property
 from io import BufferedReader
 
 import pyarrow.fs as arrow_fs
+from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
+from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.storage import log_errors, storage_errors
 
 _COMMIT_INFO = b'{"commitInfo":'
@@ -104,6 +106,21 @@ class DeltaLog:
             except FileNotFoundError:
                 pass
         return None
+
+    def newest(self) -> TableVersion:
+        """Return the table's newest version."""
+        version = self.versions()[-1]
+        return TableVersion(version=version, written_at=self.written_at(version))
+
+    def transaction_version(self, transaction: str) -> int | None:
+        """
+        Return the newest version that the table has seen of an application's transaction, if any.
+
+        The table knows of it also where the commit that made it was cleaned up.
+        """
+        with log_errors(self.location):
+            table = DeltaTable(self.location, storage_options=self._options or None)
+            return table.transaction_version(transaction)
 
     def _modified(self, path: str) -> dt.datetime:
         modified = self._files.get_file_info(path).mtime

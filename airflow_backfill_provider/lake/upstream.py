@@ -19,7 +19,7 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from airflow_backfill_provider.core.barrier import UpstreamWindow
+from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.errors import (
     ChangeDataFeedDisabledError,
     ChangeFeedGapError,
@@ -261,9 +261,9 @@ class UpstreamTable:
                 "delta.logRetentionDuration"
             )
 
-    def require_same_log(self, window: UpstreamWindow) -> None:
+    def require_same_log(self, known: TableVersion) -> None:
         """
-        Refuse a log in which a window's last version is another one than when it was pinned, or is not there yet.
+        Refuse a log in which a version is another one than when the job came to it, or is not there yet.
 
         A table that was put back from an older copy keeps its id, and its next versions have numbers that were read
         already; a table that was made anew may have as many versions as the old one.
@@ -271,17 +271,17 @@ class UpstreamTable:
         :raises UpstreamReplacedError: saying how that was seen.
         :raises UpstreamNotFoundError: if there is no table any more.
         """
-        newest, version = self.latest_version(), window.to_version
+        newest, version = self.latest_version(), known.version
         if newest < version:
             raise UpstreamReplacedError(
                 f"the log of {self.path} ends with version {newest}, but the job has come to version {version}; the "
                 "table was made anew, or put back from an older copy: rebuild the job"
             )
         written = self.log.written_at(version)
-        if written is not None and written != window.watermark:
+        if None not in (written, known.written_at) and written != known.written_at:
             raise UpstreamReplacedError(
-                f"version {version} of {self.path} was written at {written.isoformat()}, but the one that the job has "
-                f"come to at {window.watermark.isoformat()}; the table was made anew, or put back from an older copy "
+                f"version {version} of {self.path} was written at {written}, but the one that the job has come to at "
+                f"{known.written_at}; the table was made anew, or put back from an older copy "
                 "and written on: rebuild the job"
             )
 

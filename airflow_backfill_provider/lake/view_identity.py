@@ -59,11 +59,19 @@ def view_identity(path: str, storage_options: Mapping[str, str] | None = None) -
                 f"materialized_view: {path} holds files that are no Delta table; choose an empty folder"
             )
         return None
-    if JOB_PROPERTY not in properties:
+    found = identity_of(properties)
+    if found is None:
         raise MaterializedViewError(
             f"materialized_view: {path} holds another table, not a materialized view of this package; choose an empty "
             "folder"
         )
+    return found
+
+
+def identity_of(properties: Mapping[str, str]) -> ViewIdentity | None:
+    """Return whose view a table is by its properties, ``None`` if nobody's."""
+    if JOB_PROPERTY not in properties:
+        return None
     return ViewIdentity(properties[JOB_PROPERTY], properties.get(INCARNATION_PROPERTY, ""))
 
 

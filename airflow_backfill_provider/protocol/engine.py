@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.barrier import Barrier, TableVersions
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 
@@ -71,27 +71,34 @@ class Engine(Exclusive, Protocol):
         """
         ...
 
-    def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
+    def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         """Write the barrier's changes and every part of its chunk, each exactly once."""
         ...
 
-    def apply_changes(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> PartWrites:
+    def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
         """Write the barrier's changes, exactly once."""
         ...
 
-    def read_part(self, settings: JobSettings, barrier: Barrier, part: int, *, view_version: int | None) -> PartWrites:
+    def read_part(
+        self, settings: JobSettings, barrier: Barrier, part: int, *, since: TableVersions | None
+    ) -> PartWrites:
         """Write one part of the barrier's chunk, exactly once; the changes must have been applied."""
         ...
 
-    def view_version(self, settings: JobSettings, barrier: Barrier, *, since: int | None) -> int:
+    def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """
-        Return the newest version of the view's table, which the job alone has written to since another one.
+        Return the newest versions of the view and the arrangement, which the job alone has written to since others.
 
-        :param since: the version that the previous epoch left, ``None`` if there was none.
-        :raises MaterializedViewError: if something else wrote to it.
+        :param since: the versions that the previous epoch left, ``None`` if there was none.
+        :raises MaterializedViewError: if something else wrote to the view, or put it back from a copy.
+        :raises StateError: if something else did so to the arrangement.
         """
         ...
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish on the view's table that it is finished; a no-op if it says so already."""
+        ...
+
+    def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+        """Publish on the view's table that it is not finished; a no-op if it does not say that it is."""
         ...

@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.barrier import (
     Repair,
     Requester,
     UpstreamWindow,
+    left_behind,
 )
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, JobCancelledError, StateError
 from airflow_backfill_provider.core.keys import KeyRange
@@ -70,14 +71,14 @@ def inject_barrier(
     Pin the next epoch, or return the one that is due.
 
     In order: the last barrier that this very task run pinned before (a retry, a cleared task), unless the task run may
-    pin another; the barrier that somebody pinned and nobody committed; a new one up to the upstream's newest version at
-    ``until``.
+    pin another; the barrier that somebody pinned and nobody committed, also after the job was cancelled; a new one up
+    to the upstream's newest version at ``until``.
 
     :param epochs: how many a task run carries at most; see
         :class:`~airflow_backfill_provider.core.carried.CarriedEpochs`.
     :param until: look at the upstream as of this instant, by default as it is now. A run of an Airflow schedule passes
         its ``data_interval_end``.
-    :raises JobCancelledError: if the job was cancelled.
+    :raises JobCancelledError: if the job was cancelled, and no epoch is half done.
     :raises UpstreamError: if the upstream can no longer be backfilled from.
     """
     for _ in range(_INJECTIONS):
@@ -90,14 +91,16 @@ def inject_barrier(
             ours = bool(mine.barriers) and mine.barriers[-1].incarnation == settings.incarnation
             if ours and not mine.may_pin_another(epochs):
                 return Injection(mine.barriers[-1], None if mine.due else mine.commits[-1])
+        previous, commit = _previous(store, settings, end)
+        if previous is not None and commit is None:
+            # Also of a cancelled job: half of the epoch may be written, and the view be as of no version (I1).
+            store.repair_state(settings)
+            return Injection(previous)
         if settings.cancelled:
             raise JobCancelledError(
                 f"job {settings.job['name']} was cancelled by {_who_cancelled(history)}; rebuild it to start over"
             )
-        previous, commit = _previous(store, settings, end)
         state = store.repair_state(settings)
-        if previous is not None and commit is None:
-            return Injection(previous)
         barrier, idle = _next_barrier(
             store,
             history,
@@ -153,7 +156,7 @@ def _idle_commit(
         rows_read=settings.scan.rows_read(state),
         state_epoch=state.epoch,
         completed=state.completed,
-        view_version=previous.view_version if previous and continues else None,
+        **left_behind(previous.tables if previous and continues else None),
         watermark=barrier.upstream.watermark,
         seconds={},
         committed_at=now,
@@ -178,8 +181,9 @@ def _next_barrier(
     records = list(_records_since(history, previous))
     repair = sum((record.repair for record in records), Repair())
     from_version = previous.upstream.to_version if previous else settings.first_version
-    if previous is not None:
-        upstream.require_same_log(previous.upstream)
+    come_to = previous.upstream.end if previous else settings.arranged
+    if come_to is not None:
+        upstream.require_same_log(come_to)
     to_version = upstream.latest_version() if until is None else upstream.version_at(until)
     if repair and previous is not None and (to_version is None or to_version < from_version):
         # A repair belongs to no interval: whichever run comes next carries it, over what is committed.

@@ -9,9 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport, TableVersions, left_behind
 from airflow_backfill_provider.core.errors import BackfillError, EpochFailedError, StateError
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.crash_points import CrashPoint, reached
@@ -31,11 +32,10 @@ def run_barrier(barrier: Barrier, *, store: BackfillStore, engine: Engine, clock
     :raises BackfillError: if the epoch cannot be done right; then nothing of it was written.
     """
 
-    def execute(settings: JobSettings, view_version: int | None) -> EpochCommit:
-        writes = engine.execute(settings, barrier, view_version=view_version)
-        return _commit(barrier, settings, writes, view_version, store=store, engine=engine, clock=clock)
+    def execute(run: _EpochRun) -> EpochCommit:
+        return run.commit(engine.execute(run.settings, barrier, since=run.since))
 
-    return _uncommitted(barrier, execute, store=store, engine=engine)
+    return _uncommitted(barrier, execute, store=store, engine=engine, clock=clock)
 
 
 def run_changes(
@@ -48,13 +48,12 @@ def run_changes(
     :raises BackfillError: as :func:`run_barrier`.
     """
 
-    def apply(settings: JobSettings, view_version: int | None) -> EpochCommit | None:
-        if None in {report.part for report in store.reports(barrier)}:
-            return _commit_if_reported(barrier, settings, view_version, store=store, engine=engine, clock=clock)
-        writes = engine.apply_changes(settings, barrier, view_version=view_version)
-        return _report(barrier, settings, None, writes, view_version, store=store, engine=engine, clock=clock)
+    def apply(run: _EpochRun) -> EpochCommit | None:
+        if None in run.reported():
+            return run.commit_if_reported()
+        return run.report(None, engine.apply_changes(run.settings, barrier, since=run.since))
 
-    return _uncommitted(barrier, apply, store=store, engine=engine)
+    return _uncommitted(barrier, apply, store=store, engine=engine, clock=clock)
 
 
 def skip_changes(barrier: Barrier, *, store: BackfillStore, clock: Clock = utc_now) -> bool:
@@ -83,30 +82,95 @@ def run_part(
     if not 0 <= part < len(barrier.parts):
         raise StateError(f"epoch {barrier.epoch} has {len(barrier.parts)} parts, so there is no part {part}")
 
-    def read(settings: JobSettings, view_version: int | None) -> EpochCommit | None:
-        reported = {report.part for report in store.reports(barrier)}
+    def read(run: _EpochRun) -> EpochCommit | None:
+        reported = run.reported()
         if part in reported:
-            return _commit_if_reported(barrier, settings, view_version, store=store, engine=engine, clock=clock)
+            return run.commit_if_reported()
         if None not in reported:
             raise EpochFailedError(
                 f"the changes of epoch {barrier.epoch} of job {barrier.job} are not applied yet; run that step first"
             )
-        writes = engine.read_part(settings, barrier, part, view_version=view_version)
-        return _report(barrier, settings, part, writes, view_version, store=store, engine=engine, clock=clock)
+        return run.report(part, engine.read_part(run.settings, barrier, part, since=run.since))
 
-    return _uncommitted(barrier, read, store=store, engine=engine)
+    return _uncommitted(barrier, read, store=store, engine=engine, clock=clock)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EpochRun:
+    """
+    An attempt of an epoch that nobody committed yet.
+
+    :param since: the versions that the previous epoch left the tables at, ``None`` if none of the incarnation wrote.
+    """
+
+    barrier: Barrier
+    settings: JobSettings
+    since: TableVersions | None
+    store: BackfillStore
+    engine: Engine
+    clock: Clock
+
+    def reported(self) -> dict[int | None, EpochReport]:
+        """Return what runs that share the epoch reported, by the part that each did."""
+        return {found.part: found for found in self.store.reports(self.barrier)}
+
+    def report(self, part: int | None, writes: PartWrites) -> EpochCommit | None:
+        """Record what a run did, and commit the epoch if it is the last one to report."""
+        reached(CrashPoint.BEFORE_REPORT)
+        self.store.record_report(self.barrier, _reported(self.barrier, part, writes, self.clock()))
+        reached(CrashPoint.AFTER_REPORT)
+        return self.commit_if_reported()
+
+    def commit_if_reported(self) -> EpochCommit | None:
+        """Commit the epoch if all runs that share it reported."""
+        reports = self.reported()
+        if set(reports) != {None, *range(len(self.barrier.parts))}:
+            # Others may have committed the epoch whole, without reports.
+            return self.store.commit_of(self.barrier.epoch)
+        return self.commit(_together(list(reports.values())))
+
+    def commit(self, writes: EpochWrites) -> EpochCommit:
+        """Commit state and log, both derived from the pinned barrier and the view's commits alone."""
+        barrier, settings, store = self.barrier, self.settings, self.store
+        started = time.monotonic()
+        # The next epoch looks at what is written behind these versions, so nothing may be written unseen up to here.
+        tables = self.engine.table_versions(settings, barrier, since=self.since)
+        reached(CrashPoint.BEFORE_STATE_COMMIT)
+        _require_current(barrier, store.settings(), store)
+        state, scan = store.state(), settings.scan
+        if state.epoch < barrier.epoch:
+            ranges = barrier.chunk(scan.order)
+            state = scan.advanced(state, epoch=barrier.epoch, ranges=ranges, rows=writes.snapshot_rows)
+            store.write_state(state, settings)
+        reached(CrashPoint.AFTER_STATE_COMMIT)
+        if state.completed:
+            self.engine.mark_finished(settings, barrier)
+        else:
+            # An attempt of an earlier incarnation that slept may have marked this one's table.
+            self.engine.take_back_finished(settings, barrier)
+        reached(CrashPoint.BEFORE_LOG_COMMIT)
+        commit = EpochCommit(
+            epoch=barrier.epoch,
+            incarnation=barrier.incarnation,
+            digest=barrier.digest,
+            snapshot_read_row_count=sum(writes.snapshot_rows.values()),
+            upstream_output_row_count=writes.change_rows,
+            rows_read=scan.rows_read(state),
+            state_epoch=state.epoch,
+            completed=state.completed,
+            **left_behind(tables),
+            watermark=barrier.upstream.watermark,
+            seconds={**writes.seconds, "commit": time.monotonic() - started},
+            committed_at=self.clock(),
+        )
+        return store.record_commit(barrier, commit)
 
 
 def _uncommitted(
-    barrier: Barrier,
-    step: Callable[[JobSettings, int | None], Step],
-    *,
-    store: BackfillStore,
-    engine: Engine,
+    barrier: Barrier, step: Callable[[_EpochRun], Step], *, store: BackfillStore, engine: Engine, clock: Clock
 ) -> Step | EpochCommit:
-    """Take a step of an epoch unless it is committed, with the settings and the view's version that it starts from."""
-    settings = store.settings()
-    with engine.exclusive(settings):
+    """Take a step of an epoch unless it is committed."""
+    with engine.exclusive(store.settings()):
         committed = store.commit_of(barrier.epoch)
         if committed is not None:
             return committed
@@ -114,35 +178,19 @@ def _uncommitted(
         _require_current(barrier, settings, store)
         previous = store.commit_of(barrier.prev_epoch)
         continues = previous is not None and previous.incarnation == settings.incarnation
-        view_version = previous.view_version if previous and continues else None
-        if view_version is None:
+        since = previous.tables if previous and continues else None
+        if since is None:
             engine.ensure_tables(settings, store.earlier_incarnations(settings))
         try:
-            return step(settings, view_version)
+            return step(
+                _EpochRun(barrier=barrier, settings=settings, since=since, store=store, engine=engine, clock=clock)
+            )
         except BackfillError:
             # Another attempt may have committed this epoch and later ones, which is what this one ran into.
             committed = store.commit_of(barrier.epoch)
             if committed is None:
                 raise
             return committed
-
-
-def _report(
-    barrier: Barrier,
-    settings: JobSettings,
-    part: int | None,
-    writes: PartWrites,
-    view_version: int | None,
-    *,
-    store: BackfillStore,
-    engine: Engine,
-    clock: Clock,
-) -> EpochCommit | None:
-    """Record what a run did, and commit the epoch if it is the last one to report."""
-    reached(CrashPoint.BEFORE_REPORT)
-    store.record_report(barrier, _reported(barrier, part, writes, clock()))
-    reached(CrashPoint.AFTER_REPORT)
-    return _commit_if_reported(barrier, settings, view_version, store=store, engine=engine, clock=clock)
 
 
 def _reported(barrier: Barrier, part: int | None, writes: PartWrites, now: dt.datetime) -> EpochReport:
@@ -157,23 +205,6 @@ def _reported(barrier: Barrier, part: int | None, writes: PartWrites, now: dt.da
     )
 
 
-def _commit_if_reported(
-    barrier: Barrier,
-    settings: JobSettings,
-    view_version: int | None,
-    *,
-    store: BackfillStore,
-    engine: Engine,
-    clock: Clock,
-) -> EpochCommit | None:
-    reports = {found.part: found for found in store.reports(barrier)}
-    if set(reports) != {None, *range(len(barrier.parts))}:
-        # Others may have committed the epoch whole, without reports.
-        return store.commit_of(barrier.epoch)
-    writes = _together(list(reports.values()))
-    return _commit(barrier, settings, writes, view_version, store=store, engine=engine, clock=clock)
-
-
 def _together(reports: Sequence[EpochReport]) -> EpochWrites:
     """Return what all runs of an epoch did; of those side by side, the slowest one's seconds."""
     rows: dict[int, int] = {}
@@ -186,48 +217,6 @@ def _together(reports: Sequence[EpochReport]) -> EpochWrites:
                 rows[vnode] = rows.get(vnode, 0) + count
     changes = next(report for report in reports if report.part is None)
     return EpochWrites(rows, sum(changes.rows.values()), seconds)
-
-
-def _commit(
-    barrier: Barrier,
-    settings: JobSettings,
-    writes: EpochWrites,
-    view_version: int | None,
-    *,
-    store: BackfillStore,
-    engine: Engine,
-    clock: Clock,
-) -> EpochCommit:
-    """Commit state and log, both derived from the pinned barrier and the view's commits alone."""
-    started = time.monotonic()
-    # The next epoch looks at what is written behind this version, so nothing may be written unseen up to here.
-    version = engine.view_version(settings, barrier, since=view_version)
-    reached(CrashPoint.BEFORE_STATE_COMMIT)
-    _require_current(barrier, store.settings(), store)
-    state, scan = store.state(), settings.scan
-    if state.epoch < barrier.epoch:
-        state = scan.advanced(state, epoch=barrier.epoch, ranges=barrier.chunk(scan.order), rows=writes.snapshot_rows)
-        store.write_state(state, settings)
-    reached(CrashPoint.AFTER_STATE_COMMIT)
-    # What a repair rights may have been restored to a version before its end.
-    if state.completed and (settings.finished_epoch is None or barrier.repair):
-        engine.mark_finished(settings, barrier)
-    reached(CrashPoint.BEFORE_LOG_COMMIT)
-    commit = EpochCommit(
-        epoch=barrier.epoch,
-        incarnation=barrier.incarnation,
-        digest=barrier.digest,
-        snapshot_read_row_count=sum(writes.snapshot_rows.values()),
-        upstream_output_row_count=writes.change_rows,
-        rows_read=scan.rows_read(state),
-        state_epoch=state.epoch,
-        completed=state.completed,
-        view_version=version,
-        watermark=barrier.upstream.watermark,
-        seconds={**writes.seconds, "commit": time.monotonic() - started},
-        committed_at=clock(),
-    )
-    return store.record_commit(barrier, commit)
 
 
 def _require_current(barrier: Barrier, settings: JobSettings, store: BackfillStore) -> None:

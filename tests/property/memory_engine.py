@@ -25,7 +25,7 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester, decoded
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester, TableVersion, TableVersions, decoded
 from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyOrder
@@ -99,7 +99,7 @@ class MemoryEngine:
         self.warehouse = warehouse
         self.calls: list[str] = []
         self.refusal: Exception | None = None
-        self.started_from: int | None = None
+        self.started_from: TableVersions | None = None
         self.seconds = {"snapshot": 0.25, "changes": 0.5}
 
     def check(
@@ -132,10 +132,10 @@ class MemoryEngine:
                 self.warehouse.views[path] = View(mine)
         self._source(settings).ensure_arrangement()
 
-    def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
+    def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         """Write the changes, then every part of the chunk, each once."""
         self.calls.append(f"execute {barrier.epoch}")
-        source = self._begin(settings, barrier, view_version)
+        source = self._begin(settings, barrier, since)
         parts = range(len(barrier.parts))
         # What an arrangement holds at the window's end is known once the changes are written.
         early = [] if source.scan.by_vnode else [source.chunk(barrier, part) for part in parts]
@@ -146,24 +146,26 @@ class MemoryEngine:
             rows.update(self._append(settings, barrier, part, source, chunk))
         return EpochWrites(dict(rows), changes, dict(self.seconds))
 
-    def apply_changes(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> PartWrites:
+    def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
         """Write the changes, once."""
         self.calls.append(f"changes {barrier.epoch}")
-        source = self._begin(settings, barrier, view_version)
+        source = self._begin(settings, barrier, since)
         return PartWrites({0: self._changes(settings, barrier, source)}, {"changes": self.seconds["changes"]})
 
-    def read_part(self, settings: JobSettings, barrier: Barrier, part: int, *, view_version: int | None) -> PartWrites:
+    def read_part(
+        self, settings: JobSettings, barrier: Barrier, part: int, *, since: TableVersions | None
+    ) -> PartWrites:
         """Write one part of the chunk, once."""
         self.calls.append(f"part {part} of {barrier.epoch}")
-        source = self._begin(settings, barrier, view_version)
+        source = self._begin(settings, barrier, since)
         chunk = source.chunk(barrier, part)
         rows = self._append(settings, barrier, part, source, chunk)
         return PartWrites(rows, {"snapshot": self.seconds["snapshot"]})
 
-    def view_version(self, settings: JobSettings, barrier: Barrier, *, since: int | None) -> int:
+    def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """Return the view's newest version, unless something else wrote to it."""
         self._require_untouched(settings, barrier, since)
-        return self._view(settings).version
+        return TableVersions(view=TableVersion(version=self._view(settings).version))
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish that the view is finished, unless it says so."""
@@ -174,17 +176,25 @@ class MemoryEngine:
                 view.marked_finished.append(barrier.epoch)
                 view.version += 1
 
+    def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+        """Publish that the view is not finished, if it says so."""
+        with self.warehouse.lock:
+            view = self._view(settings)
+            if view.marked_finished:
+                view.marked_finished.clear()
+                view.version += 1
+
     def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
         """Take no turns: the protocol must be safe without."""
         return nullcontext()
 
     # --- one epoch --------------------------------------------------------------------------------
 
-    def _begin(self, settings: JobSettings, barrier: Barrier, view_version: int | None) -> PlainSource:
-        self.started_from = view_version
+    def _begin(self, settings: JobSettings, barrier: Barrier, since: TableVersions | None) -> PlainSource:
+        self.started_from = since
         if self.refusal is not None:
             raise self.refusal
-        self._require_untouched(settings, barrier, view_version)
+        self._require_untouched(settings, barrier, since)
         return self._source(settings, barrier.upstream.table_id)
 
     def _source(self, settings: JobSettings, table_id: str | None = None) -> PlainSource:
@@ -256,13 +266,13 @@ class MemoryEngine:
             raise MaterializedViewError(f"{path} is not the view of {mine} any more")
         return view
 
-    def _require_untouched(self, settings: JobSettings, barrier: Barrier, view_version: int | None) -> None:
+    def _require_untouched(self, settings: JobSettings, barrier: Barrier, since: TableVersions | None) -> None:
         with self.warehouse.lock:
             view = self._view(settings)
-            if view_version is not None and view.version < view_version:
+            if since is not None and view.version < since.view.version:
                 raise MaterializedViewError("the view went back")
             for commit in view.log:
-                if (view_version is None or commit.version > view_version) and commit.digest != barrier.digest:
+                if (since is None or commit.version > since.view.version) and commit.digest != barrier.digest:
                     raise MaterializedViewError(f"version {commit.version} was not written by epoch {barrier.epoch}")
 
 

@@ -414,7 +414,7 @@ def test_versions_that_change_no_row_are_passed_without_an_engine(backfilling):
     assert [(c.snapshot_read_row_count, c.upstream_output_row_count, c.completed) for c in commits] == [(0, 0, True)]
     assert injection.newest == (barriers[0], commits[0])
     before = backfilling.store.commit_of(3)
-    assert (commits[0].view_version, commits[0].rows_read) == (before.view_version, before.rows_read)
+    assert (commits[0].tables, commits[0].rows_read) == (before.tables, before.rows_read)
     assert (commits[0].state_epoch, commits[0].seconds) == (before.state_epoch, {})
     assert (commits[0].incarnation, commits[0].digest) == (barriers[0].incarnation, barriers[0].digest)
     assert commits[0].watermark == backfilling.orders.table.watermark(3)
@@ -611,9 +611,39 @@ def test_a_job_that_was_not_created_is_refused(lake):
 
 
 def test_a_cancelled_job_is_refused_with_who_cancelled_it(backfilling):
-    backfilling.inject()
+    backfilling.epoch()
     mutations.cancel_job(store=backfilling.store, requested_by="vera")
     refused(backfilling, JobCancelledError, "was cancelled by vera; rebuild it to start over")
+
+
+def test_what_is_pinned_of_a_cancelled_job_is_done_first(backfilling):
+    """I1: with half of an epoch in it, its view would be as of no version."""
+    backfilling.epoch()
+    backfilling.orders.change([0, 6], amount=5)
+    pinned = backfilling.inject()
+    half_done = backfilling.engine()
+    protocol.run_changes(pinned, store=backfilling.store, engine=half_done)
+    mutations.cancel_job(store=backfilling.store, requested_by="vera")
+    injection = backfilling.ask()
+    assert (injection.barrier, injection.commit) == (pinned, None)
+    backfilling.run(pinned)
+    backfilling.assert_truth()
+    refused(backfilling, JobCancelledError, "was cancelled by vera; rebuild it to start over")
+
+
+def test_an_arrangement_of_a_history_that_was_taken_back_is_refused_before_its_first_epoch(lake):
+    """I6: the upstream's id and its number of versions are the same, but its rows are others."""
+    backfilling = Backfilling(lake, strategy="arrangement")
+    backfilling.orders.add(20)
+    copy = backfilling.lake / "copy"
+    shutil.copytree(backfilling.orders.path, copy)
+    backfilling.orders.add(21)
+    backfilling.create()
+    shutil.rmtree(backfilling.orders.path)
+    shutil.copytree(copy, backfilling.orders.path)
+    refused(backfilling, UpstreamReplacedError, "ends with version 0, but the job has come to version 1")
+    backfilling.orders.add(30)
+    refused(backfilling, UpstreamReplacedError, "version 1 of .* was written at .*, but the one that the job has come")
 
 
 def test_an_upstream_that_was_replaced_is_refused(backfilling):

@@ -165,11 +165,11 @@ def test_a_cancelled_jobs_view_stays_as_the_last_epoch_left_it(backfilling, stor
     backfilling.epoch()
     pinned = backfilling.inject()
     mutations.cancel_job(store=store, requested_by="vera")
+    backfilling.run(pinned)
     rows = backfilling.rows()
     with pytest.raises(JobCancelledError, match="was cancelled by vera"):
         backfilling.ask()
     assert backfilling.rows() == rows
-    backfilling.run(pinned)
     backfilling.assert_truth()
 
 

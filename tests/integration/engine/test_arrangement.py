@@ -242,15 +242,15 @@ def test_a_zombie_part_wakes_up_after_its_successor(customers: Lakehouse) -> Non
     barrier = customers.inject()
     assert barrier is not None
     zombie = UnlockedEngine(customers.spark.newSession())
-    settings, version = store.settings(), store.commits()[-1].view_version
+    settings, since = store.settings(), store.commits()[-1].tables
     customers.run(barrier)
     churn(customers, 2)
     customers.epoch()
     customers.assert_truth()
     state = store.state()
     for wake_up in (
-        lambda: zombie.read_part(settings, barrier, 1, view_version=version),
-        lambda: zombie.apply_changes(settings, barrier, view_version=version),
+        lambda: zombie.read_part(settings, barrier, 1, since=since),
+        lambda: zombie.apply_changes(settings, barrier, since=since),
     ):
         with pytest.raises(BackfillError):
             wake_up()

@@ -83,7 +83,7 @@ def test_after_thirty_small_epochs_a_compaction_leaves_few_files_and_nobody_noti
     assert changed_rows(numbers, version) == 0
 
     settings = numbers.backfill.settings()
-    numbers.engine.execute(settings, newest, view_version=None)
+    numbers.engine.execute(settings, newest, since=None)
     assert DeltaTable(numbers.view_path).version() == version, "a replay is skipped by its transaction ids"
 
     numbers.sql("UPDATE {upstream} SET name = 'later' WHERE id < 5")

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
-from airflow_backfill_provider.engine.stamped_table import CHANGES, StampedTable, snapshot_part, transaction_id
+from airflow_backfill_provider.core.barrier import TableVersion
+from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError, StateError
+from airflow_backfill_provider.engine.stamped_table import (
+    ARRANGEMENT_TABLE,
+    CHANGES,
+    VIEW_TABLE,
+    StampedTable,
+    snapshot_part,
+    transaction_id,
+)
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
-from tests.builders import barrier_of, commit_file
+from tests.builders import NOW, barrier_of, commit_file
 
 pytestmark = pytest.mark.spark
 
@@ -23,6 +34,7 @@ class Log:
     """A log whose commits are written down by hand."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.path = str(folder)
         self.version = -1
         (folder / "_delta_log").mkdir(parents=True)
@@ -31,11 +43,22 @@ class Log:
     @property
     def table(self) -> StampedTable:
         """The table; what is asked here needs no session."""
-        return StampedTable(cast("SparkSession", None), self.path)
+        return StampedTable(cast("SparkSession", None), self.path, VIEW_TABLE)
 
-    def commit(self, stamp: dict[str, Any], part: str | None = None) -> None:
+    def commit(
+        self,
+        stamp: dict[str, Any],
+        part: str | None = None,
+        *,
+        operation: str = "WRITE",
+        timestamp: int | None = None,
+    ) -> None:
         self.version += 1
-        actions: list[dict[str, Any]] = [{"commitInfo": {"operation": "WRITE", "userMetadata": json.dumps(stamp)}}]
+        info: dict[str, Any] = {"operation": operation, "userMetadata": json.dumps(stamp)}
+        if timestamp is not None:
+            info["timestamp"] = int(at_minute(timestamp).timestamp() * 1000)
+        file = {"path": f"{self.version}.parquet", "dataChange": operation == "WRITE"}
+        actions: list[dict[str, Any]] = [{"commitInfo": info}, {"add": file}]
         if part is not None:
             actions.append({"txn": {"appId": transaction_id(IDENTITY, part), "version": stamp["epoch"]}})
         commit_file(self.path, self.version).write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
@@ -89,3 +112,103 @@ def test_a_write_of_the_epoch_from_another_plan_is_refused(log):
     log.write(2, CHANGES, digest="0" * 32)
     with pytest.raises(MaterializedViewError, match="version 1 of .* holds epoch 2 .* from another plan"):
         log.table.is_written(CHANGES, IDENTITY, barrier_of(2))
+
+
+# --- what may lie behind the version that the previous epoch left -----------------------------------
+
+
+def at_minute(minute: int) -> dt.datetime:
+    return NOW + dt.timedelta(minutes=minute)
+
+
+def left_at(version: int, minute: int = 0) -> TableVersion:
+    return TableVersion(version=version, written_at=at_minute(minute))
+
+
+def test_what_the_epoch_itself_wrote_may_lie_behind_the_one_before(log):
+    log.write(1, snapshot_part(0))
+    log.write(2, CHANGES)
+    log.commit({"event": "compact"}, operation="OPTIMIZE")
+    log.write(2, snapshot_part(0))
+    for since in (left_at(1), left_at(2), left_at(4), None):
+        log.table.require_untouched(IDENTITY, barrier_of(2), since)
+    with pytest.raises(MaterializedViewError, match="version 1 of .* was not written by job"):
+        log.table.require_untouched(IDENTITY, barrier_of(2), left_at(0))
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        {},
+        {"event": "epoch", "incarnation": "another", "epoch": 2, "digest": "0" * 32},
+        {"event": "epoch", "incarnation": IDENTITY.incarnation, "epoch": 2, "digest": "0" * 32},
+        {"event": "epoch", "incarnation": IDENTITY.incarnation, "epoch": 1, "digest": "0" * 32},
+        {"event": "create", "incarnation": IDENTITY.incarnation},
+    ],
+    ids=["a stranger", "another incarnation", "another plan", "an earlier epoch", "made anew"],
+)
+def test_what_anything_else_wrote_behind_the_previous_epoch_is_refused(log, stamp):
+    """I6: what earlier epochs wrote lies before that; found behind it, it comes from an older copy."""
+    log.write(1, snapshot_part(0))
+    log.commit(stamp)
+    log.write(2, CHANGES)
+    with pytest.raises(
+        MaterializedViewError, match=r"version 2 of .* \(WRITE\) was not written by job orders; .* repair"
+    ):
+        log.table.require_untouched(IDENTITY, barrier_of(2), left_at(1))
+
+
+def test_versions_behind_the_previous_epoch_that_were_cleaned_up_are_refused(log):
+    """I6: nobody can tell any more what they were."""
+    for epoch in (1, 2, 2, 2):
+        log.write(epoch, snapshot_part(epoch))
+    commit_file(log.path, 1).unlink()
+    log.table.require_untouched(IDENTITY, barrier_of(2), left_at(1))
+    commit_file(log.path, 2).unlink()
+    for since in (left_at(1), None):
+        with pytest.raises(MaterializedViewError, match="lacks version 2, so nobody can tell what was written to it"):
+            log.table.require_untouched(IDENTITY, barrier_of(2), since)
+
+
+@pytest.mark.parametrize(("kind", "error"), [(VIEW_TABLE, MaterializedViewError), (ARRANGEMENT_TABLE, StateError)])
+def test_a_table_goes_on_from_where_the_previous_epoch_left_it(log, kind, error):
+    """I6: a copy has commits of its own under the same numbers once it was written on."""
+    for minute in (1, 2):
+        log.commit({}, timestamp=minute)
+    table = StampedTable(cast("SparkSession", None), log.path, kind)
+    for since in (None, left_at(1, 1), left_at(2, 2), TableVersion(version=1), TableVersion(version=0)):
+        assert table.require_continued(barrier_of(2), since) == left_at(2, 2)
+    with pytest.raises(error, match=f"^{kind.name}: .* is at version 2, but epoch 1 left it at 3; it was replaced"):
+        table.require_continued(barrier_of(2), left_at(3, 3))
+    for version in (1, 2):
+        with pytest.raises(
+            error, match=f"^{kind.name}: version {version} of .* an older copy was put back and written"
+        ):
+            table.require_continued(barrier_of(2), left_at(version, 3))
+
+
+def test_a_write_whose_commit_was_cleaned_up_is_not_tried_forever(log):
+    """Delta skips it, for the table knows of it; from which plan it was, nothing tells any more."""
+    table = DeltaTable.create(log.folder / "cleaned", pa.schema([("id", pa.int64())]))
+    part = transaction_id(IDENTITY, CHANGES)
+    written = CommitProperties(app_transactions=[Transaction(part, 2)])
+    write_deltalake(table, pa.table({"id": [1]}), mode="append", commit_properties=written)
+    table.create_checkpoint()
+    write_deltalake(table, pa.table({"id": [2]}), mode="append")
+    for version in (0, 1):
+        commit_file(log.folder / "cleaned", version).unlink()
+
+    class Skipping(StampedTable):
+        """Writes as Delta does where it has seen the transaction: not at all."""
+
+        def append(self, rows: Any, part: str, identity: Any, barrier: Any) -> None:
+            self._once(part, identity, barrier, lambda: None, may_be_empty=False)
+
+    cleaned = Skipping(cast("SparkSession", None), str(log.folder / "cleaned"), VIEW_TABLE)
+    with pytest.raises(
+        MaterializedViewError, match=f"part {CHANGES} of epoch 2 was written to .* cleaned up"
+    ) as caught:
+        cleaned.append(None, CHANGES, IDENTITY, barrier_of(2))
+    assert not caught.value.retryable
+    with pytest.raises(EpochFailedError, match="does not show it"):
+        cleaned.append(None, CHANGES, IDENTITY, barrier_of(3))

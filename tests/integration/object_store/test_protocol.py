@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 
 from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
-from airflow_backfill_provider.core.barrier import Barrier, Requester
+from airflow_backfill_provider.core.barrier import Barrier, Requester, TableVersion, TableVersions
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.protocol import EpochWrites
@@ -40,15 +40,18 @@ class NoEngine:
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """Make nothing."""
 
-    def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
+    def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         """Write nothing."""
         return EpochWrites({0: barrier.rate_limit or 0}, 0, {"snapshot": 1.0})
 
-    def view_version(self, settings: JobSettings, barrier: Barrier, *, since: int | None) -> int:
+    def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """Return some version."""
-        return 1
+        return TableVersions(view=TableVersion(version=1))
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+        """Do nothing."""
+
+    def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Do nothing."""
 
     def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:

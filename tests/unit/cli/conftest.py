@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from airflow_backfill_provider.core.barrier import Barrier
+    from airflow_backfill_provider.core.barrier import Barrier, TableVersions
     from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
     from airflow_backfill_provider.protocol import EpochWrites
 
@@ -53,12 +53,12 @@ class WatchedEngine(CountingEngine):
         if self.failures:
             raise self.failures.pop(0)
 
-    def execute(self, settings: JobSettings, barrier: Barrier, *, view_version: int | None) -> EpochWrites:
+    def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         self.before_execute(barrier)
         if self.failures:
             raise self.failures.pop(0)
         self.executed.append(barrier.epoch)
-        return super().execute(settings, barrier, view_version=view_version)
+        return super().execute(settings, barrier, since=since)
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionStep
 from airflow_backfill_provider.core.errors import CompactionFailedError
 from airflow_backfill_provider.engine.compaction import compact
-from airflow_backfill_provider.engine.stamped_table import StampedTable
+from airflow_backfill_provider.engine.stamped_table import VIEW_TABLE, StampedTable
 
 CONFLICT = PySparkException("[DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT] Transaction conflict detected.")
 BROKEN = PySparkException("[DIVIDE_BY_ZERO] Division by zero.")
@@ -43,7 +43,7 @@ def plan(step: CompactionStep | None = CompactionStep.COMPACT) -> CompactionPlan
 def compacted(*outcomes: PySparkException | None, step: CompactionStep | None = CompactionStep.COMPACT) -> Session:
     session = Session(outcomes)
     try:
-        compact(StampedTable(cast("SparkSession", session), "/lake/o`view"), plan(step), "a1")
+        compact(StampedTable(cast("SparkSession", session), "/lake/o`view", VIEW_TABLE), plan(step), "a1")
     finally:
         assert session.settings == {}, "settings are the session's, which an epoch may be in next"
     return session

@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
 from airflow_backfill_provider.core.scan import ArrangementScan
@@ -34,19 +35,19 @@ def view(lake):
 
 
 def test_a_view_that_nobody_replaced_is_ours(view):
-    assert view.require_ours(IDENTITY, barrier_of(2), 0) == 0
-    assert view.require_ours(IDENTITY, barrier_of(2), None) == 0
+    assert view.require_ours(IDENTITY, barrier_of(2), TableVersion(version=0)).version == 0
+    assert view.require_ours(IDENTITY, barrier_of(2), None).version == 0
 
 
 def test_a_view_from_an_older_copy_is_refused(view):
     """All its commits are the job's own; only the version tells that rows are missing."""
     with pytest.raises(MaterializedViewError, match="is at version 0, but epoch 1 left it at 9; it was replaced"):
-        view.require_ours(IDENTITY, barrier_of(2), 9)
+        view.require_ours(IDENTITY, barrier_of(2), TableVersion(version=9))
 
 
 def test_a_view_of_another_incarnation_is_refused(view):
     with pytest.raises(MaterializedViewError, match="is not the view of job paid_orders any more"):
-        view.require_ours(ViewIdentity("paid_orders", "b2"), barrier_of(2), 0)
+        view.require_ours(ViewIdentity("paid_orders", "b2"), barrier_of(2), TableVersion(version=0))
 
 
 def test_whatever_a_zombie_could_write_is_used_up_before_its_view_is_replaced(view, monkeypatch):

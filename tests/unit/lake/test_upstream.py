@@ -241,7 +241,7 @@ def test_the_watermark_of_a_version_that_was_cleaned_up_is_a_gap(every_minute):
 
 
 def window_at(version, minute):
-    return window_of(0, version, watermark=at_minute(minute))
+    return window_of(0, version, watermark=at_minute(minute)).end
 
 
 def test_a_log_that_went_on_is_the_same(every_minute):
