@@ -538,6 +538,25 @@ def test_a_creation_that_died_around_the_arrangement_is_completed(arranging, poi
     assert len(arranging.rows()) == 11
 
 
+def test_a_creation_that_died_before_the_arrangement_is_completed_by_an_epoch_that_has_nothing_else_to_do(arranging):
+    """I4: as long as it is not made there is nothing to read, and no version comes that would ask for an epoch."""
+
+    def die(reached):
+        if reached is CrashPoint.BEFORE_ARRANGEMENT_COMMIT:
+            raise DiedError
+
+    crash_points.install(die)
+    with pytest.raises(DiedError):
+        arranging.create()
+    crash_points.install(None)
+    first = arranging.inject()
+    assert (first.parts, first.has_window) == ((), False)
+    arranging.run(first)
+    assert arrangement(arranging).exists()
+    arranging.finish_watched()
+    assert len(arranging.rows()) == 10
+
+
 def test_a_rebuild_leaves_one_arrangement(arranging):
     arranging.create()
     arranging.epoch()
