@@ -26,8 +26,10 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
 )
-from airflow_backfill_provider.core.progress import Completed, InProgress
+from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress
 from airflow_backfill_provider.protocol.inject import PARTIAL_REPAIR
+from airflow_backfill_provider.state import records
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW, Orders, commit_file, committed_at, part_of
 from tests.property.memory_engine import Backfilling, Prepared
@@ -572,6 +574,22 @@ def test_versions_that_change_no_row_are_passed_without_an_engine(backfilling):
     backfilling.finish()
 
 
+def test_a_window_whose_last_version_changed_no_row_has_changes_of_the_others(backfilling):
+    """I1."""
+    backfilling.finish()
+    backfilling.orders.change([0], amount=50)
+    write_a_version_without_rows(backfilling)
+    assert backfilling.inject().upstream.to_version == 2
+    backfilling.finish()
+
+
+def test_a_finished_job_still_knows_how_many_rows_there_were(backfilling):
+    """For the bounds of an epoch's memory; the upstream's files are not looked at any more."""
+    backfilling.finish()
+    backfilling.orders.change([0], amount=50)
+    assert backfilling.inject().upstream.row_count == 7
+
+
 def test_an_epoch_without_work_that_died_before_its_commit_is_completed(backfilling):
     """I2."""
     backfilling.orders.add(20)
@@ -811,6 +829,13 @@ def test_a_cancelled_job_is_refused_with_who_cancelled_it(backfilling):
     refused(backfilling, JobCancelledError, "was cancelled by vera; rebuild it to start over")
 
 
+def test_of_several_cancellations_the_last_one_is_told(backfilling):
+    mutations.cancel_job(store=backfilling.store, requested_by="vera")
+    backfilling.rebuild()
+    mutations.cancel_job(store=backfilling.store, requested_by="otto")
+    refused(backfilling, JobCancelledError, "was cancelled by otto")
+
+
 def test_an_upstream_that_was_replaced_is_refused(backfilling):
     backfilling.epoch()
     shutil.rmtree(backfilling.orders.path)
@@ -935,4 +960,25 @@ def test_a_state_put_back_from_before_an_empty_chunk_is_refused(lake):
     shutil.copytree(lake / "copy", place)
     backfilling.orders.add(5)
     with pytest.raises(StateError, match="restored or changed: rebuild the job"):
+        backfilling.ask()
+
+
+@pytest.mark.parametrize(
+    "less",
+    [
+        BackfillState(epoch=1, vnodes=(Completed(None, 7),) * 4),
+        BackfillState(epoch=2, vnodes=(Completed(None, 6),) * 4),
+        BackfillState(epoch=2, vnodes=(InProgress((6,), 7),) * 4),
+    ],
+)
+def test_a_state_that_says_less_than_the_newest_commit_is_refused(lake, less):
+    """I6: an earlier epoch, fewer rows, or vnodes that are not completed; each by itself."""
+    backfilling = over(lake, *range(7), rate_limit=4)
+    backfilling.finish()
+    settings = backfilling.store.settings()
+    table = ControlTable(f"{backfilling.job.state}/vnode_state", records.state_schema(settings.key_order))
+    rows = records.state_rows(less, settings.incarnation, settings.key_order)
+    table.update(lambda _: Write(rows, "overwrite"))
+    backfilling.orders.add(20)
+    with pytest.raises(StateError, match="it was restored or changed: rebuild the job"):
         backfilling.ask()
