@@ -101,6 +101,17 @@ def test_an_epoch_whose_state_is_committed_counts_before_the_log_says_so(backfil
     assert (pinned.epoch, pinned.upstream_version, pinned.read[0].up_to) == (2, 1, ("5",))
 
 
+def test_an_epoch_that_left_the_state_as_it_was_counts(backfill, orders):
+    """The view has its changes."""
+    for _ in range(3):
+        epoch(backfill)
+    orders.change([0], amount=50)
+    epoch(backfill)
+    assert backfill.store.state().epoch == 3
+    pinned = verify(backfill).pinned
+    assert (pinned.epoch, pinned.upstream_version) == (4, 1)
+
+
 def test_an_epoch_that_is_pinned_alone_does_not_count(backfill, orders):
     epoch(backfill)
     orders.add(20)
