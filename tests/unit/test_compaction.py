@@ -10,11 +10,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider import compaction, creation
+from airflow_backfill_provider import compaction, creation, mutations, protocol
 from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy, CompactionStep
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.lake.arrangement import ArrangementFiles
+from airflow_backfill_provider.lake.table_files import table_files
 from tests.builders import Orders, job_of
 from tests.plain_engine import CountingEngine
 
@@ -88,3 +91,79 @@ def test_a_view_that_is_gone_is_refused(job):
     )
     with pytest.raises(MaterializedViewError, match="does not hold the view of job paid_orders"):
         compaction.look(job, POLICY)
+
+
+def test_no_engine_is_made_where_nothing_is_due(job):
+    """Starting Spark takes seconds."""
+
+    def refuse() -> TurnTaking:
+        raise AssertionError
+
+    assert not compaction.compact_job(job, engine=refuse, policy=CompactionPolicy(at=5)).due
+
+
+@pytest.fixture
+def arranged(lake: Path) -> Backfill:
+    """A created job whose changes lie in small files beside the large ones of its arrangement."""
+    orders = Orders(lake)
+    orders.add(*range(3000))
+    made = Backfill(job_of(lake, strategy="arrangement", rate_limit=5))
+    creation.create_job(
+        made.job, store=made.store, upstream=made.upstream, engine=CountingEngine, requested_by="tester"
+    )
+    for amount in range(3):
+        orders.change([2999], amount=amount + 10)
+        protocol.run_next_epoch(
+            store=made.store,
+            upstream=made.upstream,
+            requester=Requester(user="tester"),
+            engine=lambda _: CountingEngine(),
+        )
+    return made
+
+
+def test_changes_of_an_arrangement_are_written_together_and_its_base_is_left_alone(arranged):
+    """Each is laid out by key; together they would not be."""
+    files = ArrangementFiles(arranged.settings().arrangement)
+    sizes = sorted(file.size for file in table_files(files.path).files)
+    assert files.smallest_of_base(0) in sizes
+    policy = CompactionPolicy(at=2)
+    look = compaction.look(arranged, policy)
+    assert look.arrangement is not None
+    assert (look.view.step, look.due) == (None, True)
+    assert (look.arrangement.files, look.arrangement.saved_files) == (6, 2)
+    assert look.arrangement.smaller_than == files.smallest_of_base(0)
+    tiny = compaction.look(arranged, CompactionPolicy(at=2, target_file_size=20))
+    assert tiny.arrangement is not None
+    assert (tiny.arrangement.smaller_than, tiny.arrangement.step) == (10, None)
+
+    compacted: list[CompactionPlan] = []
+
+    class Compactor(TurnTaking):
+        def compact_arrangement(self, settings: JobSettings, plan: CompactionPlan) -> None:
+            assert self.its_turn
+            compacted.append(plan)
+
+    engine = Compactor()
+    done = compaction.compact_job(arranged, engine=lambda: engine, policy=policy)
+    assert (compacted, engine.compacted) == ([done.arrangement], [])
+
+
+def test_an_arrangement_that_no_epoch_reads_any_more_is_not_compacted(arranged):
+    """Once every vnode is Completed it is dropped, or kept as it is; and where it is gone there is nothing to do."""
+    arrangement = ArrangementFiles(arranged.settings().arrangement)
+    mutations.throttle_job(None, store=arranged.store, requested_by="tester")
+    protocol.run_next_epoch(
+        store=arranged.store,
+        upstream=arranged.upstream,
+        requester=Requester(user="tester"),
+        engine=lambda _: CountingEngine(),
+    )
+    assert arranged.store.state().completed
+    assert arrangement.exists()
+    assert compaction.look(arranged, CompactionPolicy(at=1)).arrangement is None
+
+
+def test_an_arrangement_that_is_gone_is_not_compacted(arranged):
+    ArrangementFiles(arranged.settings().arrangement).drop()
+    assert compaction.look(arranged, CompactionPolicy(at=1)).arrangement is None

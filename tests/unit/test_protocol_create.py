@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider import crash_points, creation, mutations, protocol
+from airflow_backfill_provider.core.barrier import decoded
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ChangeDataFeedDisabledError,
@@ -19,15 +20,18 @@ from airflow_backfill_provider.core.errors import (
     InvalidJobError,
     JobNotCreatedError,
     MaterializedViewError,
+    NotFinishedError,
     StateError,
     UpstreamNotFoundError,
 )
+from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.progress import BackfillState, NotStarted
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.state.store import BackfillStore
-from tests.builders import NOW, PAID, write_table
+from tests.builders import NOW, PAID, commit_file, write_table
+from tests.plain_engine import PlainSource
 from tests.property.memory_engine import TESTER, Backfilling, Prepared
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -70,6 +74,23 @@ def test_creating_writes_settings_state_and_an_empty_view(backfilling):
     assert [call for engine in backfilling.engines for call in engine.calls] == ["check", "ensure_tables"]
 
 
+def test_the_settings_begin_where_the_definition_says(lake):
+    backfilling = Backfilling(lake, strategy="arrangement", parallelism=3, rate_limit=7)
+    backfilling.orders.add(1)
+    settings = backfilling.create()
+    assert (settings.parallelism, settings.rate_limit) == (3, 7)
+    rebuilt = backfilling.rebuild(parallelism=2, rate_limit=8)
+    assert (rebuilt.parallelism, rebuilt.rate_limit) == (2, 8)
+
+
+@pytest.mark.parametrize(
+    ("query", "distribution_key"), [("SELECT id FROM upstream", ["amount"]), ("SELECT amount FROM upstream", [])]
+)
+def test_columns_of_the_keys_are_used_also_if_the_query_leaves_them_out(backfilling, query, distribution_key):
+    settings = backfilling.create(query=query, **upstream(backfilling, distribution_key=distribution_key))
+    assert [column.name for column in settings.upstream.columns] == ["id", "amount"]
+
+
 def test_only_the_used_columns_are_remembered(backfilling):
     settings = backfilling.create(query="SELECT id FROM upstream WHERE amount > 0")
     assert [(column.name, column.type) for column in settings.upstream.columns] == [("id", "long"), ("amount", "long")]
@@ -99,6 +120,9 @@ def test_another_rate_limit_is_no_other_definition_and_does_not_throttle(created
         ({"upstream": {"path": "/elsewhere", "key": ["id"]}}, "upstream"),
         ({"strategy": "no_shuffle"}, "strategy"),
         ({"table_properties": {"a": "b"}}, "table_properties"),
+        ({"visibility": "on_finish"}, "visibility"),
+        ({"keep_arrangement": True}, "keep_arrangement"),
+        ({"restrict_to": {"vnodes": [1]}}, "restrict_to"),
         ({"query": PAID, "vnode_count": 8}, "query, vnode_count"),
     ],
 )
@@ -112,6 +136,45 @@ def test_a_changed_definition_is_refused_naming_what_changed(created, change, fi
     with pytest.raises(InvalidJobError, match=f"another {field}"):
         creation.is_created(created.job, created.store)
     assert files_of(created.lake) == files
+
+
+def test_a_creator_that_finds_another_definition_in_force_is_refused(backfilling):
+    """I6: somebody else was faster, with another job of that name."""
+
+    class Sleeper(BackfillStore):
+        def create(self, settings):
+            Backfilling(backfilling.lake, rate_limit=5, vnode_count=8).create()
+            return super().create(settings)
+
+    with pytest.raises(InvalidJobError, match="with another vnode_count"):
+        creation.create_job(
+            backfilling.job,
+            store=Sleeper(backfilling.job.state),
+            upstream=backfilling.orders.table,
+            engine=backfilling.engine,
+            requested_by="x",
+        )
+    assert backfilling.store.settings().job["vnode_count"] == 8
+
+
+@pytest.mark.parametrize(
+    ("bounds", "allowed"),
+    [
+        ({"after": ["draft"], "up_to": ["draft", 5]}, False),  # all of draft's keys lie at or before the lower one
+        ({"after": ["draft", 5], "up_to": ["draft"]}, True),
+        ({"after": ["draft", 5], "up_to": ["draft", 6]}, True),
+        ({"after": ["paid", 5], "up_to": ["draft"]}, False),
+    ],
+)
+def test_bounds_that_are_shorter_than_the_key_have_all_keys_that_begin_with_them(backfilling, bounds, allowed):
+    described = backfilling.orders.table.at()
+    job = backfilling.job.model_dump(mode="json")
+    job |= {**upstream(backfilling, key=["status", "id"]), "restrict_to": {"keys": bounds}}
+    if allowed:
+        assert creation.resolve_upstream(BackfillJob(**job), described).columns
+        return
+    with pytest.raises(InvalidJobError, match="no key lies behind"):
+        creation.resolve_upstream(BackfillJob(**job), described)
 
 
 def upstream(backfilling, **fields):
@@ -246,6 +309,19 @@ def test_a_creation_that_died_before_the_view_is_completed_by_the_first_epoch(ba
     assert len(backfilling.rows()) == 10
 
 
+def test_a_creation_that_died_before_the_view_is_completed_by_the_first_epoch_that_has_work(backfilling, monkeypatch):
+    """I2: an epoch without work, which needs no view, may come before it."""
+    with monkeypatch.context() as patched:
+        patched.setattr("tests.property.memory_engine.MemoryEngine.ensure_tables", _die)
+        with pytest.raises(DiedError):
+            backfilling.create()
+    mutations.pause_job(store=backfilling.store, requested_by="x")
+    assert backfilling.ask().newest is not None
+    mutations.resume_job(store=backfilling.store, requested_by="x")
+    backfilling.finish()
+    assert len(backfilling.rows()) == 10
+
+
 class DiedError(Exception):
     """The process is gone."""
 
@@ -375,6 +451,87 @@ def test_a_rebuild_that_cannot_be_done_is_refused_and_leaves_the_job_as_it_was(l
     assert backfilling.store.settings() == before
     backfilling.finish()
     assert len(backfilling.rows()) == 10
+
+
+def test_a_rebuild_that_the_engine_refuses_leaves_the_job_as_it_was(created):
+    """I6: its view would be gone before anybody looked at the new definition."""
+    created.finish()
+    before = created.store.settings()
+    engine = created.engine()
+    engine.refusal = InvalidJobError("query")
+    with pytest.raises(InvalidJobError, match="query"):
+        creation.rebuild_job(
+            created.job,
+            store=created.store,
+            upstream=created.orders.table,
+            engine=lambda: engine,
+            requested_by="x",
+        )
+    assert engine.calls == ["check"]
+    assert (created.store.settings(), len(created.rows())) == (before, 10)
+
+
+def test_what_was_asked_for_before_a_rebuild_is_over_with_it(created):
+    """I1: a repair, too, for the rebuilt view has nothing that was damaged."""
+    created.epoch()
+    mutations.pause_job(store=created.store, requested_by="x")
+    mutations.repair_job(keys=[[0]], store=created.store, requested_by="x")
+    created.rebuild()
+    barrier = created.inject()
+    assert (bool(barrier.repair), barrier.mutations, barrier.warnings) == (False, (), ())
+
+
+def test_a_rebuilt_job_is_not_finished_by_what_completed_before(created):
+    """I1: the newest commit is of an earlier incarnation, whose vnodes were all Completed."""
+    created.finish()
+    created.rebuild()
+    with pytest.raises(NotFinishedError, match="not every vnode is Completed as of epoch 2"):
+        protocol.finish_job(store=created.store, requested_by="x")
+    assert created.store.settings().finished_epoch is None
+
+
+def taking_turns(backfilling, meanwhile):
+    """An engine for which something happens while it waits for its turn."""
+    engine = backfilling.engine()
+
+    @contextmanager
+    def exclusive(_):
+        engine.calls.append("waits")
+        meanwhile()
+        yield
+        engine.calls.append("is done")
+
+    engine.exclusive = exclusive
+    return engine
+
+
+def test_a_job_that_is_rebuilt_while_its_creator_waits_for_its_turn_is_left_to_the_rebuild(created):
+    """I5: the view that would be made is that of an incarnation which is over."""
+    shutil.rmtree(created.job.materialized_view)
+    arguments = {"store": created.store, "upstream": created.orders.table, "requested_by": "x"}
+    engine = taking_turns(created, created.rebuild)
+    with pytest.raises(StateError, match="was rebuilt meanwhile by rebuilder"):
+        creation.create_job(created.job, engine=lambda: engine, **arguments)
+    assert engine.calls == ["waits"]
+    assert created.view.identity.incarnation == created.store.settings().incarnation
+
+
+def test_tables_are_made_in_turn_with_other_drivers(created):
+    """I5: two that commit to a local table at the same instant may both succeed."""
+    engine = taking_turns(created, bool)
+    creation.rebuild_job(
+        created.job, store=created.store, upstream=created.orders.table, engine=lambda: engine, requested_by="x"
+    )
+    assert engine.calls == ["check", "waits", "ensure_tables", "is done"]
+
+
+def test_an_epoch_whose_job_is_rebuilt_while_it_waits_for_its_turn_does_nothing(created):
+    """I5."""
+    barrier = created.inject()
+    engine = taking_turns(created, created.rebuild)
+    with pytest.raises(StateError, match="belongs to an earlier incarnation"):
+        created.run(barrier, engine)
+    assert engine.calls == ["waits"]
 
 
 def test_a_job_that_was_not_created_cannot_be_rebuilt(backfilling):
@@ -538,6 +695,25 @@ def test_a_creation_that_died_around_the_arrangement_is_completed(arranging, poi
     assert len(arranging.rows()) == 11
 
 
+def test_a_creation_that_died_before_the_arrangement_is_completed_by_an_epoch_that_has_nothing_else_to_do(arranging):
+    """I4: as long as it is not made there is nothing to read, and no version comes that would ask for an epoch."""
+
+    def die(reached):
+        if reached is CrashPoint.BEFORE_ARRANGEMENT_COMMIT:
+            raise DiedError
+
+    crash_points.install(die)
+    with pytest.raises(DiedError):
+        arranging.create()
+    crash_points.install(None)
+    first = arranging.inject()
+    assert (first.parts, first.has_window) == ((), False)
+    arranging.run(first)
+    assert arrangement(arranging).exists()
+    arranging.finish_watched()
+    assert len(arranging.rows()) == 10
+
+
 def test_a_rebuild_leaves_one_arrangement(arranging):
     arranging.create()
     arranging.epoch()
@@ -602,6 +778,98 @@ def test_an_arrangement_that_is_lost_is_not_made_up_again(arranging):
         arranging.ask()
 
 
+@pytest.mark.parametrize("repair", ["create", "rebuild"])
+def test_an_arrangement_that_is_lost_once_an_epoch_is_pinned_is_made_anew_by_a_rebuild_alone(arranging, repair):
+    """I6: the epoch may have read of it, and what it reads next would not be what it has read."""
+    arranging.create()
+    arranging.inject()
+    arrangement(arranging).drop()
+    assert creation.is_created(arranging.job, arranging.store)
+    getattr(arranging, repair)()
+    assert arrangement(arranging).exists() is (repair == "rebuild")
+
+
+def test_an_arrangement_that_a_rebuild_did_not_come_to_make_is_made_by_creating_again(arranging):
+    """I2: the epochs that were pinned before are no reason not to."""
+    arranging.create()
+    arranging.epoch()
+
+    def die(reached):
+        if reached is CrashPoint.BEFORE_ARRANGEMENT_COMMIT:
+            raise DiedError
+
+    crash_points.install(die)
+    with pytest.raises(DiedError):
+        arranging.rebuild()
+    crash_points.install(None)
+    assert not creation.is_created(arranging.job, arranging.store), "the view is made, the arrangement is not"
+    arranging.create()
+    assert arrangement(arranging).exists()
+
+
+def test_finishing_that_died_before_the_arrangement_was_dropped_drops_it_the_next_time(arranging, monkeypatch):
+    arranging.create()
+    arranging.finish()
+    with monkeypatch.context() as patched:
+        patched.setattr(ArrangementFiles, "drop", _die)
+        with pytest.raises(DiedError):
+            protocol.finish_job(store=arranging.store, requested_by="x")
+    assert arrangement(arranging).exists()
+    protocol.finish_job(store=arranging.store, requested_by="y")
+    assert not arrangement(arranging).exists()
+
+
+def test_a_chunk_of_an_arrangement_leaves_room_for_what_the_window_inserts(arranging):
+    """I4: the rate limit is a cap, and the arrangement's files don't count these rows yet."""
+    arranging.create()
+    arranging.orders.add(*range(10, 20))
+    assert 1 <= arranging.epoch().snapshot_read_row_count <= 5
+    arranging.finish_watched()
+
+
+def test_a_chunk_reads_at_least_one_row_however_much_is_inserted(lake):
+    """I4."""
+    backfilling = Backfilling(lake, rate_limit=1, strategy="arrangement")
+    backfilling.orders.add(0)
+    backfilling.create()
+    backfilling.orders.add(*range(1, 6))
+    assert backfilling.epoch().snapshot_read_row_count >= 1
+    backfilling.finish_watched()
+
+
+def test_a_chunk_is_as_large_as_the_rate_limit_where_nobody_knows_how_many_rows_there_were(arranging):
+    arranging.create()
+    arranging.orders.change([3], amount=7)
+    DeltaTable(arranging.orders.path).create_checkpoint()
+    commit_file(arranging.orders.path, 0).unlink()
+    (part,) = arranging.inject().parts
+    rows = arrangement(arranging).statistics(arranging.store.settings().scan.order, 0)
+    files, keys = rows
+    order = arranging.store.settings().scan.order
+    planned = sum(keys.count(file, covered) for file in files for covered in decoded(part.ranges, order))
+    assert planned == 5
+
+
+def test_runs_keep_their_vnodes_until_one_is_idle_while_another_has_some_to_spare(lake):
+    """A run that goes on where it was finds the files that it needs in its caches."""
+    backfilling = Backfilling(lake, rate_limit=16, strategy="arrangement", parallelism=2, vnode_count=8)
+    backfilling.orders.add(*range(40))
+    backfilling.create()
+    backfilling.epoch()
+    # Drawn anew, the boundary would move to where these are.
+    backfilling.orders.add(*(i for i in range(40, 300) if vnode_of(backfilling, i) == 6))
+    mutations.pause_job(store=backfilling.store, requested_by="x")
+    backfilling.epoch()
+    mutations.resume_job(store=backfilling.store, requested_by="x")
+    backfilling.finish()
+    ranges = [barrier.vnode_ranges for barrier in backfilling.store.barriers()]
+    assert ranges == [*[((0, 3), (4, 7))] * 4, *[((0, 6), (7, 7))] * 2]
+
+
+def vnode_of(backfilling, i):
+    return PlainSource(backfilling.store.settings(), lambda _: []).vnode_of({"id": i})
+
+
 # --- parts of an upstream -------------------------------------------------------------------------
 
 
@@ -630,6 +898,23 @@ def test_a_job_about_a_part_of_the_upstream_shows_that_part(lake, strategy, rest
     backfilling.finish()
     if ids is not None:
         assert {row[0] for row in backfilling.rows()} == ids
+
+
+@pytest.mark.parametrize(
+    ("strategy", "restriction", "rows"),
+    [
+        ("no_shuffle", {"vnodes": ["0-1"]}, 6),
+        ("arrangement", {"vnodes": ["0-1"]}, 6),
+        ("arrangement", {"keys": {"after": [2], "up_to": [6]}}, 4),
+        ("no_shuffle", {}, 12),
+    ],
+)
+def test_a_job_about_a_part_expects_that_part_of_the_rows(lake, strategy, restriction, rows):
+    """Otherwise its progress would never come near the end; a share of the vnodes is a share of the rows."""
+    backfilling = Backfilling(lake, rate_limit=1, strategy=strategy, restrict_to=restriction)
+    backfilling.orders.add(*range(12))
+    backfilling.create()
+    assert backfilling.inject().upstream.row_count == rows
 
 
 def test_a_part_that_begins_within_a_composite_key_is_read_in_one_epoch(lake):

@@ -173,3 +173,29 @@ def test_the_next_epoch_of_somebody_at_a_terminal_is_injected_and_run(backfillin
     assert [next_epoch().commit.epoch for _ in range(4)] == [1, 2, 3, 4]
     assert next_epoch().reason == "the upstream has no changes after version 0"
     assert len(backfilling.engines) == 4, "none where there is nothing to do"
+
+
+def test_a_task_run_whose_epoch_is_committed_needs_no_engine(backfilling):
+    def next_epoch(engine):
+        return protocol.run_next_epoch(
+            store=backfilling.store, upstream=backfilling.orders.table, requester=TASK, engine=engine
+        )
+
+    done = next_epoch(lambda _: backfilling.engine())
+    assert next_epoch(None) == done
+
+
+def test_the_next_epoch_is_up_to_the_instant_that_was_asked_for(backfilling):
+    until = backfilling.orders.table.watermark(0)
+    backfilling.orders.change([0], amount=50)
+    for _ in range(2):
+        done = protocol.run_next_epoch(
+            store=backfilling.store,
+            upstream=backfilling.orders.table,
+            requester=TASK,
+            engine=lambda _: backfilling.engine(),
+            until=until,
+            epochs=2,
+        )
+        assert done.barrier.upstream.to_version == 0
+    assert done.barrier.epoch == 2, "the task run carries two"

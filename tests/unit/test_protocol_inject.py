@@ -26,7 +26,10 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
 )
-from airflow_backfill_provider.core.progress import Completed, InProgress
+from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress
+from airflow_backfill_provider.protocol.inject import PARTIAL_REPAIR
+from airflow_backfill_provider.state import records
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW, Orders, commit_file, committed_at, part_of
 from tests.property.memory_engine import Backfilling, Prepared
@@ -117,6 +120,61 @@ def test_an_arrangement_has_its_rows_as_of_the_newest_version(lake):
     assert (barrier.publishes, barrier.older_version, bool(barrier.parts)) == (False, None, True)
 
 
+@pytest.fixture
+def arranged(lake):
+    """A job over the orders 0 to 8 with a position per vnode, two rows an epoch, whose changes wait."""
+    return over(lake, *range(9), rate_limit=2, visibility="on_finish", strategy="arrangement")
+
+
+def test_an_epoch_that_reads_no_chunk_pins_no_version_for_it(waiting):
+    """I2: it would be part of the digest."""
+    mutations.pause_job(store=waiting.store, requested_by="x")
+    barrier, _ = waiting.ask().newest
+    assert (barrier.epoch, barrier.has_window, barrier.parts, barrier.older_version) == (3, True, (), None)
+
+
+def test_nothing_waits_before_anything_was_read(arranged):
+    assert arranged.inject().publishes
+
+
+def test_changes_that_wait_are_no_work_for_an_arrangement_either(arranged):
+    """It has those of the window already, and the view gets none before it is finished."""
+    arranged.epoch()
+    arranged.orders.change(range(9), amount=50)
+    assert not arranged.inject().publishes
+    arranged.epoch()
+    mutations.pause_job(store=arranged.store, requested_by="x")
+    assert arranged.ask().reason == "paused, and the upstream has no changes after version 1"
+    assert arranged.ask().barrier is None
+    mutations.resume_job(store=arranged.store, requested_by="x")
+    arranged.finish()
+
+
+def test_changes_wait_until_rows_are_as_of_too_many_versions(arranged, monkeypatch):
+    """Each makes the condition of the merge longer."""
+    monkeypatch.setattr("airflow_backfill_provider.core.visibility.MOST_VERSIONS", 2)
+    published = []
+    for amount in range(4):
+        barrier = arranged.inject()
+        published.append((len(barrier.view_before), barrier.publishes))
+        arranged.run(barrier)
+        arranged.assert_truth()
+        arranged.orders.change(range(9), amount=amount + 50)
+    assert published == [(0, True), (1, False), (2, True), (1, False)]
+
+
+def test_a_paused_job_that_read_nothing_keeps_its_arrangement_current(lake):
+    """I1: a window that is passed without an engine would be missing from the arrangement for ever."""
+    backfilling = over(lake, *range(6), rate_limit=2, strategy="arrangement")
+    mutations.pause_job(store=backfilling.store, requested_by="x")
+    backfilling.orders.change([1, 4], amount=50)
+    barrier = backfilling.inject()
+    assert (barrier.parts, barrier.read_before, barrier.has_window) == ((), (), True)
+    backfilling.run(barrier)
+    mutations.resume_job(store=backfilling.store, requested_by="x")
+    backfilling.finish()
+
+
 def test_changes_wait_no_longer_than_half_of_what_the_upstream_keeps(waiting):
     table = DeltaTable(waiting.orders.path)
     table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 8 hours"})
@@ -198,6 +256,18 @@ def test_the_next_barrier_continues_where_the_one_before_ended(backfilling):
     assert barrier.parts == (part_of(("2",), ("5",)),)
     assert barrier.read_before == (PinnedRange(after=None, up_to=("2",)),)
     assert not barrier.completes
+
+
+def test_rows_of_one_version_are_as_of_where_the_window_begins_and_pinned_nowhere_else(backfilling):
+    backfilling.epoch()
+    backfilling.orders.add(100)
+    assert backfilling.inject().read_as_of == ()
+
+
+def test_the_parts_of_several_runs_complete_the_job_together(lake):
+    """I4: also where no part of them does."""
+    barrier = over(lake, *range(9), strategy="arrangement", parallelism=3, rate_limit=None).inject()
+    assert (len(barrier.parts), barrier.completes) == (3, True)
 
 
 def test_an_upstream_that_was_put_back_from_an_older_copy_is_refused(backfilling):
@@ -304,6 +374,21 @@ def test_a_retry_of_a_task_run_finds_its_own_barrier(backfilling):
     assert len(backfilling.store.barriers()) == 2
 
 
+def test_a_task_run_that_carries_several_epochs_gets_the_one_that_is_due_and_no_commit_of_another(backfilling):
+    backfilling.run(backfilling.inject(TASK, epochs=3))
+    due = backfilling.inject(TASK, epochs=3)
+    assert due.epoch == 2
+    assert backfilling.ask(TASK, epochs=3) == protocol.Injection(due)
+
+
+def test_a_task_run_that_pinned_a_barrier_before_a_rebuild_pins_another(backfilling):
+    """I5: the barrier that it finds as its own belongs to an incarnation that is over."""
+    backfilling.run(backfilling.inject(TASK))
+    rebuilt = backfilling.rebuild().incarnation
+    barrier = backfilling.inject(TASK)
+    assert (barrier.epoch, barrier.incarnation) == (2, rebuilt)
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -333,6 +418,67 @@ def test_injectors_at_once_all_get_one_barrier(backfilling):
         found = list(threads.map(backfilling.inject, requesters))
     assert found == [found[0]] * 6
     assert backfilling.store.barriers() == [found[0]]
+
+
+def write_a_version_without_rows(backfilling):
+    DeltaTable(backfilling.orders.path).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
+
+
+def test_an_injector_without_work_that_adopts_somebody_elses_barrier_leaves_its_commit_to_whoever_runs_it(backfilling):
+    """I1: a commit in its place would say that changes are in the view which nobody has written there."""
+    backfilling.finish()
+    write_a_version_without_rows(backfilling)
+    others = []
+
+    class Sleeper(BackfillStore):
+        def pin(self, barrier):
+            backfilling.orders.add(50)
+            others.append(backfilling.inject(TASK))
+            return super().pin(barrier)
+
+    injection = protocol.inject_barrier(
+        store=Sleeper(backfilling.job.state),
+        upstream=backfilling.orders.table,
+        requester=Requester(user="vera"),
+        clock=backfilling.clock,
+    )
+    assert [injection] == [protocol.Injection(other) for other in others]
+    assert backfilling.store.commit_of(others[0].epoch) is None
+    backfilling.finish()
+
+
+@pytest.fixture
+def rebuilt(backfilling):
+    """The job, rebuilt, and what pins a barrier from before the rebuild as the next epoch."""
+    old = backfilling.inject()
+    backfilling.rebuild()
+
+    def pin_late():
+        last = backfilling.store.last_epoch()
+        return backfilling.store.pin(old.model_copy(update={"epoch": last + 1, "prev_epoch": last}))
+
+    return backfilling, pin_late
+
+
+def test_an_epoch_goes_on_where_the_newest_of_its_own_incarnation_ended(rebuilt):
+    """I1 and I3: a late injector of an earlier one may have pinned the last of all."""
+    backfilling, pin_late = rebuilt
+    backfilling.orders.change([0], amount=50)
+    backfilling.epoch()
+    pin_late()
+    barrier = backfilling.inject()
+    assert (barrier.epoch, barrier.prev_epoch, barrier.upstream.from_version) == (4, 3, 1)
+    assert barrier.parts == (part_of(("2",), ("5",)),)
+
+
+def test_an_epoch_without_work_behind_somebody_elses_does_not_vouch_for_the_view(rebuilt):
+    """I6: nobody looked at what was written to the view in between."""
+    backfilling, pin_late = rebuilt
+    backfilling.finish()
+    late = pin_late()
+    write_a_version_without_rows(backfilling)
+    barrier, commit = backfilling.ask().newest
+    assert (barrier.prev_epoch, commit.view_version) == (late.epoch, None)
 
 
 MEANWHILE = {
@@ -428,6 +574,22 @@ def test_versions_that_change_no_row_are_passed_without_an_engine(backfilling):
     backfilling.finish()
 
 
+def test_a_window_whose_last_version_changed_no_row_has_changes_of_the_others(backfilling):
+    """I1."""
+    backfilling.finish()
+    backfilling.orders.change([0], amount=50)
+    write_a_version_without_rows(backfilling)
+    assert backfilling.inject().upstream.to_version == 2
+    backfilling.finish()
+
+
+def test_a_finished_job_still_knows_how_many_rows_there_were(backfilling):
+    """For the bounds of an epoch's memory; the upstream's files are not looked at any more."""
+    backfilling.finish()
+    backfilling.orders.change([0], amount=50)
+    assert backfilling.inject().upstream.row_count == 7
+
+
 def test_an_epoch_without_work_that_died_before_its_commit_is_completed(backfilling):
     """I2."""
     backfilling.orders.add(20)
@@ -511,6 +673,13 @@ def test_a_run_whose_window_is_covered_has_nothing_to_do(dated):
     assert len(dated.store.barriers()) == 1
 
 
+def test_a_run_that_is_one_version_behind_has_nothing_to_do(dated):
+    dated.run(dated.inject(until=minute(3)))
+    assert dated.ask(TASK, until=minute(2)).reason == (
+        "the window up to version 2 is covered: version 3 is committed already"
+    )
+
+
 def test_a_run_before_the_upstream_began_has_nothing_to_do(dated):
     injection = dated.ask(until=minute(-1))
     assert injection.barrier is None
@@ -549,6 +718,22 @@ def test_a_repair_is_carried_by_a_run_whose_window_is_covered(dated, number):
     assert dated.ask(until=minute(number)).barrier is None
 
 
+def test_a_repair_before_the_first_epoch_waits_for_the_upstream_to_begin(dated):
+    mutations.repair_job(keys=[[0]], store=dated.store, requested_by="x")
+    assert "no version as old as" in dated.ask(until=minute(-1)).reason
+    assert dated.inject(until=minute(0)).repair.keys == (("0",),)
+
+
+def test_a_barrier_carries_all_repairs_that_were_asked_for_since_the_one_before(backfilling):
+    """I1: also one behind which something else was asked for."""
+    backfilling.epoch()
+    mutations.repair_job(keys=[[0]], store=backfilling.store, requested_by="x")
+    mutations.repair_job(vnodes=[3], store=backfilling.store, requested_by="y")
+    mutations.throttle_job(2, store=backfilling.store, requested_by="z")
+    repair = backfilling.inject().repair
+    assert (repair.vnodes, repair.keys) == ((3,), (("0",),))
+
+
 def test_a_repair_before_anything_was_read_removes_what_nobody_wrote(backfilling):
     """I1: of rows that were not read the view has none."""
     mutations.pause_job(store=backfilling.store, requested_by="x")
@@ -580,6 +765,34 @@ def test_a_barrier_carries_who_changed_what_and_when_since_the_one_before(backfi
     backfilling.run(barrier)
     backfilling.orders.add(50)
     assert backfilling.inject().mutations == ()
+
+
+def test_a_barrier_without_a_change_knows_the_settings_that_it_was_pinned_under(backfilling):
+    """Otherwise the next one would carry older changes once more."""
+    mutations.throttle_job(2, store=backfilling.store, requested_by="x")
+    backfilling.epoch()
+    backfilling.epoch()
+    assert (backfilling.store.pinned(2).settings_sequence, backfilling.inject().mutations) == (2, ())
+
+
+def test_a_barrier_knows_how_many_runs_share_the_vnodes_also_if_none_reads(lake):
+    backfilling = over(lake, *range(6), strategy="arrangement", parallelism=3)
+    mutations.pause_job(store=backfilling.store, requested_by="x")
+    backfilling.orders.change([1], amount=50)
+    barrier = backfilling.inject()
+    assert (barrier.parts, barrier.parallelism, len(barrier.vnode_ranges)) == ((), 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "warned"),
+    [({"keys": [[0]]}, True), ({"vnodes": ["0-2"]}, True), ({"vnodes": ["0-3"], "keys": [[0]]}, False)],
+)
+def test_a_repair_of_a_part_says_that_the_rest_is_taken_as_it_is(backfilling, chosen, warned):
+    """I6: a stranger's writes elsewhere in the view are not looked for."""
+    assert backfilling.inject().warnings == ()
+    backfilling.epoch()
+    mutations.repair_job(store=backfilling.store, requested_by="x", **chosen)
+    assert backfilling.inject().warnings == ((PARTIAL_REPAIR,) if warned else ())
 
 
 def test_a_change_of_settings_does_not_change_a_pinned_barrier(backfilling):
@@ -646,6 +859,13 @@ def test_an_arrangement_of_a_history_that_was_taken_back_is_refused_before_its_f
     refused(backfilling, UpstreamReplacedError, "version 1 of .* was written at .*, but the one that the job has come")
 
 
+def test_of_several_cancellations_the_last_one_is_told(backfilling):
+    mutations.cancel_job(store=backfilling.store, requested_by="vera")
+    backfilling.rebuild()
+    mutations.cancel_job(store=backfilling.store, requested_by="otto")
+    refused(backfilling, JobCancelledError, "was cancelled by otto")
+
+
 def test_an_upstream_that_was_replaced_is_refused(backfilling):
     backfilling.epoch()
     shutil.rmtree(backfilling.orders.path)
@@ -662,6 +882,17 @@ def test_a_replaced_upstream_is_refused_also_when_its_log_is_shorter(backfilling
     backfilling.epoch()
     shutil.rmtree(backfilling.orders.path)
     Orders(backfilling.lake).add(1)
+    refused(backfilling, UpstreamReplacedError, "rebuild the job")
+
+
+def test_another_upstream_is_refused_also_where_it_has_not_come_to_the_arrangements_version(lake):
+    """I6: no epoch was pinned yet; to say that its versions are covered would be wrong for as long as it has so few."""
+    backfilling = Backfilling(lake, strategy="arrangement")
+    for i in range(3):
+        backfilling.orders.add(i)
+    backfilling.create()
+    shutil.rmtree(backfilling.orders.path)
+    Orders(lake).add(1)
     refused(backfilling, UpstreamReplacedError, "rebuild the job")
 
 
@@ -759,4 +990,25 @@ def test_a_state_put_back_from_before_an_empty_chunk_is_refused(lake):
     shutil.copytree(lake / "copy", place)
     backfilling.orders.add(5)
     with pytest.raises(StateError, match="restored or changed: rebuild the job"):
+        backfilling.ask()
+
+
+@pytest.mark.parametrize(
+    "less",
+    [
+        BackfillState(epoch=1, vnodes=(Completed(None, 7),) * 4),
+        BackfillState(epoch=2, vnodes=(Completed(None, 6),) * 4),
+        BackfillState(epoch=2, vnodes=(InProgress((6,), 7),) * 4),
+    ],
+)
+def test_a_state_that_says_less_than_the_newest_commit_is_refused(lake, less):
+    """I6: an earlier epoch, fewer rows, or vnodes that are not completed; each by itself."""
+    backfilling = over(lake, *range(7), rate_limit=4)
+    backfilling.finish()
+    settings = backfilling.store.settings()
+    table = ControlTable(f"{backfilling.job.state}/vnode_state", records.state_schema(settings.key_order))
+    rows = records.state_rows(less, settings.incarnation, settings.key_order)
+    table.update(lambda _: Write(rows, "overwrite"))
+    backfilling.orders.add(20)
+    with pytest.raises(StateError, match="it was restored or changed: rebuild the job"):
         backfilling.ask()

@@ -278,6 +278,16 @@ def test_the_view_is_marked_finished_once_by_the_epoch_that_completes(backfillin
     assert backfilling.view.marked_finished == [3]
 
 
+def test_an_epoch_that_repairs_marks_the_view_finished_again(backfilling):
+    """What it rights may have been put back from a copy of before its end."""
+    backfilling.finish()
+    protocol.finish_job(store=backfilling.store, requested_by="x")
+    mutations.repair_job(keys=[[0]], store=backfilling.store, requested_by="x")
+    engine = backfilling.engine()
+    backfilling.run(backfilling.inject(), engine)
+    assert engine.calls[-1] == "mark_finished"
+
+
 def test_keys_read_after_an_epoch(backfilling):
     order = backfilling.store.settings().key_order
     first = backfilling.inject()
@@ -587,6 +597,31 @@ def test_a_step_without_changes_is_skipped_without_an_engine(arranged, arranged_
     for part in range(len(barrier.parts)):
         arranged.part(barrier, part)
     assert outcome(arranged) == arranged_undisturbed[3]
+
+
+def test_changes_that_waited_are_not_skipped_where_there_is_no_new_version(lake):
+    """I1: the epoch that completes the view applies them, and nobody does after it."""
+    backfilling = Backfilling(lake, rate_limit=3, visibility="on_finish")
+    backfilling.orders.add(*range(9))
+    backfilling.create()
+    backfilling.epoch()
+    backfilling.orders.change([0], amount=50)
+    backfilling.epoch()
+    last = backfilling.inject()
+    assert (last.has_window, last.publishes, len(last.parts)) == (False, True, 1)
+    assert not protocol.skip_changes(last, store=backfilling.store)
+    backfilling.changes(last)
+    backfilling.part(last, 0)
+    backfilling.assert_truth()
+
+
+def test_changes_that_were_reported_need_no_engine_to_be_reported_again(arranged):
+    """Spark takes long to find out that it has written what it is asked for."""
+    barrier = arranged.inject()
+    arranged.changes(barrier)
+    engine = arranged.engine()
+    assert arranged.changes(barrier, engine) is None
+    assert engine.calls == []
 
 
 @pytest.mark.parametrize("work", ["changes", "repair", "nothing else"])

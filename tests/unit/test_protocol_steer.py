@@ -150,6 +150,55 @@ def test_a_repaired_key_is_written_as_spark_reads_it(backfilling, store):
         mutations.repair_job(keys=[2**63], store=store, requested_by="x")
 
 
+@pytest.mark.parametrize(
+    "ask", [lambda **to: mutations.repair_job(keys=[[0]], **to), lambda **to: mutations.rescale_job(1, **to)]
+)
+def test_of_a_cancelled_job_nothing_is_repaired_or_rescaled(store, ask):
+    mutations.cancel_job(store=store, requested_by="vera")
+    with pytest.raises(JobCancelledError, match="rebuild it to start over"):
+        ask(store=store, requested_by="x")
+    assert len(store.settings_history()) == 2
+
+
+def test_a_repair_names_each_vnode_and_key_once_and_vnodes_in_order(lake):
+    """I2: what is pinned does not depend on how it was asked for."""
+    backfilling = Backfilling(lake, vnode_count=16)
+    backfilling.orders.add(1)
+    backfilling.create()
+    asked = mutations.repair_job(vnodes=[9, "2", "2-3"], keys=[[7], 5, "7"], store=backfilling.store, requested_by="x")
+    assert (asked.repair.vnodes, asked.repair.keys) == ((2, 3, 9), (("7",), ("5",)))
+    assert asked.repair_sequence == asked.sequence == 2
+
+
+def test_a_repair_has_something_to_repair_and_not_too_many_keys(store, monkeypatch):
+    """I6: keys are pinned in the barrier one by one."""
+    monkeypatch.setattr(mutations, "MOST_KEYS", 2)
+    with pytest.raises(InvalidJobError, match="nothing is chosen; name vnodes, keys, or both"):
+        mutations.repair_job(store=store, requested_by="x")
+    with pytest.raises(InvalidJobError, match="3 keys are too many .* allowed are 2, or whole vnodes"):
+        mutations.repair_job(keys=[1, 2, 3], store=store, requested_by="x")
+    assert len(store.settings_history()) == 1
+    assert len(mutations.repair_job(keys=[1, 2, 2], store=store, requested_by="x").repair.keys) == 2
+
+
+def test_runs_are_as_many_as_there_are_vnodes_at_most(lake):
+    backfilling = Backfilling(lake, strategy="arrangement")
+    backfilling.orders.add(1)
+    backfilling.create()
+    for parallelism in (0, 5):
+        with pytest.raises(InvalidJobError, match="allowed are 1 to 4, the job's vnode_count"):
+            mutations.rescale_job(parallelism, store=backfilling.store, requested_by="x")
+    settings = mutations.rescale_job(4, store=backfilling.store, requested_by="x")
+    assert (settings.parallelism, settings.value, settings.change) == (4, 4, SettingsChange.RESCALE)
+
+
+def test_one_position_for_all_vnodes_is_not_shared(store):
+    """I6: and one run is what it has already."""
+    with pytest.raises(InvalidJobError, match="one run reads them all; rebuild the job with strategy arrangement"):
+        mutations.rescale_job(2, store=store, requested_by="x")
+    assert mutations.rescale_job(1, store=store, requested_by="x").sequence == 1
+
+
 # --- cancelling -----------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_backfill_provider import strategy
 from airflow_backfill_provider.core.job import Strategy
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.strategy import (
@@ -99,6 +100,20 @@ IN_ORDER = [range(start, start + 20) for start in range(0, 200, 20)]
 SCATTERED = [range(start, 200, 10) for start in range(10)]
 
 
+@pytest.mark.parametrize(
+    ("rate_limit", "strategy", "said"),
+    [
+        (200, Strategy.NO_SHUFFLE, "one epoch reads all there is in place"),
+        (100, Strategy.NO_SHUFFLE, "statistics bound each chunk: 200 of 200 rows"),
+        (50, Strategy.NO_SHUFFLE, "statistics bound each chunk"),  # four times a chunk is not too much to scan
+        (49, Strategy.ARRANGEMENT, "statistics cannot bound a chunk"),
+    ],
+)
+def test_files_in_random_order_are_arranged_if_an_epoch_scans_too_much_for_its_chunk(lake, rate_limit, strategy, said):
+    choice = chosen(lake, SCATTERED, rate_limit=rate_limit)
+    assert (choice.strategy, said in choice.reason) == (strategy, True)
+
+
 def test_files_in_key_order_are_read_in_place(lake):
     choice = chosen(lake, IN_ORDER, rate_limit=20)
     assert choice.strategy is Strategy.NO_SHUFFLE
@@ -183,3 +198,33 @@ def test_parallel_runs_are_more_applications_each_epoch(lake):
     cost = chosen(lake, IN_ORDER, rate_limit=20, parallelism=3).estimates[Strategy.ARRANGEMENT]
     assert cost.spark_runs == 1 + 10 * (3 + 1), "one for the changes, and one for each part"
     assert cost.hours >= 11 * SECONDS_PER_RUN / 3600
+
+
+@pytest.mark.parametrize(("files", "scans"), [(IN_ORDER, 1), (SCATTERED, 10)])
+def test_what_is_looked_into_is_counted_file_by_file(lake, files, scans):
+    """In place once over all epochs, or once in each of ten; an arrangement moves the table four times in all."""
+    estimates = chosen(lake, files, rate_limit=20, query="SELECT * FROM upstream").estimates
+    size = sum(path.stat().st_size for path in (lake / "orders").glob("*.parquet"))
+    assert estimates[Strategy.NO_SHUFFLE].bytes == scans * size
+    assert estimates[Strategy.ARRANGEMENT].bytes == 4 * size
+
+
+def test_a_column_that_vnodes_come_from_is_a_used_one(lake):
+    def looked_into(folder, distribution_key):
+        upstream = {"path": f"{folder}/orders", "key": ["id"], "distribution_key": distribution_key}
+        choice = chosen(folder, IN_ORDER, upstream=upstream, query="SELECT id FROM upstream")
+        return choice.estimates[Strategy.ARRANGEMENT].bytes
+
+    assert looked_into(lake / "two", ["amount"]) == pytest.approx(2 * looked_into(lake / "one", ["id"]), rel=0.01)
+
+
+def test_parallel_runs_share_what_is_moved_and_each_epoch_takes_its_time(lake, monkeypatch):
+    monkeypatch.setattr(strategy, "BYTES_PER_SECOND", 1)
+
+    def cost(folder, parallelism):
+        return chosen(folder, IN_ORDER, rate_limit=20, parallelism=parallelism).estimates[Strategy.ARRANGEMENT]
+
+    one, four = cost(lake / "one", 1), cost(lake / "four", 4)
+    fixed = 11 * SECONDS_PER_RUN / 3600
+    assert one.hours - fixed == pytest.approx(one.bytes / 3600, abs=0.002)
+    assert four.hours - fixed == pytest.approx(four.bytes / 4 / 3600, abs=0.002)

@@ -256,12 +256,39 @@ def test_a_pinned_range_that_is_none_of_the_keys_is_refused(bounds):
         PinnedRange(after=after, up_to=up_to).decoded(order_of("long"))
 
 
+def test_a_barrier_before_which_nothing_was_read_shows_nothing_but_its_chunk():
+    nothing = barrier_of(upstream=window_of(from_version=3, to_version=5), read_before=(), parts=())
+    assert (nothing.view_before, nothing.view_after) == ((), ())
+    assert (nothing.oldest_version_after, nothing.changes_after) == (5, 3)
+
+
+def test_the_oldest_version_of_the_view_is_the_one_behind_which_its_changes_are_needed():
+    waiting = barrier_of(upstream=window_of(from_version=3, to_version=5), publishes=False)
+    assert [read.version for read in waiting.view_after] == [3, 5]
+    assert waiting.oldest_version_after == 3
+
+
+def test_what_an_epoch_publishes_is_as_of_its_window_wherever_its_chunk_is_read():
+    barrier = barrier_of(upstream=window_of(from_version=3, to_version=5), older_version=4)
+    assert barrier.view_after == (read_of(5, None, ("5",)), read_of(4, ("5",), ("9",)))
+
+
+def test_an_epoch_that_publishes_what_waited_looks_for_changes_also_without_a_new_version():
+    waited = {"read_as_of": (read_of(1, None, ("5",)),), "upstream": window_of(from_version=3, to_version=3)}
+    assert (barrier_of(**waited).has_window, barrier_of(**waited).most_rows) == (False, 1000)
+
+
 # --- repairs --------------------------------------------------------------------------------------
 
 
 def test_repairs_together_name_everything_once():
     both = Repair(vnodes=(3, 1), keys=(("b",), ("a",))) + Repair(vnodes=(1, 2), keys=(("a",), ("c",)))
     assert both == Repair(vnodes=(1, 2, 3), keys=(("b",), ("a",), ("c",)))
+
+
+def test_vnodes_of_repairs_together_are_in_order():
+    """I2: the digest depends on it, and not on how a set happens to be kept."""
+    assert (Repair(vnodes=(9,)) + Repair(vnodes=(2,))).vnodes == (2, 9)
 
 
 @pytest.mark.parametrize(
@@ -289,6 +316,7 @@ def test_requests_of_different_task_runs_are_different(change):
     ("requester", "text"),
     [
         (TASK, "d.t[2] of run r"),
+        (TASK.model_copy(update={"map_index": 0}), "d.t[0] of run r"),
         (
             Requester(dag_id="d", run_id="scheduled__2026-01-01T00:00:00+00:00", task_id="t"),
             "d.t of run scheduled__2026-01-01T00:00:00+00:00",

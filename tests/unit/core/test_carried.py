@@ -30,3 +30,8 @@ def test_nothing_is_pinned_before_what_is_due_is_committed():
 
 def test_nothing_is_pinned_once_every_vnode_is_completed():
     assert not CarriedEpochs(barriers=(FIRST,), commits=(commit_of(FIRST, completed=True),)).may_pin_another(9)
+
+
+def test_the_newest_epoch_says_whether_every_vnode_is_completed():
+    commits = (commit_of(FIRST), commit_of(SECOND, completed=True))
+    assert not CarriedEpochs(barriers=(FIRST, SECOND), commits=commits).may_pin_another(9)

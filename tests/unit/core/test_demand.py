@@ -78,3 +78,14 @@ def test_a_rebuild_asks_again_for_a_version_that_was_told_before():
     before, rebuilt = settings_of(), settings_of(incarnation="b2", base_epoch=1, sequence=2)
 
     assert demand_of(before, FIRST, COMPLETED, 6).key != demand_of(rebuilt, None, None, 6).key
+
+
+def test_a_rebuild_asks_again_for_what_is_left_of_the_snapshot():
+    """The same epoch and the same record of settings may come to be told of again, if control tables were made anew."""
+    assert demand_of(settings_of(), FIRST, UNFINISHED, 5).key != (
+        demand_of(settings_of(incarnation="b2"), FIRST, UNFINISHED, 5).key
+    )
+
+
+def test_a_version_that_came_behind_the_first_epoch_is_not_what_the_creating_run_was_told_of():
+    assert demand_of(settings_of(), FIRST, UNFINISHED, 6).key != demand_of(None, None, None, 6).key

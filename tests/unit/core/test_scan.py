@@ -386,3 +386,12 @@ def test_no_run_has_much_more_to_read_than_its_share(drawn, parallelism):
     ]
     for first, last in runs:
         assert sum(left[first : last + 1]) <= sum(left) / len(runs) + 2 * max(left)
+
+
+def test_what_was_read_of_a_part_has_no_bounds_but_the_position():
+    """A row outside of the part is none of the job's, so nothing else has to keep its changes away."""
+    scan = NoShuffleScan(order_of("long"), 2, KeyRange((2,), (6,)))
+    begun, done = (
+        BackfillState(epoch=1, vnodes=(progress,) * 2) for progress in (InProgress((3,), 1), Completed((3,), 4))
+    )
+    assert (scan.read(begun), scan.read(done)) == ((KeyRange(None, (3,)),), (KeyRange(None, None),))

@@ -6,9 +6,11 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.barrier import Mutation
+from airflow_backfill_provider.core.barrier import Mutation, Repair
+from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.progress import Completed, NotStarted
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
-from tests.builders import NOW, job_of, order_of, settings_of
+from tests.builders import NOW, barrier_of, job_of, order_of, settings_of
 
 LATER = NOW + dt.timedelta(hours=1)
 
@@ -33,6 +35,63 @@ def test_the_argument_of_a_change_does_not_stick():
     assert changed(throttled, SettingsChange.PAUSE, paused=True).rate_limit == 7
 
 
+def test_a_repair_is_of_the_change_that_asks_for_it_alone():
+    """I1: what another change carried along would be repaired again."""
+    asked = changed(settings_of(), SettingsChange.REPAIR, repair=Repair(vnodes=(1,)), repair_sequence=2)
+    assert (asked.repair, asked.repair_sequence) == (Repair(vnodes=(1,)), 2)
+    paused = changed(asked, SettingsChange.PAUSE, paused=True)
+    assert (paused.repair, paused.repair_sequence) == (Repair(), 2)
+
+
+@pytest.mark.parametrize(
+    ("repair_sequence", "repair", "repairs"),
+    [
+        (0, Repair(), False),
+        (1, Repair(), False),  # an earlier barrier carried it
+        (2, Repair(), True),  # the next one will
+        (1, Repair(keys=(("5",),)), True),
+    ],
+)
+def test_a_view_is_repaired_by_the_barrier_at_hand_or_by_the_one_after_it(repair_sequence, repair, repairs):
+    barrier = barrier_of(settings_sequence=1, repair=repair)
+    assert settings_of(sequence=2, repair_sequence=repair_sequence).repairs_view(barrier) is repairs
+
+
+@pytest.mark.parametrize(("arranged_version", "first"), [(None, -1), (0, 0), (7, 7)])
+def test_the_first_window_begins_behind_what_the_arrangement_has(arranged_version, first):
+    """I1: version 0 is a version."""
+    assert settings_of(arranged_version=arranged_version).first_version == first
+
+
+def test_each_incarnation_has_an_arrangement_of_its_own():
+    """I5: whoever reads that of an earlier one must not find this one's."""
+    assert settings_of(incarnation="a1").arrangement != settings_of(incarnation="b2").arrangement
+
+
+def test_the_definition_that_barriers_are_held_to_is_all_that_decides_rows_and_nothing_else():
+    """I6: rate limit and parallelism may be edited at any time."""
+    settings = settings_of()
+    other_table = settings.upstream.model_copy(update={"table_id": "other"})
+    others = [
+        settings_of(job_of(query="SELECT id FROM upstream")),
+        settings_of(strategy="arrangement"),
+        settings_of(upstream=other_table),
+        settings_of(types={"id": "long", "status": "string", "amount": "integer"}),
+    ]
+    assert len({settings.definition_digest, *(other.definition_digest for other in others)}) == 5
+    edited = settings_of(job_of(rate_limit=7, parallelism=2), paused=True, incarnation="b2", sequence=9)
+    assert edited.definition_digest == settings.definition_digest
+
+
+def test_a_job_about_a_part_of_the_upstream_scans_that_part():
+    job = job_of(restrict_to={"vnodes": [1, 3], "keys": {"after": [2], "up_to": [6]}})
+    in_place = settings_of(job).scan
+    assert in_place.unread(in_place.initial(0)) == (KeyRange((2,), (6,)),)
+    arranged = settings_of(job, strategy="arrangement", arranged_version=0).scan
+    nothing = Completed(None, 0)
+    assert arranged.initial(0).vnodes == (nothing, NotStarted(), nothing, NotStarted())
+
+
 @pytest.mark.parametrize(
     ("paused", "rate_limit", "reads"),
     [(False, None, True), (False, 1, True), (False, 0, False), (True, None, False), (True, 1, False), (True, 0, False)],
@@ -48,6 +107,8 @@ def test_pause_and_rate_limit_are_independent(paused, rate_limit, reads):
         (SettingsChange.PAUSE, Mutation.PAUSE),
         (SettingsChange.RESUME, Mutation.RESUME),
         (SettingsChange.THROTTLE, Mutation.THROTTLE),
+        (SettingsChange.RESCALE, Mutation.RESCALE),
+        (SettingsChange.REPAIR, Mutation.REPAIR),
         (SettingsChange.CREATE, None),
         (SettingsChange.CANCEL, None),
         (SettingsChange.FINISH, None),

@@ -7,13 +7,42 @@ import datetime as dt
 import pytest
 
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
-from airflow_backfill_provider.core.status import RECENT_EPOCHS, JobCondition, JobStatus, job_status, job_summary
+from airflow_backfill_provider.core.status import (
+    ALMOST_DONE,
+    RECENT_EPOCHS,
+    JobCondition,
+    JobStatus,
+    job_status,
+    job_summary,
+    progress_of,
+)
+from airflow_backfill_provider.core.verification import Verification
+from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.watchdog import AlarmKind, ChangeFeed
-from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
+from tests.builders import (
+    NOW,
+    barrier_of,
+    commit_of,
+    compared_of,
+    job_of,
+    pinned_verification_of,
+    settings_of,
+    window_of,
+)
 
 
 def status_of(
-    progress=None, barriers=(), commits=(), *, settings=None, latest=0, vnodes=4, now=None, **feed
+    progress=None,
+    barriers=(),
+    commits=(),
+    *,
+    settings=None,
+    latest=0,
+    vnodes=4,
+    now=None,
+    verified=None,
+    verification_waits=False,
+    **feed,
 ) -> JobStatus:
     return job_status(
         settings=settings or settings_of(),
@@ -22,6 +51,8 @@ def status_of(
         commits=commits,
         feed=ChangeFeed(latest_version=latest, kept_for=dt.timedelta(days=7), **feed),
         now=now or (commits[-1].committed_at if commits else NOW),
+        verified=verified,
+        verification_waits=verification_waits,
     )
 
 
@@ -158,9 +189,95 @@ def test_the_planners_warnings_are_those_of_the_newest_epoch():
     assert status_of(InProgress((9,), 1), barriers, commits).warnings == ("new",)
 
 
+def test_the_planners_warnings_are_there_as_soon_as_an_epoch_is_pinned():
+    barriers, commits = running(2)
+    barriers[1] = barrier_of(2, warnings=("new",))
+    assert status_of(InProgress((9,), 1), barriers, commits[:1]).warnings == ("new",)
+
+
+def test_a_log_that_is_ahead_of_the_state_is_not_finished():
+    """I6: what the state does not say of every vnode is not true of the view."""
+    barriers, commits = running(2, completed=True)
+    status = status_of(InProgress((9,), 300), barriers, commits)
+    assert (status.finished, status.watermark) == (False, None)
+
+
+def test_a_clock_that_stands_still_gives_no_speed():
+    barriers, commits = running(1)
+    still = commits[0].model_copy(update={"committed_at": barriers[0].injected_at})
+    assert status_of(InProgress((9,), 100), barriers, [still]).rows_per_second is None
+
+
+def test_commits_of_an_earlier_incarnation_tell_nothing_of_this_one():
+    barriers, commits = running(3)
+    rebuilt = settings_of(incarnation="b2", base_epoch=1)
+    ours = [barrier.model_copy(update={"incarnation": "b2"}) for barrier in barriers[1:2]]
+    status = status_of(InProgress((9,), 1), [barriers[0], *ours, barriers[2]], commits, settings=rebuilt)
+    assert (status.epoch, status.pinned_epoch, status.committed_at) == (1, 2, None)
+
+
+def test_more_rows_than_anybody_knew_of_are_almost_all():
+    assert progress_of(5, 0, finished=False) == ALMOST_DONE
+    assert progress_of(0, 0, finished=False) == 0.0
+
+
+def test_what_a_verification_found_is_told_as_it_was_read():
+    assert (status_of().verified, status_of().verification_waits) == (None, False)
+    pinned = pinned_verification_of(steps=((0, 3),))
+    verified = VerifiedState.of(Verification(pinned, (compared_of(0, 3, (1, "7")),)))
+    status = status_of(verified=verified, verification_waits=True)
+    assert (status.verified, status.verification_waits) == (verified, True)
+
+
+# --- vnode by vnode -------------------------------------------------------------------------------
+
+
+def map_of(*vnodes, restrict_to=None, **settings):
+    state = BackfillState(epoch=1, vnodes=vnodes)
+    barriers, commits = running(1, rows=400)
+    made = settings_of(job_of(vnode_count=len(vnodes), restrict_to=restrict_to or {}), **settings)
+    seen = {"barriers": barriers, "commits": commits, "now": NOW}
+    feed = ChangeFeed(latest_version=0, kept_for=dt.timedelta(days=7))
+    found = job_status(settings=made, state=state, feed=feed, **seen).vnode_map
+    return [(run.first, run.last, run.state, run.rows, run.position, run.progress) for run in found]
+
+
+def test_neighbours_that_are_equally_far_are_shown_together_with_the_rows_of_all():
+    vnodes = (
+        Completed((1,), 100),
+        Completed((5,), 50),
+        InProgress((3,), 10),
+        InProgress((4,), 20),
+        NotStarted(),
+        NotStarted(),
+        InProgress((4,), 2000),
+        Completed(None, 0),
+    )
+    each = 2180 / 8
+    assert map_of(*vnodes, strategy="arrangement", arranged_version=0) == [
+        (0, 1, "completed", 150, None, 1.0),
+        (2, 2, "in_progress", 10, ("3",), 10 / each),
+        (3, 3, "in_progress", 20, ("4",), 20 / each),
+        (4, 5, "not_started", 0, None, 0.0),
+        (6, 6, "in_progress", 2000, ("4",), ALMOST_DONE),
+        (7, 7, "completed", 0, None, 1.0),
+    ]
+
+
+def test_vnodes_with_one_position_for_all_are_shown_with_the_rows_that_each_stands_for():
+    assert map_of(*[InProgress((3,), 100)] * 4) == [(0, 3, "in_progress", 100, ("3",), 0.25)]
+
+
+def test_a_vnode_of_a_part_of_the_upstream_is_measured_by_the_vnodes_that_the_job_is_about():
+    vnodes = (InProgress((3,), 50), NotStarted(), Completed(None, 0), Completed(None, 0))
+    (begun, *_) = map_of(*vnodes, restrict_to={"vnodes": [0, 1]}, strategy="arrangement", arranged_version=0)
+    assert begun[-1] == 50 / 200
+
+
 def test_an_upstream_that_went_back_gives_no_negative_lag():
     barriers, commits = running(5)
-    assert status_of(InProgress((9,), 1), barriers, commits, latest=1).lag_versions == 0
+    status = status_of(InProgress((9,), 1), barriers, commits, latest=1, unread_since=NOW)
+    assert (status.lag_versions, status.behind_since) == (0, None)
 
 
 # --- lag and headroom -----------------------------------------------------------------------------
@@ -178,6 +295,7 @@ def test_lag_is_also_a_time_the_age_of_the_oldest_version_that_the_view_does_not
     ("barriers", "latest", "unread_since", "expected"),
     [
         (0, 3, None, None),  # nothing is shown yet, so nothing is late
+        (0, 3, NOW - dt.timedelta(days=1), None),
         (2, 1, None, 0.0),
         (2, 9, None, None),  # the log does not go back so far
         (2, 9, NOW + dt.timedelta(days=1), 0.0),  # another machine's clock

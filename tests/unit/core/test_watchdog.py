@@ -166,6 +166,32 @@ def test_a_finished_job_is_not_stalled(log):
     assert alarms_of(log, 90 * DAY, finished=True) == ()
 
 
+@pytest.mark.parametrize(("beyond", "late"), [(0, False), (1, True)])
+@pytest.mark.parametrize(
+    ("log", "limit"),
+    [
+        (log_of(), 3 * HOUR + 5 * MINUTE),
+        (log_of(every=MINUTE, taking=MINUTE / 2), 30.5 * MINUTE),
+        (pinned(log_of(taking=HOUR)), 3 * HOUR),
+        (pinned(log_of()), 30 * MINUTE),
+        (pinned(log_of(epochs=1)), DAY),
+        (in_runs(log_of(epochs=12, every=MINUTE), 12), DAY + MINUTE),
+    ],
+)
+def test_nothing_is_late_before_its_time_is_over(log, limit, beyond, late):
+    assert len(alarms_of(log, limit + beyond * dt.timedelta(seconds=1))) == late
+
+
+def test_epochs_that_stopped_after_they_read_nothing_are_told_as_such():
+    """That is the cause; what to do about it is another thing than where runs fail."""
+    (alarm,) = alarms_of(log_of(snapshot_read_row_count=0), 90 * DAY)
+    assert "read no row" in alarm.message
+
+
+def test_epochs_that_had_nothing_left_to_read_are_not_idle():
+    assert alarms_of(log_of(snapshot_read_row_count=0, completed=True), MINUTE) == ()
+
+
 @pytest.mark.parametrize("epochs", [0, 1])
 def test_a_job_without_a_rhythm_is_not_stalled(epochs):
     assert alarms_of(log_of(epochs=epochs), 90 * DAY) == ()

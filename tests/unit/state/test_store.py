@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -91,12 +92,38 @@ def test_a_store_that_was_not_created_says_so(lake):
     assert list(lake.iterdir()) == [], "looking creates nothing"
 
 
+def test_a_state_that_somebody_else_made_meanwhile_is_left_as_it_is(store):
+    """I3: who was faster may have run an epoch already."""
+    written = at_position(7, epoch=1, rows=5)
+
+    class Sleeper(BackfillStore):
+        def newest_barrier(self, settings):
+            other = BackfillStore(self.location)
+            other.repair_state()
+            other.write_state(written, settings)
+
+    shutil.rmtree(f"{store.location}/vnode_state")
+    assert Sleeper(store.location).repair_state() == store.state() == written
+
+
 def test_a_created_job_has_settings_and_has_read_nothing(store):
     assert store.created()
     assert store.settings() == settings_of()
     assert store.settings_history() == [settings_of()]
     assert store.state() == nothing_read(4)
     assert (store.barriers(), store.commits(), store.last_epoch()) == ([], [], 0)
+
+
+def test_a_job_whose_creation_died_before_its_first_settings_is_not_created(lake):
+    store = BackfillStore(str(lake / "state"))
+    ControlTable(f"{store.location}/settings", records.SETTINGS_SCHEMA).create()
+    assert not store.created()
+
+
+def test_whoever_looks_at_a_job_watches_what_is_wanted_done_and_verified(store):
+    assert store.watched_tables == tuple(
+        f"{store.location}/{name}" for name in ("settings", "barrier_log", "verifications")
+    )
 
 
 def test_creating_again_changes_nothing_and_returns_what_is_in_force(store):
@@ -434,6 +461,15 @@ def test_earlier_incarnations_come_with_the_most_runs_that_they_ever_had(store):
     assert store.incarnations() == {"a1", "b2", "c3", "d4"}
 
 
+def test_settings_are_held_to_the_newest_barrier(store):
+    """I6: whatever was asked for since the copy that they were restored from would be undone."""
+    settings = settings_of(sequence=3)
+    for carried in (1, 3):
+        store.require_settings_of(barrier_of(1, settings_sequence=carried), settings)
+    with pytest.raises(StateError, match="end with record 3, but epoch 1 was pinned with record 4"):
+        store.require_settings_of(barrier_of(1, settings_sequence=4), settings)
+
+
 # --- reading the log ------------------------------------------------------------------------------
 
 
@@ -450,6 +486,15 @@ def test_the_log_is_read_from_an_epoch_on(store):
     assert [store.commit_of(epoch) for epoch in (1, 2, 3)] == [*commits, None]
     with pytest.raises(StateError, match="epoch 4 is not pinned in .*; inject its barrier first"):
         store.pinned(4)
+
+
+def test_an_epoch_that_was_never_committed_is_not_taken_for_a_later_one(store):
+    """I2: nobody runs the barrier of an injector that slept through a rebuild."""
+    late, next_one = store.pin(barrier_of(1)), store.pin(barrier_of(2))
+    done = store.record_commit(next_one, commit_of(next_one))
+    assert (store.commit_of(1), store.commit_of(2)) == (None, done)
+    first = commit_of(late)
+    assert store.record_commit(late, first) == first == store.commit_of(1)
 
 
 @pytest.mark.slow
@@ -523,6 +568,16 @@ def test_repairing_leaves_alone_what_an_epoch_of_the_incarnation_wrote(store):
     before = versions(store)
     store.repair_state()
     assert versions(store) == before
+
+
+def test_a_state_is_that_of_the_settings_at_hand(store):
+    """I5: whoever began before a rebuild decides on what was true then."""
+    store.write_state(at_position(7, epoch=1, rows=5), settings_of())
+    before = store.settings()
+    rebuilt = {"incarnation": "b2", "state_table": "vnode_state_b2", "base_epoch": 1}
+    store.change_settings(lambda s: s.changed(SettingsChange.REBUILD, requested_by="x", requested_at=NOW, **rebuilt))
+    assert store.repair_state() == BackfillState(epoch=1, vnodes=(NotStarted(),) * 4)
+    assert store.repair_state(before) == store.state_of(before) == at_position(7, epoch=1, rows=5)
 
 
 def test_a_rebuilt_job_may_have_another_number_of_vnodes(store):

@@ -1,0 +1,101 @@
+"""What a planner of chunks sees of an arrangement: the rows that a chunk will find, whatever is stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_backfill_provider import mutations
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
+from airflow_backfill_provider.lake.arrangement import ArrangementFiles
+from tests.builders import in_order
+from tests.plain_engine import PlainArrangement
+from tests.property.memory_engine import Backfilling
+
+
+@pytest.fixture
+def backfilling(lake):
+    """A paused job over the orders 0 to 29, whose arrangement lies in three files."""
+    made = Backfilling(lake, strategy="arrangement", vnode_count=4)
+    made.orders.add(*range(30))
+    made.create()
+    mutations.pause_job(store=made.store, requested_by="x")
+    return made
+
+
+def seen(backfilling):
+    """The places of the rows that there are, in order, and what a planner is told of them."""
+    settings = backfilling.store.settings()
+    order = settings.scan.order
+    rows = PlainArrangement(settings).rows(backfilling.store.last_epoch())
+    files, keys = ArrangementFiles(settings.arrangement).statistics(order, settings.base_epoch)
+    return in_order(rows, order), files, keys, order
+
+
+def assert_as_a_chunk_finds_them(backfilling):
+    places, files, keys, order = seen(backfilling)
+    found = [keys.nth(files, EVERYTHING, n) for n in range(1, len(places) + 2)]
+    assert found == [*places, None]
+    assert sum(keys.count(file, EVERYTHING) for file in files) == len(places)
+    for vnode in range(4):
+        within = KeyRange((vnode - 1,), (vnode,))
+        assert sum(keys.count(file, within) for file in files) == sum(place[0] == vnode for place in places)
+    for file in files:
+        bounds = KeyRange(None, file.upper)
+        assert keys.count(file, EVERYTHING) == keys.count(file, bounds)
+        assert order.compare(file.lower, keys.nth([file], EVERYTHING, 1) or file.lower) <= 0
+    return files, places
+
+
+def test_without_changes_its_files_are_what_is_stored(backfilling):
+    files, places = assert_as_a_chunk_finds_them(backfilling)
+    assert (len(files), sum(file.row_count for file in files), len(places)) == (3, 30, 30)
+
+
+def test_rows_that_changed_are_there_once_and_removed_ones_not_at_all(backfilling):
+    orders = backfilling.orders
+    orders.change([3, 4, 5], amount=7)
+    backfilling.epoch()
+    orders.change([4, 20], amount=8)
+    orders.remove(5, 6)
+    orders.add(40, 41)
+    backfilling.epoch()
+    orders.remove(41, 20)
+    orders.add(6)
+    backfilling.epoch()
+    files, places = assert_as_a_chunk_finds_them(backfilling)
+    base = [file for file in files if not file.path.startswith("changes#")]
+    pieces = [file for file in files if file.path.startswith("changes#")]
+    # Of the 30 rows of the base the keys 3, 4, 5, 6 and 20 changed; 3, 4, 6 and 40 have a row now.
+    assert (len(base), len(places)) == (3, 29)
+    assert 25 <= sum(file.row_count for file in base) <= 25 + len(base)
+    assert sum(file.row_count for file in pieces) == 4
+    assert all(file.size > 0 for file in pieces)
+
+
+def test_the_base_of_a_rebuilt_job_is_stamped_with_the_epoch_that_it_begins_after(backfilling):
+    backfilling.orders.change([3], amount=7)
+    backfilling.epoch()
+    backfilling.rebuild()
+    files, _ = assert_as_a_chunk_finds_them(backfilling)
+    assert not any(file.path.startswith("changes#") for file in files)
+
+
+def test_the_smallest_file_is_looked_for_in_the_base_alone(backfilling):
+    arrangement = ArrangementFiles(backfilling.store.settings().arrangement)
+    sizes = sorted(path.stat().st_size for path in Path(arrangement.path).glob("*.parquet"))
+    assert (arrangement.smallest_of_base(0), arrangement.size()) == (sizes[0], sum(sizes))
+    backfilling.orders.change([3], amount=7)
+    backfilling.epoch()
+    assert arrangement.smallest_of_base(0) == sizes[0]
+    assert arrangement.size() > sum(sizes)
+    assert arrangement.smallest_of_base(9) == 0
+
+
+def test_what_is_dropped_leaves_nothing(backfilling):
+    arrangement = ArrangementFiles(backfilling.store.settings().arrangement)
+    arrangement.drop()
+    assert not arrangement.exists()
+    assert not Path(arrangement.path).exists()
+    arrangement.drop()
