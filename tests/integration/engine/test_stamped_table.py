@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
@@ -17,6 +21,11 @@ from tests.builders import barrier_of, commit_file
 pytestmark = pytest.mark.spark
 
 IDENTITY = ViewIdentity("orders", "incarnation")
+
+NEW_ROWS = {"add": {"path": "new.parquet", "dataChange": True}}
+SAME_ROWS = {"add": {"path": "compacted.parquet", "dataChange": False}}
+METADATA = {"metaData": {"id": "another"}}
+CONFLICT = PySparkException("[DELTA_CONCURRENT_DELETE_READ] a file was deleted")
 
 
 class Log:
@@ -33,16 +42,17 @@ class Log:
         """The table; what is asked here needs no session."""
         return StampedTable(cast("SparkSession", None), self.path)
 
-    def commit(self, stamp: dict[str, Any], part: str | None = None) -> None:
+    def commit(self, stamp: dict[str, Any], part: str | None = None, *did: dict[str, Any]) -> None:
         self.version += 1
-        actions: list[dict[str, Any]] = [{"commitInfo": {"operation": "WRITE", "userMetadata": json.dumps(stamp)}}]
+        info = {"operation": "WRITE", "userMetadata": json.dumps(stamp)}
+        actions: list[dict[str, Any]] = [{"commitInfo": info}, *did]
         if part is not None:
             actions.append({"txn": {"appId": transaction_id(IDENTITY, part), "version": stamp["epoch"]}})
         commit_file(self.path, self.version).write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
 
     def write(self, epoch: int, part: str, *, digest: str = "", incarnation: str = IDENTITY.incarnation) -> None:
         digest = digest or barrier_of(epoch).digest
-        self.commit({"event": "epoch", "incarnation": incarnation, "epoch": epoch, "digest": digest}, part)
+        self.commit({"event": "epoch", "incarnation": incarnation, "epoch": epoch, "digest": digest}, part, NEW_ROWS)
 
     def damage(self, version: int) -> None:
         commit_file(self.path, version).write_text("{", encoding="utf-8")
@@ -89,3 +99,105 @@ def test_a_write_of_the_epoch_from_another_plan_is_refused(log):
     log.write(2, CHANGES, digest="0" * 32)
     with pytest.raises(MaterializedViewError, match="version 1 of .* holds epoch 2 .* from another plan"):
         log.table.is_written(CHANGES, IDENTITY, barrier_of(2))
+
+
+# --- what is done about it ------------------------------------------------------------------------
+
+
+def once(log: Log, *attempts: Callable[[], None], may_be_empty: bool = False) -> tuple[bool, int]:
+    """Write the changes of epoch 2 by attempts one after another; return what it says, and how many it took."""
+    left = list(attempts)
+
+    def write() -> None:
+        left.pop(0)()
+
+    written = log.table._once(CHANGES, IDENTITY, barrier_of(2), write, may_be_empty=may_be_empty)
+    return written, len(attempts) - len(left)
+
+
+def fails(error: Exception) -> Callable[[], None]:
+    def write() -> None:
+        raise error
+
+    return write
+
+
+def nothing() -> None:
+    """Commit nothing."""
+
+
+def test_a_write_is_made_once_and_believed_from_the_log_alone(log):
+    """I2: also where Delta told of a failure after the commit."""
+
+    def commits_and_fails() -> None:
+        log.write(2, CHANGES)
+        raise CONFLICT
+
+    assert once(log, commits_and_fails) == (True, 1)
+    assert once(log) == (True, 0)
+
+
+def test_a_write_that_the_log_does_not_show_is_an_error_unless_there_may_be_nothing_to_write(log):
+    with pytest.raises(EpochFailedError, match="does not show it"):
+        once(log, nothing)
+    assert once(log, nothing, may_be_empty=True) == (False, 1)
+
+
+def test_a_write_that_lost_to_a_compaction_is_made_once_more_and_not_twice(log):
+    """I2: nobody else wrote meanwhile."""
+    log.write(1, CHANGES)
+
+    def loses() -> None:
+        log.commit({"event": "compact", "incarnation": IDENTITY.incarnation}, None, SAME_ROWS)
+        raise CONFLICT
+
+    assert once(log, loses, lambda: log.write(2, CHANGES)) == (True, 2)
+
+
+def test_a_write_that_lost_twice_fails(log):
+    log.write(1, CHANGES)
+    with pytest.raises(PySparkException, match="DELTA_CONCURRENT"):
+        once(log, fails(CONFLICT), fails(CONFLICT), nothing)
+    with pytest.raises(PySparkException, match="out of memory"):
+        once(log, fails(PySparkException("out of memory")), nothing)
+
+
+@pytest.mark.parametrize(
+    ("incarnation", "did", "compaction_alone"),
+    [
+        (IDENTITY.incarnation, NEW_ROWS, True),
+        ("another", NEW_ROWS, False),
+        ("", NEW_ROWS, False),
+        ("", METADATA, False),
+        (IDENTITY.incarnation, METADATA, True),
+    ],
+)
+def test_only_what_changes_no_row_and_no_column_may_have_come_between(log, incarnation, did, compaction_alone):
+    """I6: a stranger's write is not written over, whatever compaction came behind it."""
+    log.commit({"event": "epoch", "incarnation": incarnation, "epoch": 1}, None, did)
+    log.commit({}, None, SAME_ROWS)
+    assert log.table._lost_to_compaction(CONFLICT, IDENTITY) is compaction_alone
+    assert not log.table._lost_to_compaction(PySparkException("out of memory"), IDENTITY)
+
+
+def test_a_statement_that_changes_nothing_leaves_its_transaction_all_the_same(spark, lake):
+    """I2: a replay behind the chunk could remove a row that came with it. I5: an id that is used up is of no use."""
+    path = str(lake / "view")
+    write_deltalake(path, pa.table({"id": [1, 2]}))
+    table = StampedTable(spark, path)
+    table.run(f"DELETE FROM {table.sql_name} WHERE id > 9", CHANGES, IDENTITY, barrier_of(2))
+    newest = table.log.commit(table.version())
+    assert newest is not None
+    assert newest.transactions == {transaction_id(IDENTITY, CHANGES): 2}
+    assert json.loads(newest.user_metadata or "")["part"] == CHANGES
+    table.run(f"DELETE FROM {table.sql_name}", CHANGES, IDENTITY, barrier_of(2))
+    table.append(spark.range(5, 7), snapshot_part(1), IDENTITY, barrier_of(2))
+    newest = table.log.commit(table.version())
+    assert newest is not None
+    assert newest.transactions == {transaction_id(IDENTITY, snapshot_part(1)): 2}
+
+    table.use_up(transaction_id(IDENTITY, snapshot_part(0)))
+    for late in (2, 2**40):
+        with pytest.raises(EpochFailedError, match="overtaken"):
+            table.append(spark.range(1), snapshot_part(0), IDENTITY, barrier_of(late))
+    assert sorted(row["id"] for row in table.read().collect()) == [1, 2, 5, 6]
