@@ -224,6 +224,7 @@ def test_a_watcher_is_made_again_from_what_it_serializes_and_takes_no_secret_alo
     made = trigger(created, backfill_conn_id=conn_id)
     assert first_events(made, 1, nothing)
 
+    assert made.serialize()[1] == {"job": created.definition, "backfill_conn_id": conn_id, "poll_interval": 0.01}
     written = json.dumps(made.serialize())
 
     classpath, arguments = json.loads(written)
