@@ -78,6 +78,11 @@ def test_vnodes_are_completed_once_each_of_them_is(created: Lake):
     assert "vnodes 2 are not completed" in notes[1, 2].note
 
 
+def test_what_nobody_changed_is_looked_at_again_after_some_minutes():
+    """A table that lost its files still has its version."""
+    assert 0 < watched_job.FRESH_SECONDS < watched_job.LOOK_ANYWAY_SECONDS <= 300
+
+
 def test_what_nobody_waits_for_any_more_is_forgotten(created: Lake, looks):
     ask(created, Finished())
     ask(created, Finished())
