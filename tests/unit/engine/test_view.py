@@ -19,7 +19,12 @@ from airflow_backfill_provider.engine.source import Upstream
 from airflow_backfill_provider.engine.stamped_table import StampedTable, _stamp
 from airflow_backfill_provider.engine.view import MaterializedView, _is_harmless, _is_ours
 from airflow_backfill_provider.lake.delta_log import Commit
-from airflow_backfill_provider.lake.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY, ViewIdentity
+from airflow_backfill_provider.lake.view_identity import (
+    FINISHED_PROPERTY,
+    INCARNATION_PROPERTY,
+    JOB_PROPERTY,
+    ViewIdentity,
+)
 from tests.builders import NOW, barrier_of, window_of
 
 NO_SPARK = cast("SparkSession", None)
@@ -119,6 +124,15 @@ def test_a_view_is_usable_for_its_own_job_and_incarnations_alone(view, job, inca
     assert view.require_usable("paid_orders", frozenset({"a1", "b2"})) == IDENTITY
     with pytest.raises(MaterializedViewError, match="holds the view of job paid_orders"):
         view.require_usable(job, frozenset(incarnations))
+
+
+def test_a_view_that_is_there_is_not_made_again(view):
+    """Nothing is asked of Spark for that, nor to finish what is finished, or another incarnation's."""
+    view.ensure(cast("DataFrame", None), IDENTITY, {}, {})
+    view.mark_finished(ViewIdentity("paid_orders", "b2"), 3)
+    DeltaTable(view.path).alter.set_table_properties({FINISHED_PROPERTY: "true"}, raise_if_not_exists=False)
+    view.mark_finished(IDENTITY, 3)
+    assert DeltaTable(view.path).version() == 1
 
 
 def test_whatever_a_zombie_could_write_is_used_up_before_its_view_is_replaced(view, monkeypatch):
