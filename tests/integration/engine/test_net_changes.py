@@ -27,18 +27,17 @@ def rows(*entries: tuple[int, str]) -> dict[str, pa.Array]:
 
 def happen(path: str) -> Iterator[object]:
     """Make one version after the other; the first one is before the window."""
-    table = DeltaTable(path)
     yield write_table(path, rows((10, "a")))
-    yield table.update({"name": "'x'"}, "id = 1")
-    yield table.update({"customer": "'b'"}, "id = 2")
-    yield table.delete("id = 3")
+    yield DeltaTable(path).update({"name": "'x'"}, predicate="id = 1")
+    yield DeltaTable(path).update({"customer": "'b'"}, predicate="id = 2")
+    yield DeltaTable(path).delete("id = 3")
     yield write_table(path, rows((3, "a")))
     yield write_table(path, rows((4, "b")))
     yield write_table(path, rows((11, "a")))
     yield write_table(path, rows((11, "b")))
     yield write_table(path, rows((12, "a")))
-    yield table.delete("id = 12")
-    yield table.update({"id": "11 - id"}, "id IN (5, 6)")
+    yield DeltaTable(path).delete("id = 12")
+    yield DeltaTable(path).update({"id": "11 - id"}, predicate="id IN (5, 6)")
 
 
 NET = {
