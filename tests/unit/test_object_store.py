@@ -153,7 +153,16 @@ def test_the_page_names_every_option_that_is_translated():
 
 @pytest.mark.parametrize(
     ("name", "secret"),
-    [("AWS_SECRET_ACCESS_KEY", True), ("azure_storage_sas_token", True), ("AWS_REGION", False), ("timeout", False)],
+    [
+        ("AWS_SECRET_ACCESS_KEY", True),
+        ("azure_storage_sas_token", True),
+        ("AZURE_STORAGE_SAS", True),
+        ("GOOGLE_APPLICATION_CREDENTIALS", True),
+        ("GOOGLE_SERVICE_ACCOUNT", True),
+        ("AZURE_PASSWORD", True),
+        ("AWS_REGION", False),
+        ("timeout", False),
+    ],
 )
 def test_which_options_hold_secrets(name, secret):
     assert is_secret(name) is secret
@@ -162,3 +171,30 @@ def test_which_options_hold_secrets(name, secret):
 def test_a_text_is_freed_of_secrets_also_as_urls_have_them():
     options = {"AZURE_STORAGE_SAS_TOKEN": "sig=a/b+c", "AZURE_STORAGE_ACCOUNT_NAME": "lake", "AWS_TOKEN": ""}
     assert without_secrets("lake: sig=a/b+c, ?sig%3Da%2Fb%2Bc", options) == "lake: ***, ?***"
+
+
+def test_of_a_secret_that_another_one_begins_with_nothing_is_left():
+    options = {"AWS_SECRET_ACCESS_KEY": "hush", "AWS_SESSION_TOKEN": "hush-hush"}
+    assert without_secrets("as hush-hush and hush", options) == "as *** and ***"
+
+
+def test_an_option_without_a_value_is_not_given():
+    options = {"AWS_ENDPOINT_URL_S3": "", "AWS_ENDPOINT_URL": "http://minio:9000", "AZURE_STORAGE_TOKEN": ""}
+    assert hadoop_settings(options)["fs.s3a.endpoint"] == "http://minio:9000"
+
+
+@pytest.mark.parametrize("on", ["true", "1", "yes", "ON"])
+def test_a_switch_may_be_written_in_any_way_that_deltalake_takes(on):
+    options = {"AWS_ENDPOINT_URL": "http://minio:9000", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": on}
+    assert hadoop_settings(options)["fs.s3a.path.style.access"] == "false"
+
+
+def test_of_two_names_of_one_option_the_narrower_one_counts():
+    options = {"AWS_ENDPOINT_URL": "http://of-all-services", "AWS_ENDPOINT_URL_S3": "http://of-this-one"}
+    assert hadoop_settings(options)["fs.s3a.endpoint"] == "http://of-this-one"
+    assert hadoop_settings({"AWS_TOKEN": "token"}) == {"fs.s3a.session.token": "token"}
+
+
+def test_a_signature_that_is_given_is_used_although_there_is_an_account_key():
+    options = {"AZURE_STORAGE_SAS_TOKEN": "sig=x", "AZURE_STORAGE_ACCOUNT_KEY": "k"}
+    assert hadoop_settings(options) == {"fs.azure.account.auth.type": "SAS", "fs.azure.sas.fixed.token": "sig=x"}

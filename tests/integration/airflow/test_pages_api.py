@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from hypothesis import settings
 from schemathesis import GenerationMode
 
@@ -159,6 +160,45 @@ def test_only_who_may_run_the_dag_steers(api: Api, action, body):
     assert api.post(f"{job('watched')}/{action}", body, None).status_code == 401
     assert api.post(f"{job('watched')}/{action}", body, "vera").status_code == 403
     assert len(store.settings_history()) == 1
+
+
+@pytest.fixture
+def asked(api: Api, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, str | None]]:
+    """What Airflow's auth manager was asked for of single DAGs: method, entity and DAG."""
+    from airflow.api_fastapi.app import get_auth_manager
+
+    manager = type(get_auth_manager())
+    allowed, asked = manager.is_authorized_dag, []
+
+    def is_authorized_dag(self: Any, *, method: Any, access_entity: Any = None, details: Any = None, user: Any) -> bool:
+        asked.append((method, access_entity, details and details.id))
+        return allowed(self, method=method, access_entity=access_entity, details=details, user=user)
+
+    monkeypatch.setattr(manager, "is_authorized_dag", is_authorized_dag)
+    return asked
+
+
+def test_reading_takes_the_right_to_read_the_dag_and_acting_the_right_to_run_it(api: Api, asked):
+    """Other auth managers tell rights apart that Airflow's simple one has together."""
+    for path in ("dags/refresh_watched/jobs", f"{job('watched')}/log"):
+        asked.clear()
+        api.get(path)
+        assert {(*one,) for one in asked} == {("GET", None, "refresh_watched")}, path
+    run = ("POST", DagAccessEntity.RUN, "refresh_watched")
+    for action, body in ACTIONS.items():
+        asked.clear()
+        api.post(f"{job('watched')}/{action}", body, "vera")
+        assert asked == [run], action
+    asked.clear()
+    api.get(job("watched"))
+    assert set(asked) == {("GET", None, "refresh_watched"), run}, "whether the user may act is told, too"
+
+
+def test_one_users_answer_is_not_anothers(api: Api):
+    """Whether somebody may act is part of it, and nobody in between keeps it."""
+    answers = [api.get(job("watched"), user) for user in ("vera", "admin")]
+    assert len({answer.headers["ETag"] for answer in answers}) == 2
+    assert {answer.headers["Cache-Control"] for answer in answers} == {"private, no-cache"}
 
 
 @pytest.fixture

@@ -15,7 +15,10 @@ from airflow_backfill_provider.core.errors import BackfillError, DuplicateKeyErr
 from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.crash_points import CrashPoint
+from airflow_backfill_provider.engine.stamped_table import snapshot_part, transaction_id
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
+from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 
 pytestmark = pytest.mark.spark
@@ -182,6 +185,29 @@ def test_runs_share_an_epoch_and_only_the_failed_part_is_redone(customers: Lakeh
     customers.assert_truth()
     customers.finish()
     customers.assert_equals_query(EXPECTED)
+
+
+def test_each_part_of_an_epoch_is_written_and_counted_on_its_own(customers: Lakehouse) -> None:
+    """I2, I5: of parts that share an epoch each has its own rows, its own transaction and its own report."""
+    create(customers, parallelism=2, rate_limit=None)
+    store = customers.backfill.store
+    churn(customers, 0)
+    barrier = customers.inject()
+    assert barrier is not None
+    protocol.run_changes(barrier, store=store, engine=customers.engine)
+    for part in (1, 0):
+        protocol.run_part(barrier, part, store=store, engine=customers.engine)
+    customers.assert_equals_query(EXPECTED)
+
+    first, last = barrier.vnode_ranges[0]
+    reported = {report.part: set(report.rows) for report in store.reports(barrier) if report.part is not None}
+    assert reported.keys() == {0, 1}
+    assert reported[0] == {vnode for vnode in reported[0] | reported[1] if first <= vnode <= last}
+    log, identity = DeltaLog(customers.view_path), ViewIdentity.of(store.settings())
+    parts = {transaction_id(identity, snapshot_part(part)): part for part in (0, 1)}
+    commits = [commit for version in log.versions() if (commit := log.commit(version)) is not None]
+    wrote = [(parts[name], epoch) for commit in commits for name, epoch in commit.transactions.items() if name in parts]
+    assert wrote == [(1, barrier.epoch), (0, barrier.epoch)]
 
 
 IN_ORDER = [

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from airflow_backfill_provider import crash_points, mutations
 from airflow_backfill_provider.core import errors
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.engine import source
+from tests.builders import write_table
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
@@ -260,6 +262,23 @@ def test_a_table_that_replaced_the_upstream_under_a_pinned_epoch_is_not_read(num
     with pytest.raises(errors.UpstreamReplacedError, match="rebuild the job"):
         numbers.run(barrier)
     assert {row["id"] for row in numbers.view().collect()} == set(range(5))
+
+
+def test_a_table_that_replaced_the_upstream_while_an_epoch_read_it_is_not_committed(numbers: Lakehouse) -> None:
+    """What was read of it lies in the view, which no epoch goes on with."""
+    numbers.create(rate_limit=5)
+    barrier = numbers.inject()
+    assert barrier is not None
+
+    def replace(point: CrashPoint) -> None:
+        if point is CrashPoint.AFTER_SNAPSHOT_COMMIT:
+            shutil.rmtree(numbers.upstream_path)
+            write_table(numbers.upstream_path, {"id": pa.array([1])})
+
+    crash_points.install(replace)
+    with pytest.raises(errors.UpstreamReplacedError, match="rebuild the job"):
+        numbers.run(barrier)
+    assert numbers.backfill.store.commits() == []
 
 
 def test_a_row_that_the_query_fails_on_is_said_without_its_value(numbers: Lakehouse) -> None:

@@ -196,6 +196,21 @@ def test_one_row_with_a_null_key(lakehouse: Lakehouse) -> None:
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
+def test_a_job_is_about_some_vnodes_and_keys_alone(lakehouse: Lakehouse) -> None:
+    """I1 within a part of the upstream: its chunk, its changes and its verification, and its count of rows."""
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, 'a' FROM range(40)")
+    part = "SELECT * FROM {upstream} WHERE pmod(hash(id), 4) IN (0, 2) AND id > 3 AND id <= 30"
+    lakehouse.create(strategy="no_shuffle", restrict_to={"vnodes": [0, 2], "keys": {"after": [3], "up_to": [30]}})
+    (commit,) = lakehouse.finish()
+    assert 0 < commit.snapshot_read_row_count == lakehouse.sql(part).count() < 27
+    # Each row is changed; some move in, out, or from one end to the other.
+    lakehouse.sql("UPDATE {upstream} SET id = (id + 7) % 40, name = 'b'")
+    lakehouse.finish()
+    lakehouse.assert_equals_query(part)
+    lakehouse.assert_truth()
+
+
 @pytest.mark.exhaustive
 def test_dropped_key_columns_are_kept_hidden(orders: Lakehouse) -> None:
     """A query without the key still finds its rows when they change."""

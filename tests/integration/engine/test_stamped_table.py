@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.barrier import TableVersion
@@ -29,6 +31,24 @@ pytestmark = pytest.mark.spark
 
 IDENTITY = ViewIdentity("orders", "incarnation")
 
+COLUMN = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+NEW_TABLE = (
+    {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+    {
+        "metaData": {
+            "id": "view",
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps({"type": "struct", "fields": [COLUMN]}),
+            "partitionColumns": [],
+            "configuration": {},
+        }
+    },
+)
+NEW_ROWS = {"add": {"path": "new.parquet", "partitionValues": {}, "size": 1, "modificationTime": 0, "dataChange": True}}
+SAME_ROWS = {"add": {"path": "compacted.parquet", "dataChange": False}}
+METADATA = {"metaData": {"id": "another"}}
+CONFLICT = PySparkException("[DELTA_CONCURRENT_DELETE_READ] a file was deleted")
+
 
 class Log:
     """A log whose commits are written down by hand."""
@@ -38,7 +58,7 @@ class Log:
         self.path = str(folder)
         self.version = -1
         (folder / "_delta_log").mkdir(parents=True)
-        self.commit({"event": "create", "incarnation": IDENTITY.incarnation})
+        self.commit({"event": "create", "incarnation": IDENTITY.incarnation}, None, *NEW_TABLE)
 
     @property
     def table(self) -> StampedTable:
@@ -46,26 +66,20 @@ class Log:
         return StampedTable(cast("SparkSession", None), self.path, VIEW_TABLE)
 
     def commit(
-        self,
-        stamp: dict[str, Any],
-        part: str | None = None,
-        *,
-        operation: str = "WRITE",
-        timestamp: int | None = None,
+        self, stamp: dict[str, Any], part: str | None = None, *did: dict[str, Any], timestamp: int | None = None
     ) -> None:
         self.version += 1
-        info: dict[str, Any] = {"operation": operation, "userMetadata": json.dumps(stamp)}
+        info: dict[str, Any] = {"operation": "WRITE", "userMetadata": json.dumps(stamp)}
         if timestamp is not None:
             info["timestamp"] = int(at_minute(timestamp).timestamp() * 1000)
-        file = {"path": f"{self.version}.parquet", "dataChange": operation == "WRITE"}
-        actions: list[dict[str, Any]] = [{"commitInfo": info}, {"add": file}]
+        actions: list[dict[str, Any]] = [{"commitInfo": info}, *did]
         if part is not None:
             actions.append({"txn": {"appId": transaction_id(IDENTITY, part), "version": stamp["epoch"]}})
         commit_file(self.path, self.version).write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
 
     def write(self, epoch: int, part: str, *, digest: str = "", incarnation: str = IDENTITY.incarnation) -> None:
         digest = digest or barrier_of(epoch).digest
-        self.commit({"event": "epoch", "incarnation": incarnation, "epoch": epoch, "digest": digest}, part)
+        self.commit({"event": "epoch", "incarnation": incarnation, "epoch": epoch, "digest": digest}, part, NEW_ROWS)
 
     def damage(self, version: int) -> None:
         commit_file(self.path, version).write_text("{", encoding="utf-8")
@@ -128,7 +142,7 @@ def left_at(version: int, minute: int = 0) -> TableVersion:
 def test_what_the_epoch_itself_wrote_may_lie_behind_the_one_before(log):
     log.write(1, snapshot_part(0))
     log.write(2, CHANGES)
-    log.commit({"event": "compact"}, operation="OPTIMIZE")
+    log.commit({"event": "compact"}, None, SAME_ROWS)
     log.write(2, snapshot_part(0))
     for since in (left_at(1), left_at(2), left_at(4), None):
         log.table.require_untouched(IDENTITY, barrier_of(2), since)
@@ -150,7 +164,7 @@ def test_what_the_epoch_itself_wrote_may_lie_behind_the_one_before(log):
 def test_what_anything_else_wrote_behind_the_previous_epoch_is_refused(log, stamp):
     """I6: what earlier epochs wrote lies before that; found behind it, it comes from an older copy."""
     log.write(1, snapshot_part(0))
-    log.commit(stamp)
+    log.commit(stamp, None, NEW_ROWS)
     log.write(2, CHANGES)
     with pytest.raises(
         MaterializedViewError, match=r"version 2 of .* \(WRITE\) was not written by job orders; .* repair"
@@ -212,3 +226,105 @@ def test_a_write_whose_commit_was_cleaned_up_is_not_tried_forever(log):
     assert not caught.value.retryable
     with pytest.raises(EpochFailedError, match="does not show it"):
         cleaned.append(None, CHANGES, IDENTITY, barrier_of(3))
+
+
+# --- what is done about it ------------------------------------------------------------------------
+
+
+def once(log: Log, *attempts: Callable[[], None], may_be_empty: bool = False) -> tuple[bool, int]:
+    """Write the changes of epoch 2 by attempts one after another; return what it says, and how many it took."""
+    left = list(attempts)
+
+    def write() -> None:
+        left.pop(0)()
+
+    written = log.table._once(CHANGES, IDENTITY, barrier_of(2), write, may_be_empty=may_be_empty)
+    return written, len(attempts) - len(left)
+
+
+def fails(error: Exception) -> Callable[[], None]:
+    def write() -> None:
+        raise error
+
+    return write
+
+
+def nothing() -> None:
+    """Commit nothing."""
+
+
+def test_a_write_is_made_once_and_believed_from_the_log_alone(log):
+    """I2: also where Delta told of a failure after the commit."""
+
+    def commits_and_fails() -> None:
+        log.write(2, CHANGES)
+        raise CONFLICT
+
+    assert once(log, commits_and_fails) == (True, 1)
+    assert once(log) == (True, 0)
+
+
+def test_a_write_that_the_log_does_not_show_is_an_error_unless_there_may_be_nothing_to_write(log):
+    with pytest.raises(EpochFailedError, match="does not show it"):
+        once(log, nothing)
+    assert once(log, nothing, may_be_empty=True) == (False, 1)
+
+
+def test_a_write_that_lost_to_a_compaction_is_made_once_more_and_not_twice(log):
+    """I2: nobody else wrote meanwhile."""
+    log.write(1, CHANGES)
+
+    def loses() -> None:
+        log.commit({"event": "compact", "incarnation": IDENTITY.incarnation}, None, SAME_ROWS)
+        raise CONFLICT
+
+    assert once(log, loses, lambda: log.write(2, CHANGES)) == (True, 2)
+
+
+def test_a_write_that_lost_twice_fails(log):
+    log.write(1, CHANGES)
+    with pytest.raises(PySparkException, match="DELTA_CONCURRENT"):
+        once(log, fails(CONFLICT), fails(CONFLICT), nothing)
+    with pytest.raises(PySparkException, match="out of memory"):
+        once(log, fails(PySparkException("out of memory")), nothing)
+
+
+@pytest.mark.parametrize(
+    ("incarnation", "did", "compaction_alone"),
+    [
+        (IDENTITY.incarnation, NEW_ROWS, True),
+        ("another", NEW_ROWS, False),
+        ("", NEW_ROWS, False),
+        ("", METADATA, False),
+        (IDENTITY.incarnation, METADATA, True),
+    ],
+)
+def test_only_what_changes_no_row_and_no_column_may_have_come_between(log, incarnation, did, compaction_alone):
+    """I6: a stranger's write is not written over, whatever compaction came behind it."""
+    log.commit({"event": "epoch", "incarnation": incarnation, "epoch": 1}, None, did)
+    log.commit({}, None, SAME_ROWS)
+    assert log.table._lost_to_compaction(CONFLICT, IDENTITY) is compaction_alone
+    assert not log.table._lost_to_compaction(PySparkException("out of memory"), IDENTITY)
+
+
+def test_a_statement_that_changes_nothing_leaves_its_transaction_all_the_same(spark, lake):
+    """I2: a replay behind the chunk could remove a row that came with it. I5: an id that is used up is of no use."""
+    path = str(lake / "view")
+    write_deltalake(path, pa.table({"id": [1, 2]}))
+    table = StampedTable(spark, path, VIEW_TABLE)
+    table.run(f"DELETE FROM {table.sql_name} WHERE id > 9", CHANGES, IDENTITY, barrier_of(2))
+    newest = table.log.commit(table.log.newest().version)
+    assert newest is not None
+    assert newest.transactions == {transaction_id(IDENTITY, CHANGES): 2}
+    assert json.loads(newest.user_metadata or "")["part"] == CHANGES
+    table.run(f"DELETE FROM {table.sql_name}", CHANGES, IDENTITY, barrier_of(2))
+    table.append(spark.range(5, 7), snapshot_part(1), IDENTITY, barrier_of(2))
+    newest = table.log.commit(table.log.newest().version)
+    assert newest is not None
+    assert newest.transactions == {transaction_id(IDENTITY, snapshot_part(1)): 2}
+
+    table.use_up(transaction_id(IDENTITY, snapshot_part(0)))
+    for late in (2, 2**20):
+        with pytest.raises(EpochFailedError, match="overtaken"):
+            table.append(spark.range(1), snapshot_part(0), IDENTITY, barrier_of(late))
+    assert sorted(row["id"] for row in table.read().collect()) == [1, 2, 5, 6]

@@ -7,7 +7,13 @@ import json
 import pytest
 from airflow.sdk import Asset, AssetAlias
 
-from airflow_backfill_provider.assets import MATERIALIZED_VIEWS, finished_view_asset, materialized_view_asset
+from airflow_backfill_provider.assets import (
+    MATERIALIZED_VIEWS,
+    finished_view_asset,
+    materialized_view_asset,
+    upstream_asset,
+    verified_view_asset,
+)
 from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.shared_epoch import EpochSummaryOperator
 from tests.unit.airflow.stand_in import Lake, StandInSpark, context
@@ -73,3 +79,18 @@ def test_a_views_assets_have_names_of_their_own(orders: Lake):
     assert view.extra["definition"] == orders.definition
     assert len({view.name, finished.name}) == len({view.uri, finished.uri}) == 2
     assert isinstance(view, Asset)
+
+
+def test_each_of_a_jobs_assets_tells_of_one_thing(orders: Lake):
+    """The pages find jobs by the group of their views; a DAG on one asset is not woken up by another."""
+    makers = (materialized_view_asset, finished_view_asset, verified_view_asset, upstream_asset)
+    made = [make(orders.definition) for make in makers]
+    name = made[0].name
+
+    assert [(asset.name, asset.group) for asset in made] == [
+        (name, "materialized_view"),
+        (f"{name} finished", "finished_materialized_view"),
+        (f"{name} verified", "verified_materialized_view"),
+        (f"{name} upstream", "backfill_upstream"),
+    ]
+    assert [asset.uri.rpartition("?")[2] for asset in made[1:]] == ["event=finished", "event=verified", f"job={name}"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -16,10 +17,16 @@ from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
 from airflow_backfill_provider.core.scan import ArrangementScan
 from airflow_backfill_provider.engine.arrangement import Arrangement
 from airflow_backfill_provider.engine.source import Upstream
-from airflow_backfill_provider.engine.stamped_table import StampedTable, _stamp
+from airflow_backfill_provider.engine.stamped_table import StampedTable, _is_harmless, _is_ours, _stamp
 from airflow_backfill_provider.engine.view import MaterializedView
-from airflow_backfill_provider.lake.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY, ViewIdentity
-from tests.builders import barrier_of
+from airflow_backfill_provider.lake.delta_log import Commit
+from airflow_backfill_provider.lake.view_identity import (
+    FINISHED_PROPERTY,
+    INCARNATION_PROPERTY,
+    JOB_PROPERTY,
+    ViewIdentity,
+)
+from tests.builders import NOW, barrier_of, window_of
 
 NO_SPARK = cast("SparkSession", None)
 IDENTITY = ViewIdentity("paid_orders", "a1")
@@ -48,6 +55,85 @@ def test_a_view_from_an_older_copy_is_refused(view):
 def test_a_view_of_another_incarnation_is_refused(view):
     with pytest.raises(MaterializedViewError, match="is not the view of job paid_orders any more"):
         view.require_ours(ViewIdentity("paid_orders", "b2"), barrier_of(2), TableVersion(version=0))
+
+
+def commit(stamp: dict[str, Any] | None = None, **fields: Any) -> Commit:
+    """Return a commit that changes rows, unless it is said otherwise."""
+    written = {"operation": "WRITE", "changes_data": True, "replaces_metadata": False, "output_rows": None, **fields}
+    text = None if stamp is None else json.dumps(stamp)
+    return Commit(version=3, timestamp=NOW, user_metadata=text, transactions={}, **written)
+
+
+BARRIER = barrier_of(2)
+OTHER_PLAN = barrier_of(2, upstream=window_of(to_version=9)).digest
+
+
+@pytest.mark.parametrize(
+    ("stamp", "ours", "before_any_epoch"),
+    [
+        ({"event": "create", "incarnation": "a1"}, False, True),
+        ({"event": "epoch", "incarnation": "a1", "epoch": 1, "digest": OTHER_PLAN}, False, True),
+        ({"event": "epoch", "incarnation": "a1", "epoch": 2, "digest": BARRIER.digest}, True, True),
+        ({"event": "epoch", "incarnation": "a1", "epoch": 2, "digest": OTHER_PLAN}, False, False),
+        ({"event": "epoch", "incarnation": "a1", "epoch": 3, "digest": OTHER_PLAN}, False, False),
+        ({"event": "epoch", "incarnation": "a0", "epoch": 2, "digest": BARRIER.digest}, False, False),
+        ({"event": "epoch", "incarnation": "a0", "epoch": 1, "digest": OTHER_PLAN}, False, False),
+        ({"event": "create", "incarnation": "a0"}, False, False),
+        ({"event": "compact", "incarnation": "a1"}, False, False),
+        ({"event": "fence"}, False, False),
+        (None, False, False),
+    ],
+)
+def test_a_commit_is_the_jobs_own_by_its_incarnation_and_its_plan(stamp, ours, before_any_epoch):
+    """I5: what an epoch wrote from another plan than the pinned one is nobody's."""
+    assert _is_ours(commit(stamp), IDENTITY, BARRIER, TableVersion(version=1)) is ours
+    assert _is_ours(commit(stamp), IDENTITY, BARRIER, None) is before_any_epoch
+
+
+@pytest.mark.parametrize(
+    ("fields", "harmless"),
+    [
+        ({"changes_data": False}, True),
+        ({"changes_data": False, "operation": "OPTIMIZE"}, True),
+        ({"changes_data": False, "operation": "SET TBLPROPERTIES", "replaces_metadata": True}, True),
+        ({"changes_data": False, "operation": "UNSET TBLPROPERTIES", "replaces_metadata": True}, True),
+        ({"changes_data": False, "operation": "CHANGE COLUMN", "replaces_metadata": True}, True),
+        ({"changes_data": False, "operation": "CLUSTER BY", "replaces_metadata": True}, True),
+        ({"changes_data": False, "operation": "CREATE OR REPLACE TABLE", "replaces_metadata": True}, False),
+        ({"changes_data": False, "operation": "ADD COLUMNS", "replaces_metadata": True}, False),
+        ({"changes_data": True, "operation": "SET TBLPROPERTIES", "replaces_metadata": True}, False),
+        ({"changes_data": True, "operation": "OPTIMIZE"}, False),
+    ],
+)
+def test_maintenance_is_harmless_and_whatever_touches_rows_or_columns_is_not(fields, harmless):
+    """I6: by what a commit did to the table, and only then by what it calls itself."""
+    assert _is_harmless(commit(**fields)) is harmless
+
+
+def test_only_what_was_written_since_the_epoch_before_is_looked_at(view):
+    """Version 0 is nobody's by its stamp; an epoch that left the view there has looked at it."""
+    view.table.require_untouched(IDENTITY, barrier_of(2), TableVersion(version=0))
+    with pytest.raises(MaterializedViewError, match="version 0 of .* was not written by job paid_orders"):
+        view.table.require_untouched(IDENTITY, barrier_of(2), None)
+
+
+@pytest.mark.parametrize(
+    ("job", "incarnations"),
+    [("paid_orders", set()), ("paid_orders", {"b2"}), ("all_orders", {"a1"}), ("all_orders", set())],
+)
+def test_a_view_is_usable_for_its_own_job_and_incarnations_alone(view, job, incarnations):
+    assert view.require_usable("paid_orders", frozenset({"a1", "b2"})) == IDENTITY
+    with pytest.raises(MaterializedViewError, match="holds the view of job paid_orders"):
+        view.require_usable(job, frozenset(incarnations))
+
+
+def test_a_view_that_is_there_is_not_made_again(view):
+    """Nothing is asked of Spark for that, nor to finish what is finished, or another incarnation's."""
+    view.ensure(cast("DataFrame", None), IDENTITY, {}, {})
+    view.mark_finished(ViewIdentity("paid_orders", "b2"), 3)
+    DeltaTable(view.path).alter.set_table_properties({FINISHED_PROPERTY: "true"}, raise_if_not_exists=False)
+    view.mark_finished(IDENTITY, 3)
+    assert DeltaTable(view.path).version() == 1
 
 
 def test_whatever_a_zombie_could_write_is_used_up_before_its_view_is_replaced(view, monkeypatch):

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from airflow.sdk.exceptions import AirflowException
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from airflow_backfill_provider.core.application import ApplicationRecord
+from airflow_backfill_provider.core.errors import StorageUnavailableError
 from airflow_backfill_provider.hooks.supervised_application import SupervisedApplication
 from airflow_backfill_provider.state.applications import ApplicationRecords
+from airflow_backfill_provider.supervisor import Order, Supervisor
 from tests.unit.airflow.lifeline import HANG_IN_BASH
 
 pytestmark = pytest.mark.slow  # processes of their own
@@ -190,3 +193,44 @@ def test_a_supervisor_that_cannot_write_its_record_does_not_come_up(lake):
 
     with pytest.raises(AirflowException, match=r"did not come up: .*StorageUnavailableError"):
         supervised(lake).start(Script("true"), "app.py", [])
+
+
+def test_an_application_gets_the_environment_that_it_is_given_and_no_other(lake, records, monkeypatch):
+    """The worker may have credentials and servers of its own, which are not meant for it."""
+    monkeypatch.setenv("STRANGER", "a value of the worker's")
+    script = Script('echo "airflow-backfill: token ${TOKEN:-none}, stranger ${STRANGER:-none}"')
+    script.environment = lambda: {"PATH": os.environ["PATH"], "TOKEN": "given"}
+
+    end = end_of(supervised(lake).start(script, "app.py", []), records)
+
+    assert end.said == ("token given, stranger none",)
+
+
+def test_a_storage_that_does_not_answer_for_a_while_costs_neither_the_application_nor_its_end(lake, start, records):
+    """A file in the folder's place while it runs, and still when it ends."""
+    applications, elsewhere = Path(records.location), lake / "elsewhere"
+    record = start("sleep 1.5; echo airflow-backfill: did it")
+    applications.rename(elsewhere)
+    applications.write_text("in its place", encoding="utf-8")
+    log = Path(record.log)
+    wait_until(lambda: "did it" in log.read_text(encoding="utf-8"))
+    assert psutil.pid_exists(record.pid)
+    time.sleep(0.5)
+    applications.unlink()
+    elsewhere.rename(applications)
+
+    end = end_of(record, records)
+
+    assert (end.succeeded, end.said) == (True, ("did it",))
+    assert list(applications.parent.iterdir()) == [applications]
+
+
+def test_a_sign_of_life_that_cannot_be_written_ends_nothing(lake, tmp_path):
+    (lake / "state").write_text("a file in its place", encoding="utf-8")
+    order = Order(state=str(lake / "state"), name="epoch-1", attempt="a", command=["true"], environment={}, log="log")
+    supervisor = Supervisor(order)
+
+    supervisor._write(supervisor._current())
+
+    with pytest.raises(StorageUnavailableError):
+        supervisor._records.write(supervisor._current())

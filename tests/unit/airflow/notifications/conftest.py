@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -22,6 +24,11 @@ def webhooks() -> Iterator[Webhooks]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             taken.posts.append((self.path, dict(self.headers), json.loads(body)))
+            time.sleep(taken.delay)
+            with suppress(BrokenPipeError, ConnectionResetError):
+                self._answer()
+
+        def _answer(self) -> None:
             self.send_response(taken.answer)
             self.send_header("Location", "http://127.0.0.1:1/elsewhere")
             self.end_headers()

@@ -12,9 +12,11 @@ import pytest
 from airflow.sdk import DAG, BaseNotifier
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_backfill_provider import protocol, verification
+from airflow_backfill_provider import creation, protocol, verification
 from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.watchdog import Alarm, AlarmKind
 from airflow_backfill_provider.notifications.backfill import BackfillNotifier
+from airflow_backfill_provider.notifications.events import alarm_event
 from tests.plain_engine import CountingEngine
 from tests.unit.airflow.stand_in import SOMEBODY, Lake
 
@@ -100,7 +102,9 @@ def test_a_dags_callback_tells_that_the_view_is_finished(finished: Lake, told):
     assert told == ["finished small_orders in run_1"] * 2
 
 
-@pytest.mark.parametrize(("dag_id", "run_id"), [("orders", "run_2"), ("other", "run_1"), ("orders", "a_run_1")])
+@pytest.mark.parametrize(
+    ("dag_id", "run_id"), [("orders", "run_2"), ("other", "run_1"), ("order", "run_1"), ("orders", "a_run_1")]
+)
 def test_another_dags_run_does_not_tell_that_the_view_is_finished(finished: Lake, told, dag_id, run_id):
     BackfillNotifier(job=finished.definition, send=[Told()])(
         {"dag": DAG(dag_id, schedule=None), "run_id": run_id, "reason": "success"}
@@ -154,6 +158,37 @@ def test_alarms_of_the_watchdog_are_told(created: Lake, told):
     BackfillNotifier(job=created.definition, send=[Told("{{ backfill.kind }}: {{ backfill.remedy }}")])(callback())
     assert [text.split(":")[0] for text in told] == ["stalled"]
     assert "orders.finish of run run_1" in told[0]
+
+
+def test_an_alarm_is_told_by_its_own_kind_and_with_what_to_do_about_it(created: Lake):
+    status, remedy = created.backfill.status(), "run its epochs more often"
+    for kind in AlarmKind:
+        event = alarm_event(status, Alarm(kind=kind, message="it is late", remedy=remedy))
+        assert event.as_template()["kind"] == kind
+        assert event.text == f"small_orders {kind}: it is late; {remedy}"
+
+
+def test_a_view_that_was_rebuilt_is_finished_by_whoever_did_it_last(orders: Lake, told):
+    """I3: an explicit rebuild begins anew, and so do the news of it."""
+    orders.create()
+    orders.complete()
+    protocol.finish_job(store=orders.backfill.store, requested_by=str(RUN))
+    backfill = orders.backfill
+    creation.rebuild_job(
+        backfill.job,
+        store=backfill.store,
+        upstream=backfill.upstream,
+        engine=CountingEngine,
+        requested_by="somebody",
+    )
+    notifier = BackfillNotifier(job=orders.definition, send=[Told()])
+    notifier(callback(task_id="finish"))
+    assert told == [], "it is not finished"
+    orders.complete()
+    protocol.finish_job(store=backfill.store, requested_by=str(RUN.model_copy(update={"run_id": "run_2"})))
+    notifier(callback(task_id="finish"))
+    notifier(callback(task_id="finish", run_id="run_2"))
+    assert told == ["finished small_orders in run_2"]
 
 
 @pytest.mark.parametrize(("events", "expected"), [(["failed"], 1), (["finished", "headroom"], 0), (["stalled"], 1)])

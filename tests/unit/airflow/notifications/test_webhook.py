@@ -7,9 +7,10 @@ import base64
 import json
 
 import pytest
+from airflow.sdk import Connection
 from airflow.sdk._shared.secrets_masker import redact
 
-from airflow_backfill_provider.notifications.webhook import WebhookError, WebhookNotifier
+from airflow_backfill_provider.notifications.webhook import TIMEOUT, WebhookError, WebhookNotifier, _headers, _url
 
 EVENT = {"kind": "finished", "job": "orders", "message": "it is finished", "text": "orders finished: it is finished"}
 
@@ -48,6 +49,41 @@ def test_the_secret_is_the_connections(server, webhooks):
     assert redact("at /services/very-secret-path") == "at ***"
     assert webhooks.posts[1][1]["Authorization"] == "Bearer token"
     assert webhooks.posts[2][1]["Authorization"] == f"Basic {base64.b64encode(b'me:word').decode()}"
+
+
+def test_a_login_without_a_password_is_sent_with_an_empty_one(server, webhooks):
+    WebhookNotifier(http_conn_id=server(login="me"))({"backfill": EVENT})
+    assert webhooks.posts[0][1]["Authorization"] == f"Basic {base64.b64encode(b'me:').decode()}"
+
+
+def test_a_login_keeps_its_password_out_of_the_header_of_tokens(connection):
+    """That requests puts basic authentication over it is no reason to hand it out."""
+    connections = [{"password": "word"}, {"login": "me", "password": "word"}, {"login": "me"}, {}]
+    headers = [_headers(Connection(conn_id="hook", **fields)) for fields in connections]
+    assert headers == [{"Authorization": "Bearer word"}, {}, {}, {}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "url"),
+    [
+        ({"host": "chat.example"}, "https://chat.example/"),
+        ({"host": "chat.example", "schema": "http", "port": 81}, "http://chat.example:81/"),
+        ({"host": "http://chat.example/", "schema": "https"}, "http://chat.example/"),
+        ({"host": "chat.example", "extra": '{"path": "/hooks/1"}'}, "https://chat.example/hooks/1"),
+    ],
+)
+def test_a_secret_goes_over_tls_unless_the_connection_says_otherwise(fields, url):
+    assert _url(Connection(conn_id="hook", **fields)) == url
+
+
+def test_a_server_that_takes_the_post_and_never_answers_keeps_no_task(server, webhooks, monkeypatch):
+    """A callback runs in the task's own process; what went wrong may be gone with the next try."""
+    assert max(TIMEOUT) <= 15
+    monkeypatch.setattr("airflow_backfill_provider.notifications.webhook.TIMEOUT", (1.0, 0.1))
+    webhooks.delay = 0.3
+    with pytest.raises(WebhookError, match=r"was not reached \(ReadTimeout\)") as caught:
+        WebhookNotifier(http_conn_id=server())({"backfill": EVENT})
+    assert caught.value.retryable
 
 
 @pytest.mark.parametrize("answer", [302, 403, 500])

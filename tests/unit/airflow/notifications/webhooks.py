@@ -13,9 +13,11 @@ class Webhooks:
 
     :param posts: path, headers and body of each.
     :param answer: the status that the next post gets.
+    :param delay: seconds that it takes to answer.
     :param port: where the server listens.
     """
 
     posts: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)
     answer: int = 200
+    delay: float = 0.0
     port: int = 0

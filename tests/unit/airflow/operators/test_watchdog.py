@@ -89,6 +89,15 @@ def test_an_alarm_is_told_once_for_as_long_as_it_lasts(stalled: Lake, look):
     assert len(told) == 2, "it came back"
 
 
+def test_another_alarm_of_the_job_is_told_beside_the_one_that_lasts(stalled: Lake, look, xcoms):
+    xcoms.alarms = [{"job": "small_orders", "kind": "headroom"}, {"job": "others", "kind": "stalled"}, "unknown"]
+    told: list[Any] = []
+
+    look(stalled.definition, on_alarm="succeed", send=[lambda context: told.append(context["backfill"]["kind"])])
+
+    assert told == ["stalled"]
+
+
 def test_one_who_cannot_be_told_does_not_change_the_tasks_end(stalled: Lake, look, caplog):
     def broken(context):
         raise RuntimeError("no such channel")
@@ -116,3 +125,14 @@ def test_a_storage_that_does_not_answer_is_worth_a_retry(created: Lake, look, mo
     with pytest.raises(AirflowException, match="no answer") as caught:
         look(created.definition)
     assert not isinstance(caught.value, AirflowFailException)
+
+
+def test_of_several_jobs_that_cannot_be_read_a_retry_has_to_help_all(created: Lake, look, monkeypatch):
+    """It would fail again all the same."""
+
+    def unavailable(*_):
+        raise StorageUnavailableError("no answer")
+
+    monkeypatch.setattr("airflow_backfill_provider.backfill.Backfill.status", unavailable)
+    with pytest.raises(AirflowFailException, match="no answer; .*relative"):
+        look(created.definition, {**created.definition, "materialized_view": "relative"})

@@ -11,8 +11,9 @@ import pytest
 
 from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.state.applications import ApplicationRecords
+from airflow_backfill_provider.supervisor import HEARTBEAT_SECONDS
 from airflow_backfill_provider.triggers import application
-from airflow_backfill_provider.triggers.application import SparkApplicationTrigger
+from airflow_backfill_provider.triggers.application import SparkApplicationTrigger, _Watch
 from tests.unit.airflow.stand_in import Lake
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -53,6 +54,20 @@ def event_of(waiting: SparkApplicationTrigger) -> dict[str, Any]:
 
 def ended(code: int, error: str = "") -> ApplicationRecord:
     return RECORD.model_copy(update={"exit_code": code, "error": error})
+
+
+def test_everything_that_a_trigger_is_made_of_is_serialized():
+    arguments = {
+        "state": "/lake/state",
+        "name": "epoch-3",
+        "epoch": 3,
+        "backfill_conn_id": "lake",
+        "poll_interval": 7.5,
+    }
+    made = SparkApplicationTrigger(**arguments)
+
+    assert made.serialize()[1] == arguments
+    assert SparkApplicationTrigger(**arguments | {"epoch": None}).serialize()[1]["epoch"] is None
 
 
 def test_an_application_that_succeeded(lake, records):
@@ -140,3 +155,56 @@ def test_killing_the_task_of_an_application_that_ended_asks_for_nothing(lake, re
     asyncio.run(trigger(str(lake / "state")).on_kill())
 
     assert not records.stop_requested(RECORD)
+
+
+def test_a_storage_that_does_not_answer_for_a_moment_ends_no_wait(lake, records):
+    """A file in the folder's place, which is another error than that nothing is there."""
+    applications, elsewhere = Path(records.location), lake / "elsewhere"
+    waiting = trigger(str(lake / "state"))
+
+    def go_away() -> None:
+        applications.rename(elsewhere)
+        applications.write_text("in its place", encoding="utf-8")
+
+    def come_back() -> None:
+        applications.unlink()
+        elsewhere.rename(applications)
+        records.write(ended(0))
+
+    async def outage() -> Any:
+        warned = asyncio.Event()
+        waiting.log.warning = lambda *_: warned.set()
+        go_away()
+        end = asyncio.ensure_future(anext(waiting.run()))
+        await asyncio.wait_for(warned.wait(), 30)
+        assert not end.done()
+        come_back()
+        return await asyncio.wait_for(end, 30)
+
+    assert asyncio.run(outage()).payload["outcome"] == "succeeded"
+
+
+def test_a_supervisor_may_miss_some_signs_of_life_before_it_counts_as_dead():
+    """A busy machine, and a storage that is slow for a while, are no reason to start a second application."""
+    assert application.LOST_AFTER_SECONDS >= 10 * HEARTBEAT_SECONDS
+    watch = _Watch()
+    watch._changed -= application.LOST_AFTER_SECONDS + 1
+    assert watch.lost
+    watch.news(RECORD)
+    assert not watch.lost
+
+
+def test_another_attempt_tells_its_story_from_the_beginning():
+    watch = _Watch()
+    said = RECORD.model_copy(update={"said": ("starting", "reading")})
+    assert watch.news(said) == ["starting", "reading"]
+    assert watch.news(said.beaten()) == []
+    assert watch.news(said.model_copy(update={"attempt": "b", "said": ("starting",)})) == ["starting"]
+
+
+def test_the_barrier_log_is_read_far_less_often_than_the_applications_record(monkeypatch):
+    monkeypatch.setattr(application, "COMMIT_LOOK_SECONDS", 15.0)
+    watch = _Watch()
+    assert not watch.commit_is_due
+    watch._looked -= 16
+    assert [watch.commit_is_due, watch.commit_is_due] == [True, False]

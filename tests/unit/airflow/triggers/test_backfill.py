@@ -12,12 +12,15 @@ import pytest
 from airflow.sdk._shared.module_loading import import_string
 from airflow.triggers.base import TriggerEvent
 
+from airflow_backfill_provider.core.errors import StorageUnavailableError
 from airflow_backfill_provider.triggers import watched_job
 from airflow_backfill_provider.triggers.backfill import (
     BackfillProgressTrigger,
     BackfillTrigger,
     EpochCommittedTrigger,
     MaterializedViewFinishedTrigger,
+    MaterializedViewVerifiedTrigger,
+    VnodesCompletedTrigger,
 )
 from tests.unit.airflow.stand_in import Lake
 
@@ -67,6 +70,56 @@ def test_a_trigger_is_made_again_from_what_it_serializes(created: Lake, kind):
     assert type(again) is type(made)
     assert again.serialize() == made.serialize()
     assert again.condition == made.condition
+
+
+@pytest.mark.parametrize(
+    ("made_by", "more"),
+    [
+        (MaterializedViewFinishedTrigger, {}),
+        (EpochCommittedTrigger, {"epoch": 7}),
+        (BackfillProgressTrigger, {"at_least": 0.875}),
+        (VnodesCompletedTrigger, {"vnodes": [3, "8-15"]}),
+        (MaterializedViewVerifiedTrigger, {"max_age": 90.5, "epoch": 7}),
+    ],
+)
+def test_everything_that_a_trigger_is_made_of_is_serialized(made_by, more):
+    arguments = {"state": "/lake/state", "backfill_conn_id": "lake", "poll_interval": 7.5, **more}
+    assert made_by(**arguments).serialize()[1] == arguments
+
+
+def test_control_tables_that_do_not_answer_may_be_tried_again(created: Lake, monkeypatch):
+    def fail(*_: Any) -> Any:
+        raise StorageUnavailableError("the lake cannot be reached")
+
+    monkeypatch.setattr(watched_job, "observe", fail)
+    event = event_of(trigger(created, "finished")).payload
+
+    assert event == {"outcome": "failed", "message": "the lake cannot be reached", "retryable": True}
+
+
+def test_a_wait_tells_what_it_sees_once_and_again_when_that_is_something_else(
+    created: Lake, monkeypatch: pytest.MonkeyPatch
+):
+    waiting = trigger(created, "progress")
+    told: list[str] = []
+
+    async def scenario() -> None:
+        again = asyncio.Event()
+
+        def tell(form: str, *texts: object) -> None:
+            told.append(form % texts)
+            if len(told) == 2:
+                again.set()
+
+        monkeypatch.setattr(waiting.log, "info", tell)
+        end = asyncio.ensure_future(anext(waiting.run()))
+        await asyncio.sleep(0.2)
+        await asyncio.to_thread(created.epochs, 1)
+        await again.wait()
+        end.cancel()
+
+    asyncio.run(asyncio.wait_for(scenario(), timeout=20))
+    assert [line.partition(" of at least")[0].rpartition(" ")[2] for line in told] == ["0.0%", "40.0%"]
 
 
 @each

@@ -196,6 +196,35 @@ def test_an_outage_is_logged_once_and_survived(created: Lake, monkeypatch, caplo
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
+def test_an_outage_that_comes_back_is_logged_again(created: Lake, monkeypatch, caplog):
+    latest, outages = VersionWatch.latest, iter([True, False, True, False])
+
+    def look(watch: VersionWatch) -> int | None:
+        if next(outages, False):
+            raise StorageUnavailableError("the lake cannot be reached")
+        return latest(watch)
+
+    monkeypatch.setattr(VersionWatch, "latest", look)
+
+    assert first_events(trigger(created), 2, lambda: created.epochs(1))
+    assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
+
+
+def test_a_connection_that_was_put_right_is_looked_at_anew(created: Lake, connection, tmp_path):
+    """What was wrong may have been where it said that the control tables lie."""
+    shutil.copytree(created.folder / "_backfill", tmp_path / "elsewhere")
+    for file in (tmp_path / "elsewhere" / "small_orders" / "settings").rglob("*.parquet"):
+        file.write_bytes(b"no parquet")
+    conn_id = connection(extra=json.dumps({"state_root": str(tmp_path / "elsewhere")}))
+
+    def put_right() -> None:
+        connection(extra=json.dumps({"state_root": f"{created.folder}/_backfill"}))
+
+    fired = events(created, nothing, put_right, nothing, watcher=trigger(created, backfill_conn_id=conn_id))
+
+    assert [len(reasons) for reasons in fired] == [0, 1, 0]
+
+
 def test_damaged_control_tables_and_a_missing_connection_do_not_end_the_watch(created: Lake, caplog):
     def damage() -> None:
         for file in (created.folder / "_backfill" / "small_orders" / "settings").rglob("*.parquet"):
@@ -224,6 +253,7 @@ def test_a_watcher_is_made_again_from_what_it_serializes_and_takes_no_secret_alo
     made = trigger(created, backfill_conn_id=conn_id)
     assert first_events(made, 1, nothing)
 
+    assert made.serialize()[1] == {"job": created.definition, "backfill_conn_id": conn_id, "poll_interval": 0.01}
     written = json.dumps(made.serialize())
 
     classpath, arguments = json.loads(written)

@@ -1,0 +1,96 @@
+"""What is left of a window's changes, flag by flag, against a history of one thing after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.errors import DuplicateKeyError
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
+from airflow_backfill_provider.engine.source import FeedRun, MeasuredChanges, Upstream
+from tests.builders import write_table
+
+pytestmark = pytest.mark.spark
+
+
+def rows(*entries: tuple[int, str]) -> dict[str, pa.Array]:
+    """Return rows with a key, the customer that a row's vnode comes from, and a name."""
+    ids, customers = zip(*entries, strict=True)
+    return {"id": pa.array(ids, pa.int64()), "customer": pa.array(customers), "name": pa.array(["n"] * len(ids))}
+
+
+def happen(path: str) -> Iterator[object]:
+    """Make one version after the other; the first one is before the window."""
+    yield write_table(path, rows((10, "a")))
+    yield DeltaTable(path).update({"name": "'x'"}, predicate="id = 1")
+    yield DeltaTable(path).update({"customer": "'b'"}, predicate="id = 2")
+    yield DeltaTable(path).delete("id = 3")
+    yield write_table(path, rows((3, "a")))
+    yield write_table(path, rows((4, "b")))
+    yield write_table(path, rows((11, "a")))
+    yield write_table(path, rows((11, "b")))
+    yield write_table(path, rows((12, "a")))
+    yield DeltaTable(path).delete("id = 12")
+    yield DeltaTable(path).update({"id": "11 - id"}, predicate="id IN (5, 6)")
+
+
+NET = {
+    # key and customer: is it there, did the row appear, did the key, and was it written twice
+    (10, "a"): (True, True, True, False),
+    (1, "a"): (True, False, False, False),
+    (2, "a"): (False, False, False, False),
+    (2, "b"): (True, True, False, False),
+    (3, "a"): (True, False, False, False),
+    (4, "b"): (True, True, True, False),
+    (11, "a"): (True, True, True, False),
+    (11, "b"): (True, True, True, True),
+    (12, "a"): (False, True, True, False),
+    (5, "a"): (True, False, False, False),
+    (6, "a"): (True, False, False, False),
+}
+
+
+def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession, lake: Path) -> None:
+    """Design §5.5: per vnode and key, then per key; and what tells that a key does not identify its rows (I6)."""
+    path = str(lake / "orders")
+    write_table(path, rows(*((number, "a") for number in range(1, 7))))
+    for _ in happen(path):
+        pass
+    source = Upstream(
+        path=path,
+        types={"id": "long", "customer": "string", "name": "string"},
+        key=KeyOrder((KeyField(name="id", type="long"),)),
+        by_vnode=True,
+        distribution_key=["customer"],
+        vnode_count=1000,
+        vnodes=frozenset(range(1000)),
+        keys=EVERYTHING,
+    )
+    window = [FeedRun(1, 4, {}), FeedRun(5, DeltaTable(path).version(), {})]
+    net = source.net_changes(spark, window, F.lit(True)).persist()
+    flags = ("__is_upsert", "__appeared", "__key_appeared", "__has_double")
+    found = net.collect()
+    assert {(row["id"], row["customer"]): tuple(row[flag] for flag in flags) for row in found} == NET
+    assert len(found) == len(NET)
+    assert {row["name"] for row in found if row["id"] == 1} == {"x"}
+
+    with pytest.raises(DuplicateKeyError):
+        source.measure_changes(net, F.lit(True))
+    sound = net.filter("NOT __has_double")
+    assert source.measure_changes(sound, F.col("id") < 5) == MeasuredChanges(
+        5, 5, some_appeared=True, has_nulls=(False,)
+    )
+    by_key = {row["id"]: row for row in source.net_by_key(sound).collect()}
+    assert {number: (row["__is_upsert"], row["__appeared"]) for number, row in by_key.items()} == {
+        **dict.fromkeys((1, 2, 3, 5, 6), (True, False)),
+        **dict.fromkeys((4, 10, 11), (True, True)),
+        12: (False, True),
+    }
+    assert (by_key[2]["customer"], len(by_key)) == ("b", 9)
+    net.unpersist()
