@@ -20,7 +20,7 @@ from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.status import RECENT_EPOCHS, JobStatus, JobSummary, job_status, job_summary
 from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.core.watchdog import ChangeFeed, changes_needed_after, read_up_to
+from airflow_backfill_provider.core.watchdog import ChangeFeed, changes_needed_after, come_to, read_up_to
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.state.store import BackfillStore
@@ -123,7 +123,10 @@ class Backfill:
             barriers=tuple(barriers),
             commits=tuple(commits),
             feed=self.upstream.change_feed(
-                read_up_to(settings, barriers, commits), changes_needed_after(settings, barriers, commits)
+                read_up_to(settings, barriers, commits),
+                changes_needed_after(settings, barriers, commits),
+                created_on=settings.upstream,
+                come_to=come_to(settings, barriers),
             ),
             verified=None if verified is None else VerifiedState.of(verified),
             verification_waits=self.verifications.waiting(settings.incarnation) is not None,

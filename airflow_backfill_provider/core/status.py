@@ -94,8 +94,8 @@ class JobSummary(BaseModel):
     :param headroom_hours: hours until the upstream may delete changes that an epoch needs, 0 if it may have done so
         already; ``None`` if no epoch needs any.
     :param parallelism: runs that share an epoch, from the next barrier on.
-    :param alarms: what the watchdog found: each of a ``kind`` (``stalled``, ``headroom``), with ``message`` and
-        ``remedy``.
+    :param alarms: what the watchdog found: each of a ``kind`` (``stalled``, ``headroom``, ``replaced``), with
+        ``message`` and ``remedy``.
     :param warnings: what the planner said of the newest epoch, and the alarms, as sentences.
     :param verified: what the newest finished verification found; ``None`` if there is none since the job was created or
         rebuilt.

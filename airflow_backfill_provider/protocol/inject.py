@@ -180,6 +180,8 @@ def _next_barrier(
     from_version = previous.upstream.to_version if previous else settings.first_version
     if previous is not None:
         upstream.require_same_log(previous.upstream)
+    else:
+        upstream.require_reaches(from_version)
     to_version = upstream.latest_version() if until is None else upstream.version_at(until)
     if repair and previous is not None and (to_version is None or to_version < from_version):
         # A repair belongs to no interval: whichever run comes next carries it, over what is committed.
