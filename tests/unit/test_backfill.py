@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.errors import (
     StateLayoutError,
     UpstreamReplacedError,
 )
+from airflow_backfill_provider.verification import ask_for_verification
 from tests.builders import NOW, Orders, commit_file, committed_at, job_of
 from tests.property.memory_engine import Backfilling, Prepared
 
@@ -201,3 +202,26 @@ def test_an_upstream_put_back_behind_the_version_that_an_arrangement_is_made_of(
     assert [alarm.kind for alarm in backfilling.backfill.status().alarms] == ["replaced"]
     with pytest.raises(UpstreamReplacedError, match="rebuild"):
         backfilling.ask()
+
+
+# --- damaged verifications ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("damage", ["*.parquet", "_delta_log/*"])
+def test_damaged_verifications_are_a_warning_and_everything_else_is_shown(backfilling, damage):
+    """I6: not known is not never verified; and the epochs do not need the table."""
+    backfill = backfilling.backfill
+    backfilling.epoch()
+    sound = backfill.status(lambda: NOW)
+    assert sound.verification_problem is None
+    ask_for_verification(backfill, requested_by="vera")
+    for file in Path(backfill.job.state, "verifications").glob(damage):
+        file.write_bytes(b"{" * 50)
+    status = Backfill(backfill.job).status(lambda: NOW)
+    assert "verifications cannot be read" in status.verification_problem
+    assert "delete this table's folder" in status.verification_problem
+    (warning,) = status.warnings
+    assert warning == f"whether the view was verified is unknown: {status.verification_problem}"
+    assert status.verified is None
+    shown = {"verification_problem": None, "warnings": ()}
+    assert status.model_copy(update=shown) == sound
