@@ -14,13 +14,13 @@ from typing import Any
 from airflow_backfill_provider import creation
 from airflow_backfill_provider.allowed_roots import require_allowed, require_location_allowed
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
-from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.status import RECENT_EPOCHS, JobStatus, JobSummary, job_status, job_summary
 from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.core.watchdog import ChangeFeed, changes_needed_after, read_up_to
+from airflow_backfill_provider.core.watchdog import ChangeFeed, changes_needed_after, come_to, read_up_to
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.state.store import BackfillStore
@@ -116,18 +116,31 @@ class Backfill:
         last = self.store.last_epoch()
         # Two more than the speed needs: an uncommitted barrier, and the one before the window.
         barriers, commits = self.store.log(since_epoch=max(last - RECENT_EPOCHS - 2, 0))
-        verified = self.verifications.newest_finished(settings.incarnation)
         return ReadBackfill(
             settings=settings,
             state=self.store.state(),
             barriers=tuple(barriers),
             commits=tuple(commits),
             feed=self.upstream.change_feed(
-                read_up_to(settings, barriers, commits), changes_needed_after(settings, barriers, commits)
+                read_up_to(settings, barriers, commits),
+                changes_needed_after(settings, barriers, commits),
+                created_on=settings.upstream,
+                come_to=come_to(settings, barriers),
             ),
-            verified=None if verified is None else VerifiedState.of(verified),
-            verification_waits=self.verifications.waiting(settings.incarnation) is not None,
+            **self._read_verifications(settings),
         )
+
+    def _read_verifications(self, settings: JobSettings) -> dict[str, Any]:
+        """Read what verifications found; that it cannot be read keeps nobody from seeing the rest."""
+        try:
+            verified = self.verifications.newest_finished(settings.incarnation)
+            waits = self.verifications.waiting(settings.incarnation) is not None
+        except BackfillError as error:
+            return {"verification_problem": str(error)}
+        return {
+            "verified": None if verified is None else VerifiedState.of(verified),
+            "verification_waits": waits,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +153,7 @@ class ReadBackfill:
     :param feed: what the upstream's log says of the versions that these have not read.
     :param verified: what the newest finished verification found, if there is one.
     :param verification_waits: whether one was asked for.
+    :param verification_problem: why neither is known, if so.
     """
 
     settings: JobSettings
@@ -149,6 +163,7 @@ class ReadBackfill:
     feed: ChangeFeed
     verified: VerifiedState | None = None
     verification_waits: bool = False
+    verification_problem: str | None = None
 
     def status(self, clock: Clock = utc_now) -> JobStatus:
         """Describe the job, vnode by vnode."""
@@ -166,4 +181,5 @@ class ReadBackfill:
             "now": clock(),
             "verified": self.verified,
             "verification_waits": self.verification_waits,
+            "verification_problem": self.verification_problem,
         }

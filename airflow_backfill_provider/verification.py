@@ -8,17 +8,22 @@ themselves, and not from what planned the epochs.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Protocol
 
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Repair, Requester
 from airflow_backfill_provider.core.errors import (
+    BackfillError,
+    ChangeFeedGapError,
     ConcurrentUpdateError,
+    DataFileError,
     MaterializedViewError,
     NotVerifiedError,
     StateError,
     UpstreamReplacedError,
+    VersionGoneError,
     ViewDiffersError,
 )
 from airflow_backfill_provider.core.progress import BackfillState
@@ -40,6 +45,11 @@ from airflow_backfill_provider.protocol.clock import Clock, utc_now
 
 _LOOKS = 10
 """How often epochs may be committed while one looks at the newest."""
+
+_GONE = (VersionGoneError, ChangeFeedGapError, DataFileError)
+"""What a version is answered with whose log entries or files were cleaned up."""
+
+logger = logging.getLogger(__name__)
 
 COMPARER = Requester(user="compare_now")
 
@@ -71,9 +81,8 @@ def begin_verification(
     :raises NotVerifiedError: if no epoch is committed, so that there is nothing to verify.
     :raises BackfillError: if the view or the upstream is not what the job made, or read.
     """
-    settings = backfill.settings()
-    unfinished = None if anew else backfill.verifications.newest(settings.incarnation)
-    if unfinished is not None and not unfinished.finished:
+    unfinished = None if anew else _unfinished(backfill)
+    if unfinished is not None:
         return unfinished
     pin = _pin(backfill, requester=requester, steps=steps, clock=clock)
     return backfill.verifications.begin(pin)
@@ -139,19 +148,63 @@ def verify_job(
     clock: Clock = utc_now,
 ) -> Verification:
     """
-    Verify a job, from where the last try of it ended.
+    Verify a job, from where the last try of it ended; anew if what that compared can no longer be read.
 
     :param engine: makes the engine, once it is clear that there is something to compare.
     :param done: is told of each step.
     :returns: the finished verification.
     :raises BackfillError: as :func:`begin_verification` and :func:`next_step`.
     """
-    verification = begin_verification(backfill, requester=requester, anew=anew, steps=steps, clock=clock)
+    resumed = None if anew else _unfinished(backfill)
+    verification = resumed or begin_verification(backfill, requester=requester, anew=anew, steps=steps, clock=clock)
     comparer = engine()
     while not verification.finished:
-        verification = next_step(backfill, verification, comparer)
+        try:
+            verification = next_step(backfill, verification, comparer)
+        except _GONE as error:
+            if resumed is None:
+                raise
+            verification = _begun_anew(backfill, resumed, error, requester=requester, steps=steps, clock=clock)
+            resumed = None
+            continue
         done(verification)
     return verification
+
+
+def _unfinished(backfill: Backfill) -> Verification | None:
+    """Return the newest verification, if it is not finished."""
+    newest = backfill.verifications.newest(backfill.settings().incarnation)
+    return None if newest is None or newest.finished else newest
+
+
+def _begun_anew(
+    backfill: Backfill,
+    resumed: Verification,
+    error: BackfillError,
+    *,
+    requester: Requester,
+    steps: int | None,
+    clock: Clock,
+) -> Verification:
+    """
+    Begin another verification in the place of one that can never be finished.
+
+    :param error: why not; raised again if another one would compare the very same.
+    """
+    pin = _pin(backfill, requester=requester, steps=steps, clock=clock)
+    was, now = resumed.pinned, pin(resumed.pinned.number)
+    if (was.upstream_version, was.view_version) == (now.upstream_version, now.view_version):
+        raise error
+    begun = backfill.verifications.begin(pin)
+    logger.warning(
+        "verification %d of job %s, of epoch %d, can no longer be finished, so another one begins, of epoch %d: %s",
+        was.number,
+        was.job,
+        was.epoch,
+        begun.pinned.epoch,
+        error,
+    )
+    return begun
 
 
 def compare_now(backfill: Backfill, engine: Comparer) -> Verification:

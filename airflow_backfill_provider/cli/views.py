@@ -246,7 +246,9 @@ def show_status(status: JobStatus, console: Console) -> None:
         + (", paused" if status.paused else ""),
         "upstream": f"view at {version}, newest is version {status.upstream_latest_version} (lag {_lag(status)})",
     }
-    if status.verified is not None:
+    if status.verification_problem is not None:
+        lines["verified"] = "unknown"
+    elif status.verified is not None:
         lines["verified"] = verified_line(status.verified, utc_now())
     if status.headroom_hours is not None:
         lines["headroom"] = f"{text.duration(status.headroom_hours * 3600)} until its unread changes may be deleted"

@@ -23,23 +23,32 @@ class Demand:
 
 
 def demand_of(
-    settings: JobSettings | None, newest: Barrier | None, commit: EpochCommit | None, latest_version: int
+    settings: JobSettings | None,
+    newest: Barrier | None,
+    commit: EpochCommit | None,
+    latest_version: int,
+    *,
+    replaced: str = "",
 ) -> Demand | None:
     """
     Return what a job needs an epoch for, ``None`` if for nothing.
 
-    A new version of the upstream always does. What is left of the snapshot does only while no epoch is under way: its
+    A new version of the upstream always does, and so does an upstream that was replaced: the epoch refuses it, so that
+    somebody hears of it. What is left of the snapshot does only while no epoch is under way: its
     commit asks for the next one.
 
     :param settings: those in force; ``None`` before the job is created.
     :param newest: the newest barrier of the job's incarnation.
     :param commit: the commit of that barrier's epoch.
     :param latest_version: the upstream's newest version.
+    :param replaced: how its log gives away that it is not the one which the job has read; empty if it doesn't.
     """
     if settings is None:
         return Demand(("version", "", latest_version), "the job is not created yet")
     if settings.cancelled:
         return None
+    if replaced:
+        return Demand(("replaced", settings.incarnation, latest_version), replaced)
     covered = newest.upstream.to_version if newest else settings.first_version
     if latest_version > covered:
         reason = f"the upstream has version {latest_version}, and epochs cover those up to {covered}"

@@ -94,12 +94,15 @@ class JobSummary(BaseModel):
     :param headroom_hours: hours until the upstream may delete changes that an epoch needs, 0 if it may have done so
         already; ``None`` if no epoch needs any.
     :param parallelism: runs that share an epoch, from the next barrier on.
-    :param alarms: what the watchdog found: each of a ``kind`` (``stalled``, ``headroom``), with ``message`` and
-        ``remedy``.
-    :param warnings: what the planner said of the newest epoch, and the alarms, as sentences.
+    :param alarms: what the watchdog found: each of a ``kind`` (``stalled``, ``headroom``, ``replaced``), with
+        ``message`` and ``remedy``.
+    :param warnings: what the planner said of the newest epoch, the alarms, and why no verification is known, if so, as
+        sentences.
     :param verified: what the newest finished verification found; ``None`` if there is none since the job was created or
         rebuilt.
     :param verification_waits: whether a verification was asked for, which the next run of an epoch carries out.
+    :param verification_problem: why nothing is known of verifications, because their table cannot be read; ``None`` if
+        it can.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -134,6 +137,7 @@ class JobSummary(BaseModel):
     warnings: tuple[str, ...]
     verified: VerifiedState | None = None
     verification_waits: bool = False
+    verification_problem: str | None = None
 
 
 class JobStatus(JobSummary):
@@ -166,6 +170,7 @@ def job_summary(
     now: dt.datetime,
     verified: VerifiedState | None = None,
     verification_waits: bool = False,
+    verification_problem: str | None = None,
 ) -> JobSummary:
     """
     Describe a job.
@@ -175,6 +180,7 @@ def job_summary(
     :param feed: what the upstream's log says of the versions that these have not read.
     :param verified: what the newest finished verification found.
     :param verification_waits: whether one was asked for.
+    :param verification_problem: why neither is known, if so.
     """
     barriers = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
     commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
@@ -217,9 +223,18 @@ def job_summary(
         behind_since=feed.unread_since if lag_versions else None,
         headroom_hours=None if headroom is None else headroom / dt.timedelta(hours=1),
         alarms=alarms,
-        warnings=(*(newest.warnings if newest else ()), *map(str, alarms)),
+        warnings=(
+            *(newest.warnings if newest else ()),
+            *map(str, alarms),
+            *(
+                []
+                if verification_problem is None
+                else [f"whether the view was verified is unknown: {verification_problem}"]
+            ),
+        ),
         verified=verified,
         verification_waits=verification_waits,
+        verification_problem=verification_problem,
     )
 
 

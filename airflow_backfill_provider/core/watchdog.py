@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, TableVersion
 from airflow_backfill_provider.core.durations import duration
 from airflow_backfill_provider.core.settings import JobSettings
 
@@ -48,13 +48,14 @@ class AlarmKind(StrEnum):
 
     STALLED = "stalled"
     HEADROOM = "headroom"
+    REPLACED = "replaced"
 
 
 class Alarm(BaseModel):
     """
     Something about a job that somebody should look into.
 
-    :param kind: ``stalled`` or ``headroom``.
+    :param kind: ``stalled``, ``headroom`` or ``replaced``.
     :param message: what is wrong.
     :param remedy: what to do.
     """
@@ -79,6 +80,8 @@ class ChangeFeed:
     :param unread_since: when the oldest unread version was committed; ``None`` if nobody knows, or all are read.
     :param needed_version: the oldest unread version that changed rows, so that an epoch must read its changes.
     :param needed_since: when that was committed; ``None`` if its commit file is gone.
+    :param replaced: how the log gives away that it is not the one which the job has read; empty if it doesn't. Then
+        nothing else is known of what is unread.
     """
 
     latest_version: int
@@ -86,6 +89,7 @@ class ChangeFeed:
     unread_since: dt.datetime | None = None
     needed_version: int | None = None
     needed_since: dt.datetime | None = None
+    replaced: str = ""
 
     def headroom(self, now: dt.datetime) -> dt.timedelta | None:
         """Return how long the changes stay that are needed, zero if they may be gone; ``None`` if none are needed."""
@@ -94,6 +98,17 @@ class ChangeFeed:
         if self.needed_since is None:
             return dt.timedelta(0)
         return max(self.needed_since + self.kept_for - now, dt.timedelta(0))
+
+
+def come_to(settings: JobSettings, barriers: Sequence[Barrier]) -> TableVersion | None:
+    """
+    Return the upstream's version that a job has come to, committed or not.
+
+    :param barriers: the newest barriers of the log, ascending.
+    :returns: before the first barrier, what the arrangement is made of; ``None`` without one.
+    """
+    ours = (barrier.upstream.end for barrier in reversed(barriers) if barrier.incarnation == settings.incarnation)
+    return next(ours, settings.arranged)
 
 
 def read_up_to(settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> int | None:
@@ -147,10 +162,22 @@ def watch(
     """
     if settings.cancelled:
         return ()
-    alarms = [_headroom(settings, barriers, feed, now)]
+    alarms = [_replaced(feed), _headroom(settings, barriers, feed, now)]
     if settings.reads_snapshot and not finished:
         alarms.append(_stalled(settings, barriers, commits, now))
     return tuple(alarm for alarm in alarms if alarm is not None)
+
+
+def _replaced(feed: ChangeFeed) -> Alarm | None:
+    """Tell of an upstream that the next epoch would refuse: with nothing new in it, nobody may ever start that one."""
+    if not feed.replaced:
+        return None
+    return Alarm(
+        kind=AlarmKind.REPLACED,
+        message=feed.replaced,
+        remedy="rebuild the job to backfill from what is there now, or put the right table back; until then the view "
+        "stays as it is",
+    )
 
 
 def _stalled(

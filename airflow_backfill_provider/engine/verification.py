@@ -23,12 +23,16 @@ from airflow_backfill_provider.core.differences import (
     VnodeDifference,
     differing_vnodes,
 )
-from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder
+from airflow_backfill_provider.core.errors import StateLayoutError
+from airflow_backfill_provider.core.keys import EncodedPosition, KeyField, KeyKind, KeyOrder
 from airflow_backfill_provider.core.scan import VnodeRange
 from airflow_backfill_provider.core.verification import MOST_KEYS_KEPT, ComparedVnodes
 from airflow_backfill_provider.engine.compared_sides import HASHES, ROW, UNIT, ComparedSides
 from airflow_backfill_provider.engine.row_hash import exact
 from airflow_backfill_provider.engine.spark_errors import comparison_errors
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+"""What Java writes in the place of bytes that are no UTF-8."""
 
 _EXPECTED, _SIGN, _KIND = "__expected", "__sign", "__kind"
 
@@ -117,12 +121,10 @@ def _look_into(
         tuple(VnodeDifference(vnode=vnode, **kinds) for vnode, kinds in sorted(counts.items())),
         tuple(
             DifferingKey(
-                kind=DifferenceKind(row[_KIND]),
-                vnode=row[UNIT],
-                key=_encoded([row[f"__text_{number}"] for number in range(len(order.fields))], order),
-                columns=tuple(row["__columns"] or ()),
+                kind=DifferenceKind(row[_KIND]), vnode=row[UNIT], key=key, columns=tuple(row["__columns"] or ())
             )
             for row in first
+            if (key := encoded([row[f"__text_{number}"] for number in range(len(order.fields))], order)) is not None
         ),
     )
 
@@ -192,5 +194,17 @@ def _text(value: Column, field: KeyField) -> Column:
             return value.cast("string")
 
 
-def _encoded(texts: Sequence[str | None], order: KeyOrder) -> tuple[str | None, ...]:
-    return order.encode(order.decode(texts)) or ()
+def encoded(texts: Sequence[str | None], order: KeyOrder) -> EncodedPosition | None:
+    """
+    Return a key as it is recorded.
+
+    :param texts: what Spark says of its columns.
+    :returns: ``None`` for one that cannot be written down, of a year behind 9999, say; its vnode is repaired whole.
+    """
+    if any(text is not None and _REPLACEMENT in text for text in texts):
+        # What stands in the place of bytes that are no UTF-8 is another key.
+        return None
+    try:
+        return order.encode(order.decode(texts))
+    except StateLayoutError:
+        return None

@@ -27,7 +27,14 @@ from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange, Po
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.planner import FileStatistics, KeyIndex
 from airflow_backfill_provider.lake.data_files import DataFiles
-from airflow_backfill_provider.lake.key_index import ArrowKeyIndex, arrow_type, in_key_order, keys_within, nth_key
+from airflow_backfill_provider.lake.key_index import (
+    ArrowKeyIndex,
+    arrow_type,
+    in_key_order,
+    keys_within,
+    leading_values,
+    nth_key,
+)
 from airflow_backfill_provider.storage import log_errors, storage_errors
 
 PIECES = 256
@@ -178,19 +185,17 @@ def _typed(entries: pa.Table, order: KeyOrder) -> pa.Table:
 
 
 def _pieces(live: pa.Table, order: KeyOrder, *, size: int) -> list[tuple[FileStatistics, pa.Table]]:
-    """Cut the newest rows, in order, into pieces with exact bounds."""
+    """Cut the newest rows, in order, into pieces with exact bounds, as far as Python has their values."""
     rows = max(math.ceil(live.num_rows / PIECES), 1)
     pieces = []
     for start in range(0, live.num_rows, rows):
         keys = live.slice(start, rows)
-        ends = pa.concat_tables([keys.slice(0, 1), keys.slice(keys.num_rows - 1, 1)]).to_pylist()
-        lower, upper = (tuple(row[name] for name in order.names) for row in ends)
         file = FileStatistics(
             path=f"changes#{start}",
             row_count=keys.num_rows,
             size=size * keys.num_rows // live.num_rows,
-            lower=lower,
-            upper=upper,
+            lower=leading_values(keys.slice(0, 1), order),
+            upper=leading_values(keys.slice(keys.num_rows - 1, 1), order),
         )
         pieces.append((file, keys))
     return pieces

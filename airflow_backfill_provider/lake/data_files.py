@@ -29,6 +29,9 @@ from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
 from airflow_backfill_provider.lake.stored_columns import read_stored
 from airflow_backfill_provider.storage import data_file_errors, log_errors, storage_errors
 
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+"""What Java and Rust write in the place of bytes that are no UTF-8."""
+
 Bound = tuple[KeyValue | None, ...]
 
 
@@ -74,7 +77,8 @@ class DataFiles:
         partitioned = self._partitioned(order)
         values = {}
         if partitioned:
-            of_columns = [self._column(f"partition.{name}") for name in partitioned]
+            # Not as Python's values, which end with the year 9999.
+            of_columns = [self._actions.column(f"partition.{name}") for name in partitioned]
             of_files = (dict(zip(partitioned, found, strict=True)) for found in zip(*of_columns, strict=True))
             values = dict(zip(self._paths(), of_files, strict=True))
         return ArrowKeyIndex(self.storage, order, physical_names_of(self._table), values, table=self._path)
@@ -83,7 +87,7 @@ class DataFiles:
         """
         Return the files with bounds of their keys.
 
-        :raises UpstreamError: if files lie outside of the table's folder.
+        :raises UpstreamError: if files lie outside of the table's folder, or the key's text is no UTF-8.
         """
         if order not in self._statistics:
             self._statistics[order] = self._read_statistics(order)
@@ -91,7 +95,7 @@ class DataFiles:
 
     def _read_statistics(self, order: KeyOrder) -> list[FileStatistics]:
         columns = self._paths(), self._column("num_records"), self._column("size_bytes"), *self._bounds(order)
-        return [
+        files = [
             FileStatistics(
                 path=path,
                 row_count=self._stored_rows(path) if rows is None else rows,
@@ -101,6 +105,11 @@ class DataFiles:
             )
             for path, rows, size, lower, upper in zip(*columns, strict=True)
         ]
+        for file in files:
+            # Statistics are JSON, so bytes that are no text are written as another text, which sorts elsewhere.
+            if any(isinstance(value, str) and _REPLACEMENT in value for value in (*file.lower, *file.upper)):
+                self.keys(order).require_utf8(file)
+        return files
 
     @cached_property
     def storage(self) -> arrow_fs.FileSystem:
@@ -198,7 +207,7 @@ class DataFiles:
         column = self._actions.column(name)
         try:
             values: list[Any] = column.to_pylist()
-        except OverflowError:
+        except (OverflowError, ValueError):
             return [*map(_python_value, column)]
         return values
 
@@ -244,7 +253,7 @@ def _python_value(value: pa.Scalar) -> Any:
     """Return a value; ``None`` for one beyond Python's years, which end with 9999."""
     try:
         return value.as_py()
-    except OverflowError:
+    except (OverflowError, ValueError):
         return None
 
 

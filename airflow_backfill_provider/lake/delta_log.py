@@ -26,6 +26,9 @@ from airflow_backfill_provider.storage import log_errors, storage_errors
 _COMMIT_INFO = b'{"commitInfo":'
 _COMMIT_FILE = re.compile(r"(?:^|/)(\d{20})\.json$")
 
+Written = tuple[int | None, int | None]
+"""Size and time of change of a commit file: a table that was made anew may have as many versions, but not the same."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
@@ -74,11 +77,11 @@ class DeltaLog:
             names = [_COMMIT_FILE.search(info.path) for info in self._files.get_file_info(selector)]
         return sorted(int(name.group(1)) for name in names if name)
 
-    def has(self, version: int) -> bool:
-        """Tell whether the commit file of a version exists."""
+    def written(self, *versions: int) -> list[Written | None]:
+        """Return what the commit files of some versions look like, ``None`` for each that does not exist."""
         with storage_errors(self.location):
-            found = self._files.get_file_info(_path_of(version))
-        return bool(found.type != arrow_fs.FileType.NotFound)
+            found = self._files.get_file_info([_path_of(version) for version in versions])
+        return [None if info.type == arrow_fs.FileType.NotFound else (info.size, info.mtime_ns) for info in found]
 
     def commit(self, version: int) -> Commit | None:
         """Return one commit, or ``None`` if its file does not exist (any more, or yet)."""

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
 
 from airflow_backfill_provider.core.errors import UpstreamError
-from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, KeyValue, Position
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.lake.stored_columns import read_stored
 from airflow_backfill_provider.storage import data_file_errors
@@ -30,7 +30,7 @@ class ArrowKeyIndex:
     :param files: file system rooted at the table.
     :param order: the key's columns.
     :param physical_names: key column → its name in the data files.
-    :param partition_values: file path → values of the key columns that are partition columns.
+    :param partition_values: file path → values of the key columns that are partition columns, as Arrow has them.
     :param table: its location, for messages.
     """
 
@@ -39,7 +39,7 @@ class ArrowKeyIndex:
         files: arrow_fs.FileSystem,
         order: KeyOrder,
         physical_names: Mapping[str, str],
-        partition_values: Mapping[str, Mapping[str, object]],
+        partition_values: Mapping[str, Mapping[str, pa.Scalar]],
         *,
         table: str = "",
     ) -> None:
@@ -70,13 +70,30 @@ class ArrowKeyIndex:
         with data_file_errors(self._files, self._table, file.path):
             return self._keys(read_stored(self._files, file.path, names), constants)
 
-    def _keys(self, table: pa.Table, constants: Mapping[str, object]) -> pa.Table:
+    def require_utf8(self, file: FileStatistics) -> None:
+        """
+        Refuse a file with text in the key that is no UTF-8.
+
+        :raises UpstreamError: naming file and column.
+        """
+        keys = self.read(file)
+        for name in self._order.names:
+            try:
+                keys.column(name).validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise UpstreamError(
+                    f"the key column {name!r} of data file {file.path} of {self._table} has text that is no UTF-8, so "
+                    "that the log's statistics of it are wrong, and whoever goes by them misses rows; correct the "
+                    "rows, or make the column binary"
+                ) from error
+
+    def _keys(self, table: pa.Table, constants: Mapping[str, pa.Scalar]) -> pa.Table:
         """Return the key's columns in the order's own types."""
         columns = {}
         for field in self._order.fields:
             kind, stored = arrow_type(field), self._physical_names[field.name]
             if field.name in constants:
-                columns[field.name] = pa.array([constants[field.name]] * table.num_rows, kind)
+                columns[field.name] = pa.repeat(constants[field.name].cast(kind), table.num_rows)
             elif stored in table.column_names:
                 columns[field.name] = table.column(stored).cast(kind)
             else:  # the file is older than the column
@@ -126,14 +143,26 @@ def nth_key(files: Iterable[pa.Table], order: KeyOrder, within: KeyRange, n: int
     smallest = _smallest(found, order, n) if found else None
     if smallest is None or smallest.num_rows < n:
         return None
-    try:
-        row = smallest.slice(n - 1, 1).to_pylist()[0]
-    except OverflowError as error:
+    found_key = smallest.slice(n - 1, 1)
+    key = leading_values(found_key, order)
+    if len(key) < len(order.fields):
         raise UpstreamError(
-            f"a chunk would end at a key ({', '.join(order.names)}) that has no value in Python, whose years end with "
-            "9999; correct the row, or set the rate limit to null, so that no chunk ends there"
-        ) from error
-    return tuple(row[field.name] for field in order.fields)
+            f"a chunk would end at a key whose column {order.fields[len(key)].name!r} has a value that cannot be "
+            "written down: text that is no UTF-8, or a year before 1 or behind 9999; correct the row, or set the rate "
+            "limit to null, so that no chunk ends there"
+        )
+    return key
+
+
+def leading_values(keys: pa.Table, order: KeyOrder) -> Position:
+    """Return the first of some keys; it ends before the first column with a value that Python has not."""
+    values: list[KeyValue | None] = []
+    for field in order.fields:
+        try:
+            values.append(keys.column(field.name)[0].as_py())
+        except (OverflowError, ValueError):
+            break
+    return tuple(values)
 
 
 def _smallest(keys: Sequence[pa.Table], order: KeyOrder, n: int) -> pa.Table:

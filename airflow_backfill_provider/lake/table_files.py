@@ -66,7 +66,12 @@ def _told_of_files(table: DeltaTable) -> pa.Table:
         for name in actions.column_names
         if name in {"path", "size_bytes", "num_records"} or name.startswith("partition.")
     ]
-    return actions.select(told)
+    # A partition is only told from others here, and Python's years end with 9999.
+    told_columns = [
+        column.cast(pa.string()) if pa.types.is_temporal(column.type) else column
+        for column in actions.select(told).columns
+    ]
+    return pa.table(told_columns, told)
 
 
 def _deleted_rows(table: DeltaTable) -> dict[str, int]:

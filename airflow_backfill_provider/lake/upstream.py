@@ -37,6 +37,7 @@ from airflow_backfill_provider.lake.data_files import DataFiles, physical_names_
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
 from airflow_backfill_provider.lake.retention import changes_kept_for
+from airflow_backfill_provider.lake.same_log import ends_before, other_table, written_at_another_time
 from airflow_backfill_provider.storage import storage_errors
 
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
@@ -102,11 +103,8 @@ class UpstreamVersion:
 
         :raises UpstreamReplacedError: if the table's id differs.
         """
-        if self.table_id != upstream.table_id:
-            raise UpstreamReplacedError(
-                f"{path} holds table {self.table_id}, but the job was created on table {upstream.table_id}; "
-                "rebuild the job to backfill from the new table"
-            )
+        if other := other_table(path, self.table_id, upstream.table_id):
+            raise UpstreamReplacedError(f"{other}; rebuild the job to backfill from the new table")
 
     def require_change_data_feed(self, path: str) -> None:
         """
@@ -209,18 +207,33 @@ class UpstreamTable:
         """Return how long the table keeps its changes, as of now."""
         return changes_kept_for(self._open(None).metadata().configuration)
 
-    def change_feed(self, read_up_to: int | None, needed_after: int | None = None) -> ChangeFeed:
+    def change_feed(
+        self,
+        read_up_to: int | None,
+        needed_after: int | None = None,
+        *,
+        created_on: ResolvedUpstream | None = None,
+        come_to: TableVersion | None = None,
+    ) -> ChangeFeed:
         """
         Tell how long the changes stay that a job has not read yet; reads a commit or two.
 
         :param read_up_to: the version that its next epoch goes on from; ``None`` if it needs no changes yet.
         :param needed_after: the version behind which it needs the changes: an older one; by default that one.
+        :param created_on: what the upstream was when the job was created.
+        :param come_to: the version that the job has come to.
         :raises UpstreamNotFoundError: if there is no readable Delta table.
         """
         table, log = self._open(None), self.log
         latest, kept_for = table.version(), changes_kept_for(table.metadata().configuration)
-        if read_up_to is None:
-            return ChangeFeed(latest_version=latest, kept_for=kept_for)
+        replaced = (
+            (created_on and other_table(self.path, str(table.metadata().id), created_on.table_id))
+            or ends_before(self.path, latest, max(come_to.version if come_to else -1, read_up_to or -1))
+            or (come_to and written_at_another_time(log, come_to))
+        )
+        if read_up_to is None or replaced:
+            # Of changes of another table nothing can be said.
+            return ChangeFeed(latest_version=latest, kept_for=kept_for, replaced=replaced or "")
         needed_after = read_up_to if needed_after is None else needed_after
         # Both look at the same commit, unless changes wait.
         commit_of = functools.cache(log.commit)
@@ -265,25 +278,13 @@ class UpstreamTable:
         """
         Refuse a log in which a version is another one than when the job came to it, or is not there yet.
 
-        A table that was put back from an older copy keeps its id, and its next versions have numbers that were read
-        already; a table that was made anew may have as many versions as the old one.
-
         :raises UpstreamReplacedError: saying how that was seen.
         :raises UpstreamNotFoundError: if there is no table any more.
         """
-        newest, version = self.latest_version(), known.version
-        if newest < version:
-            raise UpstreamReplacedError(
-                f"the log of {self.path} ends with version {newest}, but the job has come to version {version}; the "
-                "table was made anew, or put back from an older copy: rebuild the job"
-            )
-        written = self.log.written_at(version)
-        if None not in (written, known.written_at) and written != known.written_at:
-            raise UpstreamReplacedError(
-                f"version {version} of {self.path} was written at {written}, but the one that the job has come to at "
-                f"{known.written_at}; the table was made anew, or put back from an older copy "
-                "and written on: rebuild the job"
-            )
+        if another := ends_before(self.path, self.latest_version(), known.version):
+            raise UpstreamReplacedError(f"{another}: rebuild the job")
+        if another := written_at_another_time(self.log, known):
+            raise UpstreamReplacedError(f"{another}: rebuild the job")
 
     def schema_runs(self, from_version: int, to_version: int) -> list[tuple[int, int]]:
         """

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from deltalake.exceptions import TableNotFoundError
 
-from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.delta_log import DeltaLog, Written
 
-Versions = tuple[int | None, ...]
+Versions = tuple[tuple[int | None, Written | None], ...]
 
 
 class VersionWatch:
@@ -26,6 +26,8 @@ class VersionWatch:
     def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
         self.log = DeltaLog(location, storage_options)
         self._latest: int | None = None
+        self.written: Written | None = None
+        """What the newest commit's file looked like at the last look; another one if the table was made anew."""
 
     def latest(self) -> int | None:
         """
@@ -35,11 +37,14 @@ class VersionWatch:
         """
         known = self._latest
         try:
-            if known is None or not self.log.has(known) or self.log.has(known + 1):
-                self._latest = max(self.log.versions(), default=None)
+            here, behind = (None, None) if known is None else self.log.written(known, known + 1)
+            if here is None or behind is not None:
+                known = max(self.log.versions(), default=None)
+                here = None if known is None else self.log.written(known)[0]
+            self._latest, self.written = known, here
         except TableNotFoundError:
             # What deltalake says of a local folder that does not exist.
-            self._latest = None
+            self._latest = self.written = None
         return self._latest
 
 
@@ -56,8 +61,8 @@ class VersionsWatch:
 
     def latest(self) -> Versions:
         """
-        Return the newest versions, ``None`` where there is no table.
+        Return the newest versions, ``None`` where there is no table, and what their commit files look like.
 
         :raises StorageUnavailableError: if the storage does not answer.
         """
-        return tuple(table.latest() for table in self._tables)
+        return tuple((table.latest(), table.written) for table in self._tables)

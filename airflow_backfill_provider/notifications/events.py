@@ -15,19 +15,20 @@ _TOO_MUCH: dict[str, Any] = {"vnode_map": True, "verified": {"sample"}}
 
 
 class EventKind(StrEnum):
-    """What an event is about; ``stalled`` and ``headroom`` are the watchdog's alarms."""
+    """What an event is about; ``stalled``, ``headroom`` and ``replaced`` are the watchdog's alarms."""
 
     FINISHED = "finished"
     FAILED = "failed"
     STALLED = "stalled"
     HEADROOM = "headroom"
+    REPLACED = "replaced"
 
 
 class BackfillEvent(BaseModel):
     """
     Something that people want to be told of.
 
-    :param kind: ``finished``, ``failed``, ``stalled`` or ``headroom``.
+    :param kind: ``finished``, ``failed``, ``stalled``, ``headroom`` or ``replaced``.
     :param job: the job's name.
     :param message: what happened.
     :param remedy: what to do; empty if nothing.

@@ -28,6 +28,7 @@ from airflow_backfill_provider.core.errors import (
     StateLayoutError,
     StorageUnavailableError,
 )
+from airflow_backfill_provider.state.remedies import what_to_do
 from airflow_backfill_provider.state.stamps import (
     VERSION,
     lost,
@@ -295,7 +296,7 @@ class ControlTable:
             layout = table.metadata().configuration.get(_LAYOUT_PROPERTY)
             columns = pa.schema(table.schema().to_arrow())
         except TableNotFoundError as error:
-            raise StateLayoutError(f"control table {self.location} is missing; rebuild or create the job") from error
+            raise StateLayoutError(f"control table {self.location} is missing; {what_to_do(self.location)}") from error
         except StorageUnavailableError:
             raise
         except Exception as error:
@@ -313,7 +314,7 @@ class ControlTable:
         if columns.names != self._stored.names:
             raise StateLayoutError(
                 f"control table {self.location} has columns {', '.join(columns.names)} instead of "
-                f"{', '.join(self._stored.names)}; something else wrote to it: restore the table, or rebuild the job"
+                f"{', '.join(self._stored.names)}; something else wrote to it: {what_to_do(self.location)}"
             )
         return table
 
@@ -384,9 +385,7 @@ class ControlTable:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> StateLayoutError:
-        return StateLayoutError(
-            f"control table {self.location} cannot be read: {error}; restore it from a copy, or rebuild the job"
-        )
+        return StateLayoutError(f"control table {self.location} cannot be read: {error}; {what_to_do(self.location)}")
 
 
 def _version_of(table: DeltaTable) -> tuple[str, int]:

@@ -26,6 +26,7 @@ from airflow_backfill_provider.core.progress import (
 )
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.lake.key_index import arrow_type
+from airflow_backfill_provider.state.remedies import what_to_do
 from airflow_backfill_provider.state.stamps import CHECKSUM, VERSION
 
 INJECTED = "injected"
@@ -162,7 +163,8 @@ def parse(model: type[Model], record: str, table: str) -> Model:
     except ValidationError as error:
         fields = ", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_url=False))
         raise StateLayoutError(
-            f"a record of {table} is damaged or was written by another version of this package (wrong: {fields})"
+            f"a record of {table} is damaged or was written by another version of this package (wrong: {fields}): "
+            f"{what_to_do(table)}"
         ) from error
 
 

@@ -17,11 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_backfill_provider.core.errors import StateError
-
-WHAT_TO_DO = (
-    "restore the job's control tables from a copy, or delete them and the view, and create the job anew (if it is the "
-    "state alone, a rebuild does)"
-)
+from airflow_backfill_provider.state.remedies import what_to_do
 
 VERSION = "__version"
 CHECKSUM = "__checksum"
@@ -59,7 +55,7 @@ def require_stamps(rows: pa.Table, table: str) -> None:
     if index >= 0:
         raise StateError(
             f"control table {table}: row {_name(rows, index)} is not what was written there; something else changed or "
-            f"added it: {WHAT_TO_DO}"
+            f"added it: {what_to_do(table)}"
         )
     _require_once(rows, table)
 
@@ -76,7 +72,8 @@ def _require_once(rows: pa.Table, table: str) -> None:
         # Of very many rows, two may have one checksum.
         if len(set(map(repr, alike.to_pylist()))) < alike.num_rows:
             raise StateError(
-                f"control table {table}: row {_name(alike, 0)} is there twice; something else added it: {WHAT_TO_DO}"
+                f"control table {table}: row {_name(alike, 0)} is there twice; something else added it: "
+                f"{what_to_do(table)}"
             )
 
 
@@ -98,7 +95,7 @@ def lost(version: int, newest: int, table: str) -> StateError:
     """Return the error that says that the rows of a write are gone."""
     return StateError(
         f"control table {table}: row {VERSION} {version} of {newest} is missing or misplaced; something else removed "
-        f"rows or restored the table: {WHAT_TO_DO}"
+        f"rows or restored the table: {what_to_do(table)}"
     )
 
 

@@ -24,7 +24,7 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from airflow_backfill_provider.state.control_table import ControlTable, Since, Write, text_literal
-from airflow_backfill_provider.state.stamps import WHAT_TO_DO
+from airflow_backfill_provider.state.remedies import what_to_do
 from airflow_backfill_provider.state.verifications import Verifications
 
 
@@ -430,4 +430,4 @@ def _require_consecutive(numbers: Sequence[int], up_to: Sequence[int], *, first:
         if expected != found:
             repeated = expected is None or (found is not None and found < expected)
             wrong = f"record {found} is repeated" if repeated else f"record {expected} is missing"
-            raise StateError(f"control table {table}: {wrong}; something else wrote there: {WHAT_TO_DO}")
+            raise StateError(f"control table {table}: {wrong}; something else wrote there: {what_to_do(table)}")

@@ -20,8 +20,7 @@ from airflow_backfill_provider.core.verification import (
 )
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.control_table import ControlTable, Since, Write
-
-TABLE = "verifications"
+from airflow_backfill_provider.state.remedies import VERIFICATIONS
 
 ASKED = "asked"
 BEGUN = "begun"
@@ -60,7 +59,7 @@ class Verifications:
     """
 
     def __init__(self, state: str, storage_options: Mapping[str, str] | None = None) -> None:
-        self.table = ControlTable(f"{state}/{TABLE}", SCHEMA, storage_options)
+        self.table = ControlTable(f"{state}/{VERIFICATIONS}", SCHEMA, storage_options)
 
     def newest(self, incarnation: str) -> Verification | None:
         """Return the newest verification of an incarnation, finished or not."""

@@ -17,12 +17,12 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_backfill_provider.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.demand import Demand, demand_of
-from airflow_backfill_provider.core.errors import JobNotCreatedError, UpstreamNotFoundError
+from airflow_backfill_provider.core.errors import JobNotCreatedError, UpstreamNotFoundError, UpstreamReplacedError
 from airflow_backfill_provider.hooks.backfill import BackfillHook, load_job
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.backfill import Backfill
-    from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+    from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, UpstreamWindow
     from airflow_backfill_provider.core.settings import JobSettings
     from airflow_backfill_provider.lake.version_watch import VersionsWatch, VersionWatch
 
@@ -41,6 +41,7 @@ class UpstreamCommit(NamedTuple):
 class UpstreamCommitTrigger(BaseEventTrigger):
     """
     Fires when a job needs an epoch: its upstream has a commit that no epoch covers, or its snapshot is not read whole.
+    It also fires when the upstream was made anew or put back from an older copy, for the epoch that refuses it.
 
     Triggers of several jobs on one upstream share the look at it. Whatever keeps one from looking, such as a table that
     is not there yet or a storage that does not answer, is logged once, and looked for again.
@@ -94,7 +95,7 @@ class UpstreamCommitTrigger(BaseEventTrigger):
         told: Hashable = None
         async for commit in shared_stream:
             try:
-                demand = await asyncio.to_thread(watch.demand, commit.version)
+                demand = await asyncio.to_thread(watch.demand, commit)
             except Exception as error:  # noqa: BLE001 - as above
                 troubles.tell(f"cannot look at job {self.job['name']}", error)
                 watch = _JobWatch(self.job, self.backfill_conn_id)
@@ -145,7 +146,7 @@ class _UpstreamWatch:
         :raises UpstreamNotFoundError: if there is no table.
         """
         version = self._watch.latest()
-        return self._commit.get(version, lambda: self._read(version))
+        return self._commit.get((version, self._watch.written), lambda: self._read(version))
 
     def _read(self, version: int | None) -> UpstreamCommit:
         found = None if version is None else self._watch.log.commit(version)
@@ -177,9 +178,28 @@ class _JobWatch:
 
         return VersionsWatch(self._backfill.store.watched_tables, self._backfill.store.storage_options)
 
-    def demand(self, latest_version: int) -> Demand | None:
-        """Return what the job needs an epoch for."""
-        return demand_of(*self._progress.get(self._tables.latest(), self._read), latest_version)
+    def demand(self, latest: UpstreamCommit) -> Demand | None:
+        """
+        Return what the job needs an epoch for.
+
+        :param latest: the upstream's newest commit.
+        """
+        settings, newest, commit = self._progress.get(self._tables.latest(), self._read)
+        replaced = "" if newest is None else self._how_replaced(newest.upstream, latest)
+        return demand_of(settings, newest, commit, latest.version, replaced=replaced)
+
+    def _how_replaced(self, come_to: UpstreamWindow, latest: UpstreamCommit) -> str:
+        """Return how the upstream is refused that is not the one which the job has read; empty if it isn't."""
+        if latest.version > come_to.to_version:
+            return ""
+        if latest == UpstreamCommit(come_to.to_version, come_to.watermark.isoformat()):
+            return ""
+        # An epoch may have been pinned between the two looks, of a version behind the one that was the newest then.
+        try:
+            self._backfill.upstream.require_same_log(come_to.end)
+        except UpstreamReplacedError as error:
+            return str(error)
+        return ""
 
     def _read(self) -> Progress:
         try:

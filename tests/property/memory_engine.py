@@ -177,10 +177,10 @@ class MemoryEngine:
                 view.version += 1
 
     def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
-        """Publish that the view is not finished, if it says so."""
+        """Publish that the view is not finished, if it says so and is the incarnation's."""
         with self.warehouse.lock:
-            view = self._view(settings)
-            if view.marked_finished:
+            view = self.warehouse.views[settings.job["materialized_view"]]
+            if view.identity == ViewIdentity.of(settings) and view.marked_finished:
                 view.marked_finished.clear()
                 view.version += 1
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,14 @@ from airflow_backfill_provider import backfill as backfill_module
 from airflow_backfill_provider import mutations
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core import status as status_module
-from airflow_backfill_provider.core.errors import InvalidJobError, JobNotCreatedError, StateLayoutError
-from tests.builders import NOW, committed_at, job_of
+from airflow_backfill_provider.core.errors import (
+    InvalidJobError,
+    JobNotCreatedError,
+    StateLayoutError,
+    UpstreamReplacedError,
+)
+from airflow_backfill_provider.verification import ask_for_verification
+from tests.builders import NOW, Orders, commit_file, committed_at, job_of
 from tests.property.memory_engine import Backfilling, Prepared
 
 
@@ -136,3 +144,84 @@ def test_changes_that_nobody_read_before_a_job_was_created_are_not_needed(backfi
     """Under no_shuffle the first chunk has them."""
     status = backfilling.backfill.status(lambda: NOW + dt.timedelta(days=3650))
     assert (status.lag_versions, status.lag_seconds, status.headroom_hours, status.alarms) == (1, None, None, ())
+
+
+# --- a replaced upstream --------------------------------------------------------------------------
+
+
+def roll_back(orders, count=1):
+    """Put the upstream back as it was so many versions ago."""
+    for _ in range(count):
+        commit_file(orders.path, orders.table.latest_version()).unlink()
+
+
+def made_anew(backfilling, versions):
+    shutil.rmtree(backfilling.orders.path)
+    orders = Orders(backfilling.lake)
+    for number in range(versions):
+        orders.add(number)
+
+
+@pytest.mark.parametrize(
+    ("replace", "said"),
+    [
+        (lambda b: roll_back(b.orders), "ends with version 1, but the job has come to version 2"),
+        (lambda b: made_anew(b, 2), "holds table"),
+        (lambda b: made_anew(b, 3), "holds table"),
+        (lambda b: made_anew(b, 9), "holds table"),
+        (lambda b: committed_at(b.orders.path, 2, NOW), "version 2 of .* was written at"),
+    ],
+)
+def test_a_replaced_upstream_is_an_alarm_and_no_lag(backfilling, replace, said):
+    """I6: what the next epoch would refuse is said where people look, for nobody may start that epoch."""
+    backfilling.orders.add(50)
+    backfilling.orders.add(51)
+    backfilling.epoch()
+    assert backfilling.backfill.status().alarms == ()
+    replace(backfilling)
+    status = backfilling.backfill.status()
+    assert [alarm.kind for alarm in status.alarms] == ["replaced"]
+    assert re.search(said, status.alarms[0].message)
+    assert status.lag_versions >= 0
+    assert str(status.alarms[0]) in status.warnings
+    with pytest.raises(UpstreamReplacedError, match="rebuild"):
+        backfilling.ask()
+
+
+def test_a_replaced_upstream_is_an_alarm_before_the_first_epoch(backfilling):
+    made_anew(backfilling, 1)
+    assert [alarm.kind for alarm in backfilling.backfill.status().alarms] == ["replaced"]
+
+
+def test_an_upstream_put_back_behind_the_version_that_an_arrangement_is_made_of(lake):
+    """I6: there is no barrier yet that could tell, and no epoch would ever find anything to do."""
+    backfilling = Prepared(lake, range(10), rate_limit=4, strategy="arrangement").restore()
+    backfilling.orders.add(50)
+    backfilling.rebuild()
+    roll_back(backfilling.orders)
+    assert [alarm.kind for alarm in backfilling.backfill.status().alarms] == ["replaced"]
+    with pytest.raises(UpstreamReplacedError, match="rebuild"):
+        backfilling.ask()
+
+
+# --- damaged verifications ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("damage", ["*.parquet", "_delta_log/*"])
+def test_damaged_verifications_are_a_warning_and_everything_else_is_shown(backfilling, damage):
+    """I6: not known is not never verified; and the epochs do not need the table."""
+    backfill = backfilling.backfill
+    backfilling.epoch()
+    sound = backfill.status(lambda: NOW)
+    assert sound.verification_problem is None
+    ask_for_verification(backfill, requested_by="vera")
+    for file in Path(backfill.job.state, "verifications").glob(damage):
+        file.write_bytes(b"{" * 50)
+    status = Backfill(backfill.job).status(lambda: NOW)
+    assert "verifications cannot be read" in status.verification_problem
+    assert "delete this table's folder" in status.verification_problem
+    (warning,) = status.warnings
+    assert warning == f"whether the view was verified is unknown: {status.verification_problem}"
+    assert status.verified is None
+    shown = {"verification_problem": None, "warnings": ()}
+    assert status.model_copy(update=shown) == sound

@@ -16,7 +16,10 @@ from airflow_backfill_provider import crash_points, creation, mutations, protoco
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, Requester
 from airflow_backfill_provider.core.errors import (
+    BackfillError,
+    ChangeFeedGapError,
     ConcurrentUpdateError,
+    DataFileError,
     EpochFailedError,
     JobCancelledError,
     MaterializedViewError,
@@ -24,6 +27,7 @@ from airflow_backfill_provider.core.errors import (
     StateError,
     UpstreamReplacedError,
     VerificationFailedError,
+    VersionGoneError,
     ViewDiffersError,
 )
 from airflow_backfill_provider.crash_points import CrashPoint
@@ -350,6 +354,87 @@ def test_a_comparison_that_nobody_asked_for_is_not_kept(backfill):
     epoch(backfill)
     found = verification.compare_now(backfill, CountingEngine([["7"]]))
     assert ([key.key for key in found.keys], backfill.verifications.all()) == ([("7",)], [])
+
+
+# --- versions that are gone -----------------------------------------------------------------------
+
+
+class Forgetful(CountingEngine):
+    """
+    Cannot read an upstream's version any more.
+
+    :param gone: the version.
+    :param error: what it says of that.
+    """
+
+    def __init__(self, gone: int, error: BackfillError) -> None:
+        super().__init__()
+        self.gone, self.error = gone, error
+
+    def compare(self, settings: Any, pinned: Any, *arguments: Any) -> Any:
+        if pinned.upstream_version == self.gone:
+            raise self.error
+        return super().compare(settings, pinned, *arguments)
+
+
+GONE = [VersionGoneError("version 0 is gone"), ChangeFeedGapError("log is gone"), DataFileError("file is gone")]
+
+
+def resume(backfill: Backfill, engine: CountingEngine):
+    return verification.verify_job(backfill, engine=lambda: engine, requester=VERA, steps=2)
+
+
+@pytest.mark.parametrize("error", GONE, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("steps_done", [0, 1])
+def test_one_that_compares_what_is_gone_meanwhile_begins_anew(backfill, orders, error, steps_done, caplog):
+    """It would fail for ever: what was pinned does not come back, and whoever resumes it did not choose it."""
+    epoch(backfill)
+    begun = verification.begin_verification(backfill, requester=VERA, steps=2)
+    for _ in range(steps_done):
+        begun = verification.next_step(backfill, begun, CountingEngine())
+    orders.add(20)
+    epoch(backfill)
+    found = resume(backfill, Forgetful(0, error))
+    assert (found.pinned.number, found.pinned.epoch, found.pinned.upstream_version, found.equal) == (2, 2, 1, True)
+    assert len(found.compared) == 2, "of the other versions nothing is taken over"
+    (said,) = [record.getMessage() for record in caplog.records if "verification" in record.name]
+    assert "verification 1 of job paid_orders, of epoch 1, can no longer be finished" in said
+    assert said.endswith(f"of epoch 2: {error}")
+
+
+@pytest.mark.parametrize("error", GONE, ids=lambda error: type(error).__name__)
+def test_what_is_gone_at_the_newest_versions_too_is_an_error(backfill, error):
+    epoch(backfill)
+    verification.begin_verification(backfill, requester=VERA, steps=2)
+    for _ in range(2):
+        with pytest.raises(type(error), match="is gone"):
+            resume(backfill, Forgetful(0, error))
+    assert len(backfill.verifications.all()) == 1
+
+
+def test_one_that_is_begun_now_is_not_begun_twice(backfill, orders):
+    epoch(backfill)
+    verification.begin_verification(backfill, requester=VERA, steps=2)
+    orders.add(20)
+    epoch(backfill)
+
+    class NothingLeft(CountingEngine):
+        def compare(self, *_: Any) -> Any:
+            raise VersionGoneError("everything is gone")
+
+    with pytest.raises(VersionGoneError):
+        resume(backfill, NothingLeft())
+    assert [found.pinned.epoch for found in backfill.verifications.all()] == [2, 1]
+
+
+def test_other_failures_leave_it_to_be_resumed(backfill, orders):
+    epoch(backfill)
+    verification.begin_verification(backfill, requester=VERA, steps=2)
+    orders.add(20)
+    epoch(backfill)
+    with pytest.raises(VerificationFailedError):
+        resume(backfill, Forgetful(0, VerificationFailedError("try again")))
+    assert resume(backfill, CountingEngine()).pinned.number == 1
 
 
 @pytest.mark.slow

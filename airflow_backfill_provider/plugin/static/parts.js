@@ -43,7 +43,10 @@ export const Warnings = ({ warnings }) =>
     : null;
 
 /** When a view was last verified, and whether it is right. */
-export const verified = ({ verification_waits: waits, verified: found }) => {
+export const verified = ({ verification_problem: problem, verification_waits: waits, verified: found }) => {
+  if (problem) {
+    return "Unknown";
+  }
   const result = found
     ? `${found.equal ? "At" : "Differs at"} epoch ${count(found.epoch)}, ${duration(since(found.verified_at))} ago`
     : "Never";

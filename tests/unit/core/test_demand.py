@@ -52,6 +52,17 @@ def test_what_was_created_of_the_newest_version_still_needs_its_first_epoch():
     assert "version 5" in reason_of(settings_of(), None, None, 5)
 
 
+@pytest.mark.parametrize("commit", [None, UNFINISHED, COMPLETED])
+def test_a_replaced_upstream_needs_the_epoch_that_refuses_it_once_per_version(commit):
+    """I6: nothing is new below the version that the job has come to, and nobody would ever hear the refusal."""
+    settings = settings_of(finished_epoch=1)
+    demand = demand_of(settings, FIRST, commit, 4, replaced="the log ends with version 4")
+    assert demand.reason == "the log ends with version 4"
+    assert demand.key == demand_of(settings, FIRST, commit, 4, replaced="the log ends with version 4").key
+    assert demand.key != demand_of(settings, FIRST, commit, 3, replaced="the log ends with version 3").key
+    assert demand_of(settings_of(cancelled=True), FIRST, commit, 4, replaced="gone") is None
+
+
 @pytest.mark.parametrize("held", [{"paused": True}, {"rate_limit": 0}])
 def test_a_job_that_reads_no_snapshot_waits_for_new_versions_alone(held):
     assert demand_of(settings_of(**held), FIRST, UNFINISHED, 5) is None

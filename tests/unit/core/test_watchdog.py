@@ -6,8 +6,15 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.barrier import Requester
-from airflow_backfill_provider.core.watchdog import AlarmKind, ChangeFeed, changes_needed_after, read_up_to, watch
+from airflow_backfill_provider.core.barrier import Requester, TableVersion
+from airflow_backfill_provider.core.watchdog import (
+    AlarmKind,
+    ChangeFeed,
+    changes_needed_after,
+    come_to,
+    read_up_to,
+    watch,
+)
 from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
 
 MINUTE, HOUR, DAY = dt.timedelta(minutes=1), dt.timedelta(hours=1), dt.timedelta(days=1)
@@ -299,3 +306,28 @@ def test_changes_that_wait_are_needed_from_an_older_version_on():
 def test_a_log_that_lacks_the_committed_barrier_tells_nothing():
     barriers, commits = log_of()
     assert read_up_to(settings_of(), barriers[:-1], commits) is None
+
+
+# --- replaced -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("finished", [False, True])
+@pytest.mark.parametrize("held", [{}, {"paused": True}, {"rate_limit": 0}])
+def test_an_upstream_that_was_replaced_is_told_of_whatever_the_job_does(finished, held):
+    """I6: no epoch may ever be asked for again, so the next one's refusal may never be heard."""
+    feed = feed_of(replaced="the log ends with version 2")
+    settings = settings_of(requested_at=NOW - 300 * DAY, **held)
+    (alarm,) = alarms_of(log_of(), MINUTE, settings=settings, feed=feed, finished=finished)
+    assert (alarm.kind, alarm.message) == (AlarmKind.REPLACED, "the log ends with version 2")
+    assert "rebuild the job" in alarm.remedy
+    assert alarms_of(log_of(), MINUTE, settings=settings_of(cancelled=True), feed=feed) == ()
+
+
+def test_a_job_has_come_to_its_newest_barrier_whether_it_is_committed_or_not():
+    log = log_of(epochs=3)
+    settings = settings_of()
+    assert come_to(settings, log[0]) == log[0][-1].upstream.end
+    others = [barrier.model_copy(update={"incarnation": "b2"}) for barrier in log[0]]
+    assert come_to(settings, others) is None
+    arranged = settings_of(arranged_version=5, arranged_at=NOW)
+    assert come_to(arranged, others) == TableVersion(version=5, written_at=NOW)

@@ -43,7 +43,8 @@ def index_of(folder, order, tables, **partitions):
         pq.write_table(pa.table(table), folder / f"{number}.parquet")
         files.append(FileStatistics(path=f"{number}.parquet", row_count=len(next(iter(table.values())))))
     names = {field.name: field.name for field in order.fields}
-    return ArrowKeyIndex(arrow_fs.PyFileSystem(counting), order, names, partitions), files, counting
+    values = {path: {name: pa.scalar(value) for name, value in found.items()} for path, found in partitions.items()}
+    return ArrowKeyIndex(arrow_fs.PyFileSystem(counting), order, names, values), files, counting
 
 
 LONG = order_of("long")

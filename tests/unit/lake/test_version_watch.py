@@ -43,6 +43,18 @@ def test_a_table_that_was_deleted_and_made_anew_with_fewer_versions(orders):
     assert watch.latest() == 0
 
 
+def test_a_table_that_was_made_anew_with_as_many_versions(orders):
+    watch = VersionWatch(orders.path)
+    orders.add(1)
+    assert watch.latest() == 0
+    before = watch.written
+    assert (watch.latest(), watch.written) == (0, before)
+    shutil.rmtree(orders.path)
+    orders.add(2)
+    assert watch.latest() == 0
+    assert watch.written != before
+
+
 def test_a_log_whose_old_commits_were_cleaned_up(orders):
     for number in range(3):
         orders.add(number)

@@ -494,13 +494,15 @@ def test_a_damaged_table_is_refused_with_what_to_do_and_never_written_to(table, 
         with pytest.raises(StateLayoutError) as caught:
             look()
         assert table.location in str(caught.value)
-        assert "rebuild the job" in str(caught.value)
+        assert "create the job anew" in str(caught.value)
         assert not caught.value.retryable
     assert {path: path.read_bytes() for path in Path(table.location).rglob("*") if path.is_file()} == before
 
 
 def test_a_missing_table_is_refused_with_what_to_do(tmp_path):
-    with pytest.raises(StateLayoutError, match="is missing; rebuild or create the job"):
+    with pytest.raises(
+        StateLayoutError, match="is missing; restore .* or delete them and the view, and create the job anew"
+    ):
         ControlTable(str(tmp_path / "control"), SCHEMA).read()
 
 

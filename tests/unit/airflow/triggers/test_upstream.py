@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 import logging
 import shutil
@@ -15,9 +16,11 @@ from airflow.sdk._shared.module_loading import import_string
 
 from airflow_backfill_provider import mutations
 from airflow_backfill_provider.core.errors import StorageUnavailableError
+from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.version_watch import VersionWatch
 from airflow_backfill_provider.triggers import upstream
 from airflow_backfill_provider.triggers.upstream import UpstreamCommit, UpstreamCommitTrigger
+from tests.builders import commit_file, committed_at
 from tests.unit.airflow.stand_in import ROWS, Lake
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -259,3 +262,36 @@ def test_a_watcher_is_made_again_from_what_it_serializes_and_takes_no_secret_alo
     classpath, arguments = json.loads(written)
     assert import_string(classpath)(**arguments).serialize() == made.serialize()
     assert "hush" not in written
+
+
+def test_an_upstream_that_was_put_back_is_told_once_for_the_epoch_that_refuses_it(created: Lake):
+    """I6: its newest version is one that epochs cover, so that nothing would ever be started."""
+    created.finish()
+
+    def put_back() -> None:
+        log = DeltaLog(str(created.folder / "orders"))
+        commit_file(log.location, log.versions()[-1]).unlink()
+
+    fired = events(created, nothing, put_back)
+
+    assert [len(reasons) for reasons in fired] == [0, 1]
+    assert "ends with version 2, but the job has come to version 3" in fired[1][0]
+
+
+def test_an_upstream_that_was_made_anew_with_as_many_versions_is_told(created: Lake):
+    created.finish()
+    watcher = trigger(created)
+    committed_at(created.folder / "orders", 3, dt.datetime(2020, 1, 1, tzinfo=dt.UTC))
+
+    (event,) = first_events(watcher, 1, nothing)
+
+    assert "version 3" in event["reason"]
+    assert "written at 2020-01-01" in event["reason"]
+
+
+def test_a_version_that_is_pinned_between_the_two_looks_is_no_replaced_upstream(created: Lake):
+    created.finish()
+    watch = upstream._JobWatch(created.definition, "airflow_backfill_default")
+    earlier = UpstreamCommit(2, "2026-01-01T00:00:00+00:00")
+
+    assert watch.demand(earlier) is None

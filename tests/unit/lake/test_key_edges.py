@@ -1,0 +1,159 @@
+"""
+Keys that Spark has and Python has not: bytes that are no UTF-8 in strings, and years before 1 or behind 9999.
+
+Each works, or is refused by the column's name (I6).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from airflow_backfill_provider.core.errors import UpstreamError
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
+from airflow_backfill_provider.core.planner import plan_chunk
+from airflow_backfill_provider.lake.arrangement import _pieces
+from airflow_backfill_provider.lake.live_keys import live_keys
+from airflow_backfill_provider.lake.table_files import table_files
+from tests.builders import commit_file, write_table
+
+YEAR_10000 = 2_932_897
+"""Days since 1970."""
+
+MICROS = 86_400_000_000
+
+
+def text_of(*values):
+    """Return strings of these very bytes, as Spark writes them."""
+    return pa.array(list(values), pa.binary()).view(pa.string())
+
+
+def dates_of(*days):
+    return pa.array(days, pa.int32()).view(pa.date32())
+
+
+def instants_of(*days):
+    return pa.array([day * MICROS for day in days], pa.int64()).view(pa.timestamp("us", "UTC"))
+
+
+SOUND = {
+    "string": pa.array(["a", "b", "c"]),
+    "date": pa.array([dt.date(2020, 1, day) for day in (1, 2, 3)]),
+    "timestamp": pa.array([dt.datetime(2020, 1, day, tzinfo=dt.UTC) for day in (1, 2, 3)], pa.timestamp("us", "UTC")),
+}
+
+
+def upstream_of(lake, kind, keys, bounds):
+    """
+    Write a table whose one file has these keys.
+
+    :param bounds: smallest and largest key in the log's statistics; ``None`` for no statistics.
+    """
+    path = lake / "edges"
+    table = write_table(path, {"k": SOUND[kind]})
+    (file,) = path.glob("*.parquet")
+    pq.write_table(pa.table({"k": keys}), file)
+
+    def edit(add):
+        stats = {"numRecords": len(keys)}
+        if bounds is not None:
+            stats |= {"minValues": {"k": bounds[0]}, "maxValues": {"k": bounds[1]}, "nullCount": {"k": 0}}
+        return add | {"stats": json.dumps(stats), "size": file.stat().st_size}
+
+    edit_adds(path, edit)
+    return table
+
+
+def edit_adds(path: Path, edit) -> None:
+    """Change what the first commit says of its files."""
+    file = commit_file(path, 0)
+    actions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    edited = [{"add": edit(action["add"])} if "add" in action else action for action in actions]
+    file.write_text("".join(json.dumps(action) + "\n" for action in edited), encoding="utf-8")
+
+
+def order_by(kind, *, descending=False):
+    return KeyOrder((KeyField(name="k", type=kind, descending=descending),))
+
+
+def plan(table, order, rate_limit):
+    files, keys = table.files(0, order)
+    return plan_chunk(files, unread=[EVERYTHING], rate_limit=rate_limit, order=order, keys=keys)
+
+
+EDGES = {
+    "no UTF-8": ("string", text_of(b"a", b"b", b"\xff\xfe"), None),
+    "dates": ("date", dates_of(0, 1, YEAR_10000), ("1970-01-01", "+10000-01-01")),
+    "dates without statistics": ("date", dates_of(0, 1, YEAR_10000), None),
+    "instants": (
+        "timestamp",
+        instants_of(0, 1, YEAR_10000),
+        ("1970-01-01T00:00:00.000Z", "+10000-01-01T00:00:00.000Z"),
+    ),
+    "instants without statistics": ("timestamp", instants_of(0, 1, YEAR_10000), None),
+}
+
+
+@pytest.fixture(params=EDGES)
+def edge(request, lake):
+    """A table with two sound keys and one behind them that Python has not, and the type of the key."""
+    kind, keys, bounds = EDGES[request.param]
+    return upstream_of(lake, kind, keys, bounds), kind
+
+
+def test_a_chunk_that_ends_elsewhere_works(edge):
+    """I1: any other key is a place to end at."""
+    table, kind = edge
+    order = order_by(kind)
+    (chunk,) = plan(table, order, 2).ranges
+    assert order.encode(chunk.up_to) is not None
+    assert plan(table, order, 3).completes
+    assert plan(table, order, None).completes
+    assert live_keys(table.files_at(0), order, [EVERYTHING]).num_rows == 3
+    assert live_keys(table.files_at(0), order, [chunk]).num_rows == 2
+
+
+def test_a_chunk_that_would_end_there_is_refused_by_the_columns_name(edge):
+    """I6: a position is written down as text, and such a key has none."""
+    table, kind = edge
+    with pytest.raises(UpstreamError, match="whose column 'k' has a value that cannot be written down: .* correct the"):
+        plan(table, order_by(kind, descending=True), 1)
+
+
+def test_statistics_of_text_that_is_no_utf8_are_refused(lake):
+    """I6: the smallest key sorts before 'é', what stands for it behind; whoever skips files by it misses the row."""
+    table = upstream_of(lake, "string", text_of(b"\x80abc", b"\xff"), ("\ufffdabc", "\ufffd"))
+    with pytest.raises(
+        UpstreamError, match=r"key column 'k' of data file .*parquet of .* is no UTF-8.*make the column"
+    ):
+        table.files(0, order_by("string"))
+
+
+def test_text_that_has_the_replacement_character_itself_is_text(lake):
+    table = upstream_of(lake, "string", pa.array(["a", "\ufffd"]), ("a", "\ufffd"))
+    files, _ = table.files(0, order_by("string"))
+    assert (files[0].lower, files[0].upper) == (("a",), ("\ufffd",))
+
+
+@pytest.mark.parametrize("value", ["+10000-01-01", "-0001-01-01"])
+def test_a_partition_of_such_a_year_is_told_from_others_and_is_not_null(lake, value):
+    path = lake / "edges"
+    table = write_table(path, {"k": SOUND["date"], "v": pa.array([1, 2, 3])}, partition_by=["k"])
+    edit_adds(path, lambda add: add | {"partitionValues": {"k": value}} if "01-03" in add["path"] else add)
+    order = order_by("date")
+    files, _ = table.files(0, order)
+    assert [(len(file.lower), len(file.upper)) for file in files].count((0, 0)) == 1
+    assert live_keys(table.files_at(0), order, [EVERYTHING]).column("k").null_count == 0
+    assert len({file.partition for file in table_files(str(path)).files}) == 3
+
+
+def test_the_newest_rows_of_an_arrangement_are_bounded_as_far_as_python_has_their_keys():
+    order = KeyOrder((KeyField(name="__vnode", type="integer"), KeyField(name="k", type="date")))
+    live = pa.table({"__vnode": pa.array([3], pa.int32()), "k": dates_of(YEAR_10000)})
+    ((file, _),) = _pieces(live, order, size=1)
+    assert (file.lower, file.upper) == ((3,), (3,))
