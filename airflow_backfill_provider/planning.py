@@ -16,7 +16,7 @@ from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.planner import ChunkPlan, plan_parts
 from airflow_backfill_provider.core.scan import NoShuffleScan
 from airflow_backfill_provider.lake.upstream import UpstreamVersion
-from airflow_backfill_provider.snapshot_plan import plan_snapshot
+from airflow_backfill_provider.snapshot_plan import plan_snapshot, rows_of
 from airflow_backfill_provider.strategy import CostEstimate, StrategyChoice, choose_strategy
 
 
@@ -148,7 +148,8 @@ def _of_new(backfill: Backfill, described: UpstreamVersion, choice: StrategyChoi
     order = described.key_order(job.upstream.key)
     files, keys = backfill.upstream.files(described.version, order)
     bounds = job.restrict_to.keys
-    scan = NoShuffleScan(order, job.vnode_count, KeyRange(order.decode(bounds.after), order.decode(bounds.up_to)))
+    restriction = KeyRange(order.decode(bounds.after), order.decode(bounds.up_to))
+    scan = NoShuffleScan(order, job.vnode_count, restriction)
     reads = job.rate_limit != 0
     parts: Sequence[ChunkPlan] = ()
     if reads and choice.strategy is Strategy.NO_SHUFFLE:
@@ -161,7 +162,7 @@ def _of_new(backfill: Backfill, described: UpstreamVersion, choice: StrategyChoi
         parallelism=job.parallelism,
         reads=reads,
         completed=False,
-        rows=sum(file.row_count for file in files) * len(job.vnodes) // job.vnode_count,
+        rows=rows_of(files, job, restriction, order),
         rows_read=0,
         parts=parts,
     )

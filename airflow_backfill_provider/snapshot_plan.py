@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, StateError
-from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyOrder, KeyRange
 from airflow_backfill_provider.core.planner import ChunkPlan, FileStatistics, plan_parts
 from airflow_backfill_provider.core.progress import BackfillState, Completed
+from airflow_backfill_provider.core.row_estimate import rows_within
 from airflow_backfill_provider.core.scan import VnodeRange, divide
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
@@ -73,18 +75,18 @@ def plan_snapshot(
         return _plan_in_place(settings, state, upstream, version)
     arrangement = ArrangementFiles(settings.arrangement, storage_options)
     rows = upstream.row_count(version)
-    job = settings.definition
-    row_count = rows * len(job.vnodes) // job.vnode_count
     if not arrangement.exists():
         if previous is not None:
             raise StateError(
-                f"the arrangement of job {job.name} is gone from {arrangement.path}, but epochs began to read it; "
-                "restore it, or rebuild the job"
+                f"the arrangement of job {settings.job['name']} is gone from {arrangement.path}, but epochs began to "
+                "read it; restore it, or rebuild the job"
             )
-        return SnapshotPlan(row_count, arranges=True)
+        return SnapshotPlan(_rows_of_job(settings, upstream, version, rows), arranges=True)
     files, keys = arrangement.statistics(settings.scan.order, settings.base_epoch)
-    if settings.keys != KeyRange(None, None):
-        row_count = sum(file.row_count for file in files)
+    row_count = sum(file.row_count for file in files)
+    if settings.keys == EVERYTHING:
+        # Rows of the window are not in the arrangement yet.
+        row_count = _rows_of_job(settings, upstream, version, rows)
     owned = _vnode_ranges(settings, state, files, previous)
     if not settings.reads_snapshot:
         return SnapshotPlan(row_count, vnode_ranges=owned)
@@ -101,12 +103,34 @@ def plan_snapshot(
 def _plan_in_place(settings: JobSettings, state: BackfillState, upstream: UpstreamTable, version: int) -> SnapshotPlan:
     scan = settings.scan
     files, keys = upstream.files(version, scan.order)
-    job = settings.definition
-    row_count = sum(file.row_count for file in files) * len(job.vnodes) // job.vnode_count
+    row_count = rows_of(files, settings.definition, settings.keys, settings.key_order)
     if not settings.reads_snapshot:
         return SnapshotPlan(row_count)
     parts = plan_parts(files, unread=[scan.unread(state)], rate_limit=settings.rate_limit, order=scan.order, keys=keys)
     return SnapshotPlan(row_count, parts)
+
+
+def _rows_of_job(settings: JobSettings, upstream: UpstreamTable, version: int, rows: int) -> int:
+    """
+    Estimate the rows that a job is about.
+
+    :param rows: those of the upstream; without a range of keys, its files need not be looked at.
+    """
+    job = settings.definition
+    if settings.keys == EVERYTHING:
+        return rows * len(job.vnodes) // job.vnode_count
+    return rows_of(upstream.files_at(version).files(settings.key_order), job, settings.keys, settings.key_order)
+
+
+def rows_of(files: Sequence[FileStatistics], job: BackfillJob, keys: KeyRange, order: KeyOrder) -> int:
+    """
+    Estimate the rows that a job is about: what its progress is a share of.
+
+    :param files: those of the upstream.
+    :param keys: the keys that it is about.
+    :param order: the key's order.
+    """
+    return rows_within(files, keys, order) * len(job.vnodes) // job.vnode_count
 
 
 def _shrunk(rate_limit: int | None, upstream: UpstreamTable, from_version: int, rows_after: int) -> int | None:

@@ -80,7 +80,8 @@ class JobSummary(BaseModel):
         pinned and not committed) or ``waiting`` (for the next run).
     :param finished: every vnode is Completed and that is committed.
     :param rows_read: snapshot rows read so far.
-    :param rows_estimated: rows of the upstream when the newest barrier was pinned.
+    :param rows_estimated: rows that the job is about, by the log's statistics when the newest barrier was pinned: the
+        upstream's, or those of ``restrict_to`` among them.
     :param progress: 0 to 1; below 1 until finished.
     :param rows_per_second: snapshot rows read per second, over the newest epochs.
     :param eta_seconds: seconds until finished at that speed; ``None`` if nothing is read at present.

@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.errors import (
     StateLayoutError,
     UpstreamReplacedError,
 )
+from airflow_backfill_provider.planning import make_plan
 from airflow_backfill_provider.verification import ask_for_verification
 from tests.builders import NOW, Orders, commit_file, committed_at, job_of
 from tests.property.memory_engine import Backfilling, Prepared
@@ -225,3 +226,33 @@ def test_damaged_verifications_are_a_warning_and_everything_else_is_shown(backfi
     assert status.verified is None
     shown = {"verification_problem": None, "warnings": ()}
     assert status.model_copy(update=shown) == sound
+
+
+# --- a part of the upstream -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+@pytest.mark.parametrize(
+    ("restriction", "rows"),
+    [
+        ({}, 100),
+        ({"keys": {"after": [19], "up_to": [39]}}, 20),
+        ({"keys": {"after": [89]}}, 10),
+        ({"vnodes": ["0-1"]}, 50),
+    ],
+)
+def test_progress_and_plan_are_of_the_part_that_the_job_is_about(lake, strategy, restriction, rows):
+    """A share of the whole upstream would never come near its end, and the time that is left would be wrong."""
+    backfilling = Backfilling(lake, rate_limit=5, strategy=strategy, restrict_to=restriction)
+    backfilling.orders.add(*range(100))
+    planned = make_plan(backfilling.backfill)
+    assert (planned.rows, planned.rows_left) == (100, rows)
+    backfilling.create()
+    read = backfilling.epoch().rows_read
+    status = backfilling.backfill.status()
+    assert 0 < read <= 5
+    assert (status.rows_read, status.rows_estimated) == (read, rows)
+    assert status.progress == pytest.approx(read / rows)
+    assert make_plan(backfilling.backfill).rows_left == rows - read
+    backfilling.finish()
+    assert backfilling.backfill.status().progress == 1.0
