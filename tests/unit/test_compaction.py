@@ -64,6 +64,7 @@ def job(lake: Path) -> Backfill:
 
 def test_a_compaction_takes_its_turn(job):
     engine = TurnTaking()
+    assert compaction.look(job, POLICY).due
     done = compaction.compact_job(job, engine=lambda: engine, policy=POLICY)
     assert engine.compacted == [done.view]
     assert (done.view.step, done.view.files, done.view.saved_files) == (CompactionStep.COMPACT, 5, 4)

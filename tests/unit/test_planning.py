@@ -68,11 +68,14 @@ def test_no_more_is_left_of_a_job_than_nothing(created):
     assert (plan.rows, plan.rows_left, plan.epochs) == (2, 0, 1)
 
 
-def test_a_completed_job_has_nothing_left_however_many_rows_come(created):
+def test_a_completed_job_has_nothing_left_whatever_was_not_read_as_its_snapshot(created):
+    """A row that came behind the position was a change."""
+    created.epoch()
+    created.orders.add(-1)
     created.finish()
     created.orders.add(*range(20, 60))
     plan = make_plan(created.backfill)
-    assert (plan.rows, plan.rows_left, plan.epochs, plan.first_epoch_files) == (49, 0, 0, 0)
+    assert (plan.rows, plan.rows_left, plan.epochs, plan.first_epoch_files) == (50, 0, 0, 0)
 
 
 def test_a_created_job_keeps_its_strategy_whatever_would_be_chosen_now(lake):

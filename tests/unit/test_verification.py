@@ -298,7 +298,7 @@ def test_a_job_that_is_rebuilt_while_one_looks_at_it_has_nothing_to_verify(backf
         verification.begin_verification(backfill, requester=VERA)
 
 
-def test_epochs_of_an_earlier_incarnation_do_not_count_wherever_they_are_in_the_log(backfill):
+def test_epochs_of_an_earlier_incarnation_do_not_count_wherever_they_are_in_the_log(backfill, orders):
     """Injectors that slept through a rebuild pin what nobody runs, and one without work commits it."""
     epoch(backfill)
     old, store = backfill.store.pinned(1), backfill.store
@@ -312,10 +312,27 @@ def test_epochs_of_an_earlier_incarnation_do_not_count_wherever_they_are_in_the_
     store.record_commit(late, commit_of(late))
     with pytest.raises(NotVerifiedError, match="nothing to verify; run it"):
         verification.begin_verification(backfill, requester=VERA)
+    for _ in range(3):
+        epoch(backfill)
+    orders.change([0], amount=50)
     epoch(backfill)
     for _ in range(3):
         pin_late()
-    assert verification.begin_verification(backfill, requester=VERA).pinned.epoch == 3
+    assert backfill.store.state().epoch == 5
+    assert verification.begin_verification(backfill, requester=VERA).pinned.epoch == 6
+
+
+def test_a_view_that_says_to_be_of_another_incarnation_is_not_compared(backfill):
+    """I6: nothing is known of who wrote to it since, though it is the same table."""
+    epoch(backfill)
+    begun = verification.begin_verification(backfill, requester=VERA)
+    DeltaTable(backfill.job.materialized_view).alter.set_table_properties(
+        {"backfill.incarnation": "another"}, raise_if_not_exists=False
+    )
+    watching = Watching()
+    with pytest.raises(MaterializedViewError, match="is not the view of job paid_orders any more"):
+        verification.next_step(backfill, begun, watching)
+    assert watching.compared == []
 
 
 def test_a_view_that_is_another_by_the_time_it_was_compared_says_nothing_of_the_job(backfill):
@@ -499,6 +516,15 @@ def test_a_task_run_that_pinned_an_epoch_before_redoes_what_differs_with_another
     verify(backfill, "1")
     redone = repairing.redo_what_differs(backfill, engine=CountingEngine, requester=task)
     assert (redone.pinned.epoch, backfill.store.pinned(3).repair.keys) == (3, (("1",),))
+
+
+def test_what_was_redone_is_verified_by_a_verification_that_began_afterwards(backfill):
+    """One that is half done compares the view as it was."""
+    epoch(backfill)
+    verify(backfill, "1")
+    half = verification.begin_verification(backfill, requester=VERA, anew=True)
+    redone = repairing.redo_what_differs(backfill, engine=CountingEngine, requester=VERA)
+    assert (half.pinned.epoch, redone.pinned.epoch, redone.pinned.number) == (1, 2, 3)
 
 
 def test_where_nothing_differs_nothing_is_redone(backfill):

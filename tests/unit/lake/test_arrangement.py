@@ -8,6 +8,7 @@ import pytest
 
 from airflow_backfill_provider import mutations
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
+from airflow_backfill_provider.lake import arrangement
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from tests.builders import in_order
 from tests.plain_engine import PlainArrangement
@@ -53,7 +54,8 @@ def test_without_changes_its_files_are_what_is_stored(backfilling):
     assert (len(files), sum(file.row_count for file in files), len(places)) == (3, 30, 30)
 
 
-def test_rows_that_changed_are_there_once_and_removed_ones_not_at_all(backfilling):
+def test_rows_that_changed_are_there_once_and_removed_ones_not_at_all(backfilling, monkeypatch):
+    monkeypatch.setattr(arrangement, "PIECES", 2)
     orders = backfilling.orders
     orders.change([3, 4, 5], amount=7)
     backfilling.epoch()
@@ -71,7 +73,7 @@ def test_rows_that_changed_are_there_once_and_removed_ones_not_at_all(backfillin
     assert (len(base), len(places)) == (3, 29)
     assert 25 <= sum(file.row_count for file in base) <= 25 + len(base)
     assert sum(file.row_count for file in pieces) == 4
-    assert all(file.size > 0 for file in pieces)
+    assert ([file.row_count for file in pieces], all(file.size > 0 for file in pieces)) == ([2, 2], True)
 
 
 def test_the_base_of_a_rebuilt_job_is_stamped_with_the_epoch_that_it_begins_after(backfilling):
@@ -83,19 +85,19 @@ def test_the_base_of_a_rebuilt_job_is_stamped_with_the_epoch_that_it_begins_afte
 
 
 def test_the_smallest_file_is_looked_for_in_the_base_alone(backfilling):
-    arrangement = ArrangementFiles(backfilling.store.settings().arrangement)
-    sizes = sorted(path.stat().st_size for path in Path(arrangement.path).glob("*.parquet"))
-    assert (arrangement.smallest_of_base(0), arrangement.size()) == (sizes[0], sum(sizes))
+    files = ArrangementFiles(backfilling.store.settings().arrangement)
+    sizes = sorted(path.stat().st_size for path in Path(files.path).glob("*.parquet"))
+    assert (files.smallest_of_base(0), files.size()) == (sizes[0], sum(sizes))
     backfilling.orders.change([3], amount=7)
     backfilling.epoch()
-    assert arrangement.smallest_of_base(0) == sizes[0]
-    assert arrangement.size() > sum(sizes)
-    assert arrangement.smallest_of_base(9) == 0
+    assert files.smallest_of_base(0) == sizes[0]
+    assert files.size() > sum(sizes)
+    assert files.smallest_of_base(9) == 0
 
 
 def test_what_is_dropped_leaves_nothing(backfilling):
-    arrangement = ArrangementFiles(backfilling.store.settings().arrangement)
-    arrangement.drop()
-    assert not arrangement.exists()
-    assert not Path(arrangement.path).exists()
-    arrangement.drop()
+    files = ArrangementFiles(backfilling.store.settings().arrangement)
+    files.drop()
+    assert not files.exists()
+    assert not Path(files.path).exists()
+    files.drop()

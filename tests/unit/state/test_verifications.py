@@ -45,6 +45,29 @@ def test_the_first_result_of_a_step_stays(table):
     assert table.record(begun.pinned, compared_of(0, 1, (0, "9"))) == first
 
 
+def test_a_step_that_somebody_else_did_is_written_once(table):
+    begun = begin(table)
+    for _ in range(2):
+        table.record(begun.pinned, compared_of(0, 1))
+    assert table.table.read().num_rows == 2
+
+
+def test_what_a_verification_found_is_a_row_that_people_can_query(table):
+    """Keys that are too many to be kept are counted all the same."""
+    begun = begin(table)
+    found = compared_of(0, 1, (0, "7"), (0, "8"), (1, "9"))
+    table.record(begun.pinned, found.model_copy(update={"keys": found.keys[:1], "has_all_keys": False}))
+    pinned, compared = table.table.read().sort_by("first_vnode").sort_by([("event", "ascending")]).to_pylist()
+    assert (pinned["event"], compared["event"]) == ("begun", "compared")
+    for row in (pinned, compared):
+        assert (row["number"], row["incarnation"], row["epoch"], row["requested_by"]) == (1, "a1", 41, "vera")
+        assert (row["upstream_version"], row["view_version"]) == (12, 90)
+    assert (compared["first_vnode"], compared["last_vnode"]) == (0, 1)
+    assert (compared["expected_rows"], compared["found_rows"]) == (10, 7)
+    assert (compared["differing_vnodes"], compared["differing_keys"]) == (2, 3)
+    assert (pinned["at"], compared["at"]) == (begun.pinned.begun_at, found.compared_at)
+
+
 def test_each_incarnation_has_its_own(table):
     old = begin(table, steps=((0, 3),))
     old = table.record(old.pinned, compared_of(0, 3))
@@ -90,6 +113,13 @@ def test_a_step_of_a_verification_that_is_gone_is_refused(table):
     begun = begin(table)
     with pytest.raises(NotVerifiedError, match="verify anew"):
         table.record(begun.pinned.model_copy(update={"number": 7}), compared_of(0, 1))
+
+
+def test_a_step_of_another_verification_of_the_same_number_is_refused(table):
+    """I6: the table was made anew; what was compared then is not what this one compares."""
+    begun = begin(table)
+    with pytest.raises(NotVerifiedError, match="verify anew"):
+        table.record(begun.pinned.model_copy(update={"view_version": 7}), compared_of(0, 1))
 
 
 def test_a_damaged_table_is_refused(lake):
