@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
 from airflow_backfill_provider.engine.stamped_table import CHANGES, StampedTable, snapshot_part, transaction_id
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
-from tests.builders import NOW, barrier_of, commit_file
+from tests.builders import barrier_of, commit_file
 
 pytestmark = pytest.mark.spark
 
@@ -199,5 +199,5 @@ def test_a_statement_that_changes_nothing_leaves_its_transaction_all_the_same(sp
     table.use_up(transaction_id(IDENTITY, snapshot_part(0)))
     for late in (2, 2**40):
         with pytest.raises(EpochFailedError, match="overtaken"):
-            table.append(spark.range(1), snapshot_part(0), IDENTITY, barrier_of(late, injected_at=NOW))
+            table.append(spark.range(1), snapshot_part(0), IDENTITY, barrier_of(2).model_copy(update={"epoch": late}))
     assert sorted(row["id"] for row in table.read().collect()) == [1, 2, 5, 6]
