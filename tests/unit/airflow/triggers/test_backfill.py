@@ -97,7 +97,7 @@ def test_control_tables_that_do_not_answer_may_be_tried_again(created: Lake, mon
     assert event == {"outcome": "failed", "message": "the lake cannot be reached", "retryable": True}
 
 
-def test_a_wait_tells_what_it_sees_once_and_again_when_that_is_something_else(created: Lake):
+def test_a_wait_tells_what_it_sees_once_and_again_when_that_is_something_else(created: Lake, monkeypatch):
     waiting = trigger(created, "progress")
     told: list[str] = []
 
@@ -109,7 +109,7 @@ def test_a_wait_tells_what_it_sees_once_and_again_when_that_is_something_else(cr
             if len(told) == 2:
                 again.set()
 
-        waiting.log.info = tell
+        monkeypatch.setattr(waiting.log, "info", tell)
         end = asyncio.ensure_future(anext(waiting.run()))
         await asyncio.sleep(0.2)
         await asyncio.to_thread(created.epochs, 1)
