@@ -151,7 +151,11 @@ def test_a_write_that_lost_to_a_compaction_is_made_once_more_and_not_twice(log):
         log.commit({"event": "compact", "incarnation": IDENTITY.incarnation}, None, SAME_ROWS)
         raise CONFLICT
 
-    assert once(log, loses, lambda: log.write(2, CHANGES)) == (True, 2)
+    def commits_and_fails() -> None:
+        log.write(2, CHANGES)
+        raise CONFLICT
+
+    assert once(log, loses, commits_and_fails) == (True, 2)
 
 
 def test_a_write_that_lost_twice_fails(log):
