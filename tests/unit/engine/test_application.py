@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pyarrow as pa
 import pytest
 
 from airflow_backfill_provider import creation, protocol, verification
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Requester
-from airflow_backfill_provider.core.errors import VersionGoneError
+from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError, VersionGoneError
 from airflow_backfill_provider.engine import application
+from airflow_backfill_provider.spark_settings import STORAGE_OPTIONS_VARIABLE
 from tests.builders import Orders, job_of, write_table
 from tests.plain_engine import CountingEngine
 
@@ -68,3 +71,25 @@ def test_it_is_carried_out_by_whichever_step_of_a_shared_epoch_commits(asked):
 def test_a_verification_that_fails_leaves_the_epoch_committed(asked, capsys):
     run(asked, VersionlessEngine())
     assert "the verification that was asked for was not carried out: version 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(None, 0), (EpochFailedError("the network\nis gone"), 1), (InvalidJobError("query: no\nsuch column"), 3)],
+)
+def test_the_exit_code_says_whether_another_try_may_help_and_the_last_line_why(monkeypatch, capsys, error, code):
+    """What whoever submitted it goes by; nothing else of it comes back from a cluster."""
+    told = []
+
+    def act(*given, **arguments):
+        told.append((given, arguments))
+        if error is not None:
+            raise error
+
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    monkeypatch.setenv(STORAGE_OPTIONS_VARIABLE, '{"AWS_REGION": "eu-central-1"}')
+    monkeypatch.setattr(application, "_submitted", lambda: nullcontext("engine"))
+    assert application.run_application(act, state="/lake/state") == code
+    assert told == [(("engine", {"AWS_REGION": "eu-central-1"}), {"state": "/lake/state"})]
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("airflow-backfill: error: ")]
+    assert said == ([] if error is None else [f"airflow-backfill: error: {' '.join(str(error).splitlines())}"])

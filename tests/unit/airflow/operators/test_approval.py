@@ -112,3 +112,9 @@ def test_an_approval_tells_who_gave_it(orders: Lake):
 def test_a_rejection_that_is_to_fail_is_not_retried(orders: Lake):
     with pytest.raises(AirflowFailException, match="rejected"):
         approve(orders, fail_on_reject=True).execute_complete(asking(), answer("Reject"))
+
+
+def test_a_rejection_skips_every_task_downstream_unless_it_is_said_otherwise(orders: Lake):
+    """Also the summary of an epoch, which would run after skipped ones."""
+    assert approve(orders).ignore_downstream_trigger_rules is True
+    assert approve(orders, ignore_downstream_trigger_rules=False).ignore_downstream_trigger_rules is False

@@ -12,8 +12,20 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow_backfill_provider.get_provider_info import get_provider_info
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
 from airflow_backfill_provider.operators.base import BackfillOperator
-from airflow_backfill_provider.operators.epoch import RunEpochOperator
+from airflow_backfill_provider.operators.compaction import CompactMaterializedViewOperator
+from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
+from airflow_backfill_provider.operators.finish import (
+    FinishMaterializedViewOperator,
+    FinishMaterializedViewWhenDueOperator,
+)
+from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
 from airflow_backfill_provider.operators.mutation import PauseBackfillOperator
+from airflow_backfill_provider.operators.shared_epoch import (
+    ApplyChangesOperator,
+    EpochSummaryOperator,
+    ReadSnapshotOperator,
+)
+from airflow_backfill_provider.operators.verification import RepairWhatDiffersOperator, VerifyMaterializedViewOperator
 from tests.unit.airflow.stand_in import Lake, context
 
 
@@ -49,6 +61,32 @@ def test_every_template_field_is_an_attribute(operator):
     made = operator(task_id="task", **{**required(operator), "job": "x"})
 
     assert all(hasattr(made, field) for field in made.template_fields)
+
+
+WITH_THE_VERY_DEFINITION: list[tuple[type[BackfillOperator], dict[str, Any]]] = [
+    (InjectBarrierOperator, {}),
+    (RunEpochOperator, {}),
+    (ApplyChangesOperator, {"barrier": 1}),
+    (ReadSnapshotOperator, {"part": {"epoch": 1, "part": 0}}),
+    (EpochSummaryOperator, {"barrier": 1}),
+    (FinishMaterializedViewOperator, {}),
+    (FinishMaterializedViewWhenDueOperator, {}),
+    (CompactMaterializedViewOperator, {}),
+    (VerifyMaterializedViewOperator, {}),
+    (RepairWhatDiffersOperator, {}),
+    (CreateBackfillJobOperator, {}),
+]
+
+
+@pytest.mark.parametrize(("operator", "arguments"), WITH_THE_VERY_DEFINITION)
+def test_a_job_that_was_created_with_another_definition_is_not_worked_on(created: Lake, spark, operator, arguments):
+    """I6: epochs of the old definition under the new one's name would say what is not so."""
+    changed = {**created.definition, "query": "SELECT order_id, 1 AS one FROM upstream"}
+
+    with pytest.raises(AirflowFailException, match="another query"):
+        operator(task_id="task", job=changed, **arguments).execute(context())
+    assert spark.submitted == []
+    assert created.backfill.store.last_epoch() == 0
 
 
 def test_a_missing_connection_fails_the_task_without_a_retry(orders: Lake):

@@ -13,7 +13,8 @@ from airflow_backfill_provider.operators.finish import (
     FinishMaterializedViewOperator,
     FinishMaterializedViewWhenDueOperator,
 )
-from tests.unit.airflow.stand_in import ROWS, Lake, context
+from airflow_backfill_provider.operators.job import RebuildBackfillOperator
+from tests.unit.airflow.stand_in import ROWS, Lake, StandInSpark, context
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -94,6 +95,15 @@ def test_when_due_a_view_that_another_run_finished_is_skipped_so_that_the_event_
 
     with pytest.raises(AirflowSkipException, match="was finished as of epoch 3 by somebody"):
         finish(FinishMaterializedViewWhenDueOperator, created)
+
+
+def test_when_due_a_rebuilt_view_is_finished_anew_by_whoever_comes_first(created: Lake, spark: StandInSpark):
+    """I3: it is the last one who finished it that counts."""
+    created.finish()
+    RebuildBackfillOperator(task_id="rebuild", job=created.definition).execute(context("rebuild"))
+    created.complete()
+
+    assert finish(FinishMaterializedViewWhenDueOperator, created)["finished_epoch"] == 6
 
 
 @both

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator, RebuildBackfillOperator
+from airflow_backfill_provider.state.applications import ApplicationRecords
+from tests.builders import NOW
 from tests.plain_engine import CountingEngine
 from tests.unit.airflow.stand_in import Lake, StandInSpark, context
 
@@ -107,3 +111,23 @@ def test_the_task_that_creates_a_job_says_which_one_it_is_before_anything_else(o
     assert ctx["ti"].xcoms == {
         "backfill_job": {"definition": orders.definition, "backfill_conn_id": "airflow_backfill_default"}
     }
+
+
+def test_a_definition_that_was_refused_leaves_nothing_behind_and_a_jobs_own_record_stays(
+    orders: Lake, spark: StandInSpark
+):
+    """The folder of its control tables may be somebody else's tomorrow; of a created job it says what went wrong."""
+    records = ApplicationRecords(orders.backfill.job.state)
+    record = ApplicationRecord(name="create", attempt="a", host="here", pid=1, started_at=NOW, log="/log")
+    records.write(record)
+    spark.before.append(("query: no", False))
+    with pytest.raises(AirflowFailException, match="query: no"):
+        create(orders.definition)
+    assert not Path(orders.backfill.job.state).exists()
+
+    orders.create()
+    records.write(record.model_copy(update={"name": "rebuild"}))
+    spark.before.append(("query: no", False))
+    with pytest.raises(AirflowFailException, match="query: no"):
+        RebuildBackfillOperator(task_id="rebuild", job=orders.definition).execute(context("rebuild"))
+    assert records.read("rebuild") is not None
