@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
-from airflow_backfill_provider.engine.stamped_table import CHANGES, StampedTable, snapshot_part, transaction_id
+from airflow_backfill_provider.engine.stamped_table import CHANGES, REPAIR, StampedTable, snapshot_part, transaction_id
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from tests.builders import barrier_of, commit_file
 
@@ -195,6 +195,10 @@ def test_a_statement_that_changes_nothing_leaves_its_transaction_all_the_same(sp
     assert newest.transactions == {transaction_id(IDENTITY, CHANGES): 2}
     assert json.loads(newest.user_metadata or "")["part"] == CHANGES
     table.run(f"DELETE FROM {table.sql_name}", CHANGES, IDENTITY, barrier_of(2))
+    table.run(f"DELETE FROM {table.sql_name} WHERE id = 2", REPAIR, IDENTITY, barrier_of(2))
+    newest = table.log.commit(table.version())
+    assert newest is not None
+    assert (newest.operation, newest.transactions) == ("DELETE", {transaction_id(IDENTITY, REPAIR): 2})
     table.append(spark.range(5, 7), snapshot_part(1), IDENTITY, barrier_of(2))
     newest = table.log.commit(table.version())
     assert newest is not None
@@ -204,4 +208,4 @@ def test_a_statement_that_changes_nothing_leaves_its_transaction_all_the_same(sp
     for late in (2, 2**40):
         with pytest.raises(EpochFailedError, match="overtaken"):
             table.append(spark.range(1), snapshot_part(0), IDENTITY, barrier_of(2).model_copy(update={"epoch": late}))
-    assert sorted(row["id"] for row in table.read().collect()) == [1, 2, 5, 6]
+    assert sorted(row["id"] for row in table.read().collect()) == [1, 5, 6]
