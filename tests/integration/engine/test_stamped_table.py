@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.errors import EpochFailedError, Materialized
 from airflow_backfill_provider.engine.stamped_table import (
     ARRANGEMENT_TABLE,
     CHANGES,
+    REPAIR,
     VIEW_TABLE,
     StampedTable,
     snapshot_part,
@@ -322,6 +323,10 @@ def test_a_statement_that_changes_nothing_leaves_its_transaction_all_the_same(sp
     assert newest.transactions == {transaction_id(IDENTITY, CHANGES): 2}
     assert json.loads(newest.user_metadata or "")["part"] == CHANGES
     table.run(f"DELETE FROM {table.sql_name}", CHANGES, IDENTITY, barrier_of(2))
+    table.run(f"DELETE FROM {table.sql_name} WHERE id = 2", REPAIR, IDENTITY, barrier_of(2))
+    newest = table.log.commit(table.log.newest().version)
+    assert newest is not None
+    assert (newest.operation, newest.transactions) == ("DELETE", {transaction_id(IDENTITY, REPAIR): 2})
     table.append(spark.range(5, 7), snapshot_part(1), IDENTITY, barrier_of(2))
     newest = table.log.commit(table.log.newest().version)
     assert newest is not None
@@ -331,4 +336,4 @@ def test_a_statement_that_changes_nothing_leaves_its_transaction_all_the_same(sp
     for late in (2, 2**40):
         with pytest.raises(EpochFailedError, match="overtaken"):
             table.append(spark.range(1), snapshot_part(0), IDENTITY, barrier_of(2).model_copy(update={"epoch": late}))
-    assert sorted(row["id"] for row in table.read().collect()) == [1, 2, 5, 6]
+    assert sorted(row["id"] for row in table.read().collect()) == [1, 5, 6]

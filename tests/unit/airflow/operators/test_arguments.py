@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.operators.arguments import epoch_of, fraction_of
+from airflow_backfill_provider.operators.arguments import age_of, epoch_of, fraction_of, keys_of
 
 
 @pytest.mark.parametrize("value", [5, "5", " 5 ", {"epoch": 5}])
@@ -28,3 +28,14 @@ def test_a_fraction_may_be_text(value, fraction):
 def test_whatever_lies_outside_of_0_and_1_is_no_fraction(value):
     with pytest.raises(InvalidJobError, match="at_least"):
         fraction_of(value)
+
+
+def test_a_key_that_a_template_rendered_keeps_its_digits():
+    """A decimal that went through a float would be another key."""
+    assert keys_of("[1.10, [2, null]]") == ["1.10", [2, None]]
+
+
+@pytest.mark.parametrize("value", ["inf", float("inf"), "nan", -1])
+def test_an_age_has_an_end(value):
+    with pytest.raises(InvalidJobError, match="max_age"):
+        age_of(value)

@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 from airflow.sdk.api.datamodels._generated import DagRunType
 
-from airflow_backfill_provider.operators.task_run import interval_of_no_length, until_of
+from airflow_backfill_provider.operators.task_run import interval_of_no_length, requester_of, until_of
 from tests.unit.airflow.stand_in import context
 
 NOON = dt.datetime(2026, 3, 29, 12, tzinfo=dt.UTC)
@@ -19,6 +19,14 @@ def test_a_run_of_a_schedule_goes_up_to_the_end_of_its_interval(run_type):
 
     assert until_of(run) == NOON
     assert interval_of_no_length(run) is None
+
+
+def test_each_mapped_task_run_asks_on_its_own_behalf():
+    """I2: a retry finds its own barrier, and not that of the run beside it."""
+    asked = [requester_of(context("run_epoch", map_index=number)) for number in (-1, 0, 3)]
+
+    assert [requester.map_index for requester in asked] == [-1, 0, 3]
+    assert len(set(asked)) == 3
 
 
 def test_an_interval_of_no_length_is_an_instant_and_explained():

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import (
+    AirflowException,
     AirflowFailException,
     AirflowRescheduleException,
     AirflowSensorTimeout,
@@ -185,3 +186,28 @@ def test_arguments_may_be_templates(created: Lake):
     waiting.render_template_fields({"params": {"job": "/jobs/orders.yaml", "epoch": 4}})
 
     assert (waiting.job, waiting.epoch) == ("/jobs/orders.yaml", "4")
+
+
+def test_a_deferrable_sensor_asks_the_triggerer_for_nothing_that_is_there(created: Lake):
+    created.finish()
+    waiting = sensor(created, "finished", "deferrable")
+
+    assert waiting.execute(context("wait")) == {"epoch": 3}
+
+
+def test_a_sensor_waits_through_its_own_connection(created: Lake, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", '{"conn_type": "airflow_backfill"}')
+
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor(created, "finished", "deferrable", backfill_conn_id="lake").execute(context("wait"))
+
+    assert deferred.value.trigger.serialize()[1]["backfill_conn_id"] == "lake"
+
+
+@pytest.mark.parametrize(("retryable", "for_good"), [(True, False), (False, True)])
+def test_a_trigger_that_failed_says_whether_a_retry_may_help(created: Lake, retryable, for_good):
+    event = {"outcome": "failed", "message": "the lake cannot be reached", "retryable": retryable}
+
+    with pytest.raises(AirflowException, match="cannot be reached") as failure:
+        sensor(created, "finished", "deferrable").execute_complete(context("wait"), event)
+    assert isinstance(failure.value, AirflowFailException) is for_good
