@@ -7,7 +7,7 @@ No JVM: settings, state and the Delta logs say all there is to know.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from airflow_backfill_provider.core.barrier import (
@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.barrier import (
     PinnedRead,
     Repair,
     Requester,
+    TableVersion,
     UpstreamWindow,
     left_behind,
 )
@@ -27,7 +28,7 @@ from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.visibility import Visibility, may_wait
 from airflow_backfill_provider.crash_points import CrashPoint, reached
-from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.snapshot_plan import SnapshotPlan, plan_snapshot
 from airflow_backfill_provider.state.store import BackfillStore, LogEnd
@@ -100,19 +101,16 @@ def inject_barrier(
             raise JobCancelledError(
                 f"job {settings.job['name']} was cancelled by {_who_cancelled(history)}; rebuild it to start over"
             )
-        state = store.repair_state(settings)
-        barrier, idle = _next_barrier(
-            store,
-            history,
-            state,
-            upstream,
+        basis = _Basis(
+            store=store,
+            upstream=upstream,
+            history=history,
+            state=store.repair_state(settings),
             previous=previous,
             commit=commit,
             last_epoch=end.last_epoch,
-            requester=requester,
-            until=until,
-            now=clock(),
         )
+        barrier, idle = _next_barrier(basis, requester=requester, until=until, now=clock())
         if barrier is None:
             newest = None if previous is None or commit is None else (previous, commit)
             return Injection(None, reason=idle, newest=newest)
@@ -121,7 +119,7 @@ def inject_barrier(
         if pinned.incarnation != settings.incarnation:
             continue
         if idle and pinned == barrier:
-            done = store.record_commit(barrier, _idle_commit(barrier, settings, state, commit, clock()))
+            done = store.record_commit(barrier, _idle_commit(barrier, basis, clock()))
             return Injection(None, reason=idle, newest=(barrier, done))
         return Injection(pinned, store.commit_of(pinned.epoch))
     raise ConcurrentUpdateError(f"the job at {store.location} is being rebuilt; try again")
@@ -135,57 +133,125 @@ def _previous(store: BackfillStore, settings: JobSettings, end: LogEnd) -> tuple
     return previous, None if previous is None else store.commit_of(previous.epoch)
 
 
-def _idle_commit(
-    barrier: Barrier, settings: JobSettings, state: BackfillState, previous: EpochCommit | None, now: dt.datetime
-) -> EpochCommit:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Basis:
     """
-    Return the commit of an epoch in which nothing happens to the view; it needs no engine.
+    What the next barrier follows from: the job as the last epoch left it, and what was asked of it since.
 
-    The epoch moves the window past versions that only compacted files, say, so that the view does not seem to lag
-    behind them and no later epoch needs their log.
-
-    :param previous: the incarnation's newest commit.
+    :param history: all records of the settings; the last one is in force.
+    :param state: the committed state.
+    :param previous: the newest barrier of the settings' incarnation, which is committed.
+    :param commit: its commit.
+    :param last_epoch: the newest epoch of all incarnations.
     """
-    continues = previous is not None and previous.epoch == barrier.prev_epoch
-    return EpochCommit(
-        epoch=barrier.epoch,
-        incarnation=barrier.incarnation,
-        digest=barrier.digest,
-        snapshot_read_row_count=0,
-        upstream_output_row_count=0,
-        rows_read=settings.scan.rows_read(state),
-        state_epoch=state.epoch,
-        completed=state.completed,
-        **left_behind(previous.tables if previous and continues else None),
-        watermark=barrier.upstream.watermark,
-        seconds={},
-        committed_at=now,
-    )
+
+    store: BackfillStore
+    upstream: UpstreamTable
+    history: Sequence[JobSettings]
+    state: BackfillState
+    previous: Barrier | None
+    commit: EpochCommit | None
+    last_epoch: int
+
+    @property
+    def settings(self) -> JobSettings:
+        """The settings in force."""
+        return self.history[-1]
+
+    @property
+    def from_version(self) -> int:
+        """The version that the next window begins behind."""
+        previous, settings = self.previous, self.settings
+        return previous.upstream.to_version if previous else settings.first_version
+
+    @property
+    def come_to(self) -> TableVersion | None:
+        """The upstream's version that the job has come to, by which its log is known again."""
+        previous, settings = self.previous, self.settings
+        return previous.upstream.end if previous else settings.arranged
+
+    @property
+    def asked(self) -> tuple[JobSettings, ...]:
+        """The settings' records that no barrier of the incarnation has carried yet."""
+        seen = self.previous.settings_sequence if self.previous else 0
+        incarnation = self.settings.incarnation
+        return tuple(record for record in self.history if record.incarnation == incarnation and record.sequence > seen)
+
+    @property
+    def repair(self) -> Repair:
+        """What they ask to repair, together."""
+        return sum((record.repair for record in self.asked), Repair())
+
+    @property
+    def read_before(self) -> tuple[KeyRange, ...]:
+        """What was read so far."""
+        return tuple(self.settings.scan.read(self.state))
+
+    @property
+    def read_as_of(self) -> tuple[PinnedRead, ...]:
+        """The versions that the view's rows are as of, unless it is the previous epoch's alone."""
+        if self.previous is None:
+            return ()
+        view = self.previous.view_after
+        return () if {read.version for read in view} <= {self.previous.upstream.to_version} else view
+
+    @property
+    def oldest_version(self) -> int:
+        """The oldest version that rows of the view are as of."""
+        return self.previous.oldest_version_after if self.previous else self.from_version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PlannedEpoch:
+    """
+    What the next epoch does in a window.
+
+    :param chunk: what it reads of the snapshot.
+    :param chunk_version: the upstream's version that it reads that at.
+    :param completes: whether every vnode is Completed with it.
+    :param waits: whether it leaves the changes of what was read before to a later one.
+    :param changes_after: the version behind which it looks for changes.
+    :param needs_changes: whether it writes changes anywhere.
+    """
+
+    chunk: SnapshotPlan
+    chunk_version: int
+    completes: bool
+    waits: bool
+    changes_after: int
+    needs_changes: bool
 
 
 def _next_barrier(
-    store: BackfillStore,
-    history: Sequence[JobSettings],
-    state: BackfillState,
-    upstream: UpstreamTable,
-    *,
-    previous: Barrier | None,
-    commit: EpochCommit | None,
-    last_epoch: int,
-    requester: Requester,
-    until: dt.datetime | None,
-    now: dt.datetime,
+    basis: _Basis, *, requester: Requester, until: dt.datetime | None, now: dt.datetime
 ) -> tuple[Barrier | None, str]:
     """Return the next barrier, if there is one to pin, and why there is nothing to do for Spark, if there is not."""
-    settings = history[-1]
-    records = list(_records_since(history, previous))
-    repair = sum((record.repair for record in records), Repair())
-    from_version = previous.upstream.to_version if previous else settings.first_version
-    come_to = previous.upstream.end if previous else settings.arranged
-    if come_to is not None:
-        upstream.require_same_log(come_to)
+    described, covered = _window_end(basis, until)
+    if described is None:
+        return None, covered
+    if basis.previous is not None:
+        basis.store.require_settings_of(basis.previous, basis.settings)
+    _require_state(basis)
+    planned = _planned(basis, described.version, now)
+    idle = _why_idle(basis, planned, described.version)
+    if idle and described.version == basis.from_version:
+        return None, idle
+    if planned.needs_changes and not idle:
+        basis.upstream.require_changes(planned.changes_after, described.version)
+    return _barrier(basis, described, planned, requester=requester, now=now), idle
+
+
+def _window_end(basis: _Basis, until: dt.datetime | None) -> tuple[UpstreamVersion | None, str]:
+    """
+    Return the version that the next window ends with, or why there is none.
+
+    :raises UpstreamError: if the upstream is not the one that the job was created on, or not as it was.
+    """
+    settings, upstream, from_version = basis.settings, basis.upstream, basis.from_version
+    if basis.come_to is not None:
+        upstream.require_same_log(basis.come_to)
     to_version = upstream.latest_version() if until is None else upstream.version_at(until)
-    if repair and previous is not None and (to_version is None or to_version < from_version):
+    if basis.repair and basis.previous is not None and (to_version is None or to_version < from_version):
         # A repair belongs to no interval: whichever run comes next carries it, over what is committed.
         to_version = from_version
     if to_version is None:
@@ -195,88 +261,95 @@ def _next_barrier(
     if to_version < from_version:
         return None, f"the window up to version {to_version} is covered: version {from_version} is committed already"
     described.require_as_created(settings.upstream, upstream.path)
+    return described, ""
 
-    scan = settings.scan
-    if previous is not None:
-        store.require_settings_of(previous, settings)
-    _require_state_of(state, previous, commit, settings, store)
-    read_before = scan.read(state)
-    mutations = [mutation for record in records if (mutation := record.as_mutation()) is not None]
-    read_as_of = _read_as_of(previous)
-    oldest_version = previous.oldest_version_after if previous else from_version
+
+def _planned(basis: _Basis, to_version: int, now: dt.datetime) -> _PlannedEpoch:
+    """Return what the next epoch does in the window that ends with a version."""
+    state, scan, read_before = basis.state, basis.settings.scan, basis.read_before
     # What is repaired is written as of this epoch, and finished views show every change.
-    may_wait = bool(read_before and not (repair or state.completed)) and _changes_may_wait(
-        settings, upstream, versions=len(read_as_of), oldest_version=oldest_version, now=now
-    )
-    plan, chunk_version = _plan(
-        settings,
-        state,
-        upstream,
-        from_version=from_version,
-        to_version=to_version,
-        previous=previous,
-        may_wait=may_wait,
-        storage_options=store.storage_options,
-    )
-    completes = _completes(settings, state, plan)
+    may_wait = bool(read_before and not (basis.repair or state.completed)) and _changes_may_wait(basis, now)
+    chunk, chunk_version = _chunk(basis, to_version, may_wait=may_wait)
+    completes = _completes(basis, chunk)
     waits = may_wait and not completes
-    changes_after = from_version if waits else oldest_version
-    # An arrangement is kept current for the rows that are not read yet, too.
-    needs_changes = (bool(read_before) and not waits) or (scan.by_vnode and not state.completed)
-    idle = ""
-    if not (plan.parts or plan.arranges or repair):
-        idle = _why_idle(settings, state, upstream, read_before, changes_after, to_version, needs_changes=needs_changes)
-    if idle and to_version == from_version:
-        return None, idle
-    if needs_changes and not idle:
-        upstream.require_changes(changes_after, to_version)
-    barrier = Barrier(
+    return _PlannedEpoch(
+        chunk=chunk,
+        chunk_version=chunk_version,
+        completes=completes,
+        waits=waits,
+        changes_after=basis.from_version if waits else basis.oldest_version,
+        # An arrangement is kept current for the rows that are not read yet, too.
+        needs_changes=(bool(read_before) and not waits) or (scan.by_vnode and not state.completed),
+    )
+
+
+def _barrier(
+    basis: _Basis, described: UpstreamVersion, planned: _PlannedEpoch, *, requester: Requester, now: dt.datetime
+) -> Barrier:
+    """Write down what the next epoch does."""
+    settings, to_version, chunk, repair = basis.settings, described.version, planned.chunk, basis.repair
+    order = settings.scan.order
+    mutations = (record.as_mutation() for record in basis.asked)
+    return Barrier(
         job=settings.job["name"],
         incarnation=settings.incarnation,
-        epoch=last_epoch + 1,
-        prev_epoch=last_epoch,
+        epoch=basis.last_epoch + 1,
+        prev_epoch=basis.last_epoch,
         upstream=UpstreamWindow(
             table_id=described.table_id,
-            from_version=from_version,
+            from_version=basis.from_version,
             to_version=to_version,
-            watermark=upstream.watermark(to_version),
-            row_count=plan.row_count,
+            watermark=basis.upstream.watermark(to_version),
+            row_count=chunk.row_count,
         ),
         definition=settings.definition_digest,
-        read_before=tuple(PinnedRange.of(covered, scan.order) for covered in read_before),
-        read_as_of=read_as_of,
-        publishes=not waits,
-        older_version=chunk_version if plan.parts and chunk_version != to_version else None,
+        read_before=tuple(PinnedRange.of(covered, order) for covered in basis.read_before),
+        read_as_of=basis.read_as_of,
+        publishes=not planned.waits,
+        older_version=planned.chunk_version if chunk.parts and planned.chunk_version != to_version else None,
         parts=tuple(
-            PinnedPart(ranges=tuple(PinnedRange.of(covered, scan.order) for covered in part.ranges))
-            for part in plan.parts
+            PinnedPart(ranges=tuple(PinnedRange.of(covered, order) for covered in part.ranges)) for part in chunk.parts
         ),
-        vnode_ranges=plan.vnode_ranges,
+        vnode_ranges=chunk.vnode_ranges,
         repair=repair,
-        completes=completes,
+        completes=planned.completes,
         rate_limit=settings.rate_limit,
         parallelism=settings.parallelism,
         paused=settings.paused,
-        mutations=tuple(mutations),
+        mutations=tuple(mutation for mutation in mutations if mutation is not None),
         settings_sequence=settings.sequence,
-        warnings=(*plan.warnings, *_repair_warnings(settings, repair)),
+        warnings=(*chunk.warnings, *_repair_warnings(settings, repair)),
         injected_by=requester,
         injected_at=now,
     )
-    return barrier, idle
 
 
-def _plan(
-    settings: JobSettings,
-    state: BackfillState,
-    upstream: UpstreamTable,
-    *,
-    from_version: int,
-    to_version: int,
-    previous: Barrier | None,
-    may_wait: bool,
-    storage_options: Mapping[str, str] | None,
-) -> tuple[SnapshotPlan, int]:
+def _idle_commit(barrier: Barrier, basis: _Basis, now: dt.datetime) -> EpochCommit:
+    """
+    Return the commit of an epoch in which nothing happens to the view; it needs no engine.
+
+    The epoch moves the window past versions that only compacted files, say, so that the view does not seem to lag
+    behind them and no later epoch needs their log.
+    """
+    state, before = basis.state, basis.commit
+    continues = before is not None and before.epoch == barrier.prev_epoch
+    return EpochCommit(
+        epoch=barrier.epoch,
+        incarnation=barrier.incarnation,
+        digest=barrier.digest,
+        snapshot_read_row_count=0,
+        upstream_output_row_count=0,
+        rows_read=basis.settings.scan.rows_read(state),
+        state_epoch=state.epoch,
+        completed=state.completed,
+        **left_behind(before.tables if before and continues else None),
+        watermark=barrier.upstream.watermark,
+        seconds={},
+        committed_at=now,
+    )
+
+
+def _chunk(basis: _Basis, to_version: int, *, may_wait: bool) -> tuple[SnapshotPlan, int]:
     """
     Return what the epoch reads of the snapshot, and the upstream's version that it reads it at.
 
@@ -284,46 +357,37 @@ def _plan(
     version that stays the same, files stay as large as they were, and what the chunk's changes wait behind is one
     version for all. The arrangement has its rows by epochs instead.
     """
+    previous = basis.previous
 
     def plan_at(version: int) -> SnapshotPlan:
         return plan_snapshot(
-            settings,
-            state,
-            upstream,
-            from_version=from_version,
+            basis.settings,
+            basis.state,
+            basis.upstream,
+            from_version=basis.from_version,
             version=version,
             previous=previous,
-            storage_options=storage_options,
+            storage_options=basis.store.storage_options,
         )
 
     newest = max((read.version for read in previous.view_after), default=None) if previous and may_wait else None
-    if newest is not None and not settings.scan.by_vnode:
+    if newest is not None and not basis.settings.scan.by_vnode:
         plan = plan_at(newest)
-        if not _completes(settings, state, plan):
+        if not _completes(basis, plan):
             return plan, newest
     return plan_at(to_version), to_version
 
 
-def _read_as_of(previous: Barrier | None) -> tuple[PinnedRead, ...]:
-    """Return the versions that the view's rows are as of, unless it is the previous epoch's alone."""
-    view = previous.view_after if previous else ()
-    return () if previous is None or {read.version for read in view} <= {previous.upstream.to_version} else view
-
-
-def _changes_may_wait(
-    settings: JobSettings,
-    upstream: UpstreamTable,
-    *,
-    versions: int,
-    oldest_version: int,
-    now: dt.datetime,
-) -> bool:
-    if settings.definition.visibility is Visibility.EVERY_EPOCH:
+def _changes_may_wait(basis: _Basis, now: dt.datetime) -> bool:
+    """Tell whether the changes of what was read may wait for the epoch that finishes the view."""
+    if basis.settings.definition.visibility is Visibility.EVERY_EPOCH:
         return False
-    oldest = upstream.log.commit(oldest_version)
+    oldest = basis.upstream.log.commit(basis.oldest_version)
     # Where even the commit file was cleaned up, there is no time left.
     return oldest is not None and may_wait(
-        versions=versions, oldest_age=now - oldest.timestamp, kept_for=upstream.changes_kept_for()
+        versions=len(basis.read_as_of),
+        oldest_age=now - oldest.timestamp,
+        kept_for=basis.upstream.changes_kept_for(),
     )
 
 
@@ -333,25 +397,22 @@ def _repair_warnings(settings: JobSettings, repair: Repair) -> tuple[str, ...]:
     return (PARTIAL_REPAIR,)
 
 
-def _completes(settings: JobSettings, state: BackfillState, plan: SnapshotPlan) -> bool:
-    return settings.scan.advanced(state, epoch=state.epoch, ranges=plan.ranges, rows={}).completed
+def _completes(basis: _Basis, plan: SnapshotPlan) -> bool:
+    state = basis.state
+    return basis.settings.scan.advanced(state, epoch=state.epoch, ranges=plan.ranges, rows={}).completed
 
 
-def _require_state_of(
-    state: BackfillState,
-    previous: Barrier | None,
-    commit: EpochCommit | None,
-    settings: JobSettings,
-    store: BackfillStore,
-) -> None:
+def _require_state(basis: _Basis) -> None:
     """Refuse a state that is not what the last epoch left: reading on from an older one would read rows twice."""
-    known = max(settings.base_epoch, previous.epoch if previous else 0)
+    store, settings, state = basis.store, basis.settings, basis.state
+    known = max(settings.base_epoch, basis.previous.epoch if basis.previous else 0)
     # A state that is ahead is another runner's, whose barrier is pinned by now.
     if state.epoch > known and state.epoch > store.last_epoch():
         raise StateError(
             f"the state at {store.location} is of epoch {state.epoch}, but the barrier log ends with epoch "
             f"{store.last_epoch()}; the log was restored or changed: rebuild the job"
         )
+    commit = basis.commit
     if commit is None:
         return
     rows_read = settings.scan.rows_read(state)
@@ -363,33 +424,19 @@ def _require_state_of(
         )
 
 
-def _why_idle(
-    settings: JobSettings,
-    state: BackfillState,
-    upstream: UpstreamTable,
-    read_before: Sequence[KeyRange],
-    changes_after: int,
-    to_version: int,
-    *,
-    needs_changes: bool,
-) -> str:
-    """Return why an epoch without a chunk has nothing to do, or the empty string if it has."""
+def _why_idle(basis: _Basis, planned: _PlannedEpoch, to_version: int) -> str:
+    """Return why the epoch has nothing to do, or the empty string if it has."""
+    settings, state, after = basis.settings, basis.state, planned.changes_after
+    if planned.chunk.parts or planned.chunk.arranges or basis.repair:
+        return ""
     waiting = "" if state.completed else ("paused, and " if settings.paused else "the rate limit is 0, and ")
-    if not needs_changes and read_before:
+    if not planned.needs_changes and basis.read_before:
         return waiting + "changes of what was read wait until the view is finished"
-    if not needs_changes:
+    if not planned.needs_changes:
         return waiting + "nothing was read yet that could change"
-    if to_version == changes_after or not upstream.changes_data(changes_after, to_version):
-        return waiting + f"the upstream has no changes after version {changes_after}"
+    if to_version == after or not basis.upstream.changes_data(after, to_version):
+        return waiting + f"the upstream has no changes after version {after}"
     return ""
-
-
-def _records_since(history: Sequence[JobSettings], previous: Barrier | None) -> Iterator[JobSettings]:
-    """Yield the settings' records that no barrier of the incarnation has carried yet."""
-    seen = previous.settings_sequence if previous else 0
-    for record in history:
-        if record.incarnation == history[-1].incarnation and record.sequence > seen:
-            yield record
 
 
 def _who_cancelled(history: Sequence[JobSettings]) -> str:
