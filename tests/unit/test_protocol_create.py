@@ -84,11 +84,16 @@ def test_the_settings_begin_where_the_definition_says(lake):
 
 
 @pytest.mark.parametrize(
-    ("query", "distribution_key"), [("SELECT id FROM upstream", ["amount"]), ("SELECT amount FROM upstream", [])]
+    ("query", "distribution_key", "used"),
+    [
+        ("SELECT id FROM upstream", ["amount"], ["id", "amount"]),
+        ("SELECT amount FROM upstream", [], ["id", "amount"]),
+        ("SELECT status FROM upstream", ["amount"], ["id", "status", "amount"]),
+    ],
 )
-def test_columns_of_the_keys_are_used_also_if_the_query_leaves_them_out(backfilling, query, distribution_key):
+def test_columns_of_the_keys_are_used_also_if_the_query_leaves_them_out(backfilling, query, distribution_key, used):
     settings = backfilling.create(query=query, **upstream(backfilling, distribution_key=distribution_key))
-    assert [column.name for column in settings.upstream.columns] == ["id", "amount"]
+    assert [column.name for column in settings.upstream.columns] == used
 
 
 def test_only_the_used_columns_are_remembered(backfilling):
@@ -823,7 +828,7 @@ def test_a_chunk_of_an_arrangement_leaves_room_for_what_the_window_inserts(arran
     """I4: the rate limit is a cap, and the arrangement's files don't count these rows yet."""
     arranging.create()
     arranging.orders.add(*range(10, 20))
-    assert 1 <= arranging.epoch().snapshot_read_row_count <= 5
+    assert 2 <= arranging.epoch().snapshot_read_row_count <= 5
     arranging.finish_watched()
 
 
