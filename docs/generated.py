@@ -44,6 +44,15 @@ def refilled(text: str, blocks: Mapping[str, str]) -> str:
     return _BLOCK.sub(block, text)
 
 
+def block_of(text: str, name: str) -> str:
+    """
+    Return what a block of a page holds.
+
+    :raises KeyError: if the page has no such block.
+    """
+    return {match["name"]: match["body"] for match in _BLOCK.finditer(text)}[name]
+
+
 def main(page: Path, blocks: Mapping[str, str]) -> int:
     """Print the blocks, or with ``--write`` put them into the page, or with ``--check`` compare them with it."""
     parser = argparse.ArgumentParser(description=f"Makes the generated blocks of {page.name}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -109,6 +110,16 @@ def test_a_table_tells_the_newest_run_of_each_campaign():
     assert (tally.seed, tally.results) == (7, {"right": 2, "StateError": 1})
     table = report.table([Tally("model", 7, 3, 30, 1.0, tally.results)])
     assert table.splitlines()[-1] == "| `model` | 7 | 3 | 30 | 2 | `StateError` 1 | 0 |"
+
+
+def test_a_table_keeps_what_was_not_played_here():
+    before = report.table([Tally(name, 1, 5, 5, 1.0, Counter(right=5)) for name in ("names", "model")])
+    table = report.table([Tally("model", 7, 3, 3, 1.0, Counter(right=3))], before)
+    assert table.splitlines()[2:] == [
+        "| `model` | 7 | 3 | 3 | 3 | none | 0 |",
+        "| `names` | 1 | 5 | 5 | 5 | none | 0 |",
+    ]
+    assert report.table([], table) == table
 
 
 def test_the_exit_code_says_whether_a_case_went_wrong(monkeypatch):
