@@ -142,6 +142,7 @@ def rebuild_job(
             paused=False,
             cancelled=False,
             finished_epoch=None,
+            repair_sequence=0,
         )
 
     settings = store.change_settings(change)

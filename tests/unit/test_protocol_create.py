@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider import crash_points, creation, mutations, protocol
-from airflow_backfill_provider.core.barrier import decoded
+from airflow_backfill_provider.core.barrier import Repair, decoded
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ChangeDataFeedDisabledError,
@@ -406,6 +406,15 @@ def test_a_rebuild_forgets_pause_cancellation_and_finish(created):
     assert (settings.paused, settings.cancelled, settings.finished_epoch) == (False, False, None)
     created.finish()
     assert protocol.finish_job(store=store, requested_by="x").finished_epoch == 4
+
+
+def test_a_rebuild_forgets_a_repair(created):
+    """What was asked of the old view; its sequence would ask for an epoch of the new one."""
+    created.finish()
+    mutations.repair_job(store=created.store, requested_by="x", keys=["3"])
+    assert created.store.settings().repair_sequence == 2
+    settings = created.rebuild()
+    assert (settings.repair, settings.repair_sequence) == (Repair(), 0)
 
 
 def test_a_rebuild_reads_from_an_upstream_that_replaced_the_old_one(created):
