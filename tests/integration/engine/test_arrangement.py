@@ -187,6 +187,7 @@ def test_runs_share_an_epoch_and_only_the_failed_part_is_redone(customers: Lakeh
     customers.assert_equals_query(EXPECTED)
 
 
+@pytest.mark.exhaustive
 def test_each_part_of_an_epoch_is_written_and_counted_on_its_own(customers: Lakehouse) -> None:
     """I2, I5: of parts that share an epoch each has its own rows, its own transaction and its own report."""
     create(customers, parallelism=2, rate_limit=None)
