@@ -249,7 +249,9 @@ def _ensure_tables(store: BackfillStore, settings: JobSettings, engine: Engine) 
                 "later rebuild, and nothing is left to do for this one"
             )
         engine.ensure_tables(settings, store.earlier_incarnations(settings))
-        replaced = {record.arrangement for record in store.settings_history() if record.arranged_version is not None}
+        # Not those of later incarnations: whoever slept through another rebuild would drop what that one's epochs read.
+        earlier = [record for record in store.settings_history() if record.sequence < settings.sequence]
+        replaced = {record.arrangement for record in earlier if record.arranged_version is not None}
         for arrangement in replaced - {settings.arrangement}:
             ArrangementFiles(arrangement, store.storage_options).drop()
 

@@ -709,6 +709,23 @@ def test_a_creation_that_died_around_the_arrangement_is_completed(arranging, poi
     assert len(arranging.rows()) == 11
 
 
+def test_a_rebuild_that_slept_through_another_one_leaves_its_arrangement_alone(arranging):
+    """I5: its chunks are read from it already."""
+    arranging.create()
+    arranging.epoch()
+
+    def overtaken(reached):
+        if reached is CrashPoint.AFTER_ARRANGEMENT_COMMIT:
+            crash_points.install(None)
+            arranging.rebuild()
+            arranging.epoch()
+
+    crash_points.install(overtaken)
+    arranging.rebuild()
+    assert arrangement(arranging).exists()
+    arranging.finish_watched()
+
+
 def test_a_creation_that_died_before_the_arrangement_is_completed_by_an_epoch_that_has_nothing_else_to_do(arranging):
     """I4: as long as it is not made there is nothing to read, and no version comes that would ask for an epoch."""
 
