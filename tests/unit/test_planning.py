@@ -40,7 +40,7 @@ def test_an_empty_upstream_takes_an_epoch(lake):
         ({}, 9, 1),
         ({"rate_limit": 4}, 9, 2),
         ({"restrict_to": {"vnodes": [0, 1]}}, 4, 1),
-        ({"restrict_to": {"keys": {"after": [5]}}, "rate_limit": None}, 9, 2),
+        ({"restrict_to": {"keys": {"after": [5]}}, "rate_limit": None}, 3, 2),
         ({"strategy": "arrangement"}, 9, 0),  # they are another table's, which is not made yet
         ({"rate_limit": 0}, 9, 0),
     ],
