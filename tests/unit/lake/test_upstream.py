@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema, write_deltalake
 
+from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.errors import (
     ChangeDataFeedDisabledError,
     ChangeFeedGapError,
@@ -20,6 +21,7 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
 )
+from airflow_backfill_provider.core.job import KeyColumn
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.lake import upstream
@@ -272,6 +274,10 @@ def test_of_a_commit_that_was_cleaned_up_or_does_not_say_when_nothing_is_known(e
         every_minute.table.require_same_log(window_at(version, 99))
 
 
+def test_of_a_version_that_was_come_to_at_nobody_knows_what_time_nothing_is_known(every_minute):
+    every_minute.table.require_same_log(TableVersion(version=4))
+
+
 def test_a_version_before_the_log_begins_is_gone_and_not_the_table(every_minute):
     DeltaTable(every_minute.path).create_checkpoint()
     for version in range(3):
@@ -328,6 +334,12 @@ def test_a_hole_in_the_middle_of_the_window_is_a_gap(cleaned):
     """I6: as of a restore of some files only; found here, before Spark is started for it."""
     commit_file(cleaned.path, 7).unlink()
     with pytest.raises(ChangeFeedGapError):
+        cleaned.require_changes(5, 9)
+
+
+def test_a_window_whose_last_version_is_missing_is_a_gap(cleaned):
+    commit_file(cleaned.path, 9).unlink()
+    with pytest.raises(ChangeFeedGapError, match="its log lacks version 9"):
         cleaned.require_changes(5, 9)
 
 
@@ -621,6 +633,38 @@ def test_a_window_is_cut_where_the_schema_changes(tmp_path, monkeypatch, changes
     assert UpstreamTable(path).schema_runs(0, len(changes)) == runs
 
 
+def test_a_column_that_was_renamed_and_renamed_back_cuts_the_window_twice(tmp_path):
+    """The schemas of both ends are the same."""
+    for name in ("id", "id", "key", "id"):
+        table = write_table(tmp_path / "t", {name: pa.array([1])}, mode="overwrite", schema_mode="overwrite")
+    assert table.schema_runs(0, 3) == [(1, 1), (2, 2), (3, 3)]
+
+
+def mapped(path, *columns):
+    """Make a table whose columns have other names in its files, which delta-rs reads and does not write."""
+    fields = [pa.field(name, kind, metadata={"stored": stored}) for name, kind, stored in columns]
+    DeltaTable.create(str(path), pa.schema(fields))
+    log = commit_file(path, 0)
+    written = log.read_text(encoding="utf-8").replace(r"\"stored\"", r"\"delta.columnMapping.physicalName\"")
+    log.write_text(written, encoding="utf-8")
+    return UpstreamTable(str(path))
+
+
+def test_a_column_that_was_renamed_is_found_by_its_name_in_the_files(tmp_path):
+    table = mapped(tmp_path / "t", ("order", pa.int64(), "col-1"), ("id", pa.int64(), "col-2"))
+    assert table.at().physical_names == {"order": "col-1", "id": "col-2"}
+    used = UpstreamColumn(name="id", type="long", physical_name="col-1")
+    assert table.names_at(0, ResolvedUpstream(table_id="t", columns=(used,))) == {"id": "order"}
+
+
+def test_a_part_of_a_column_that_was_made_anew_is_another_type(tmp_path):
+    def typed(stored):
+        part = pa.field("street", pa.string(), metadata={"stored": stored})
+        return mapped(tmp_path / stored, ("address", pa.struct([part]), "col-1")).at().types["address"]
+
+    assert typed("col-2") != typed("col-3")
+
+
 def test_versions_in_which_a_column_had_another_type_are_refused(tmp_path):
     """A type that went and came back: the changes in between would be read as something else."""
     path = str(tmp_path / "orders")
@@ -642,6 +686,42 @@ def test_a_comment_on_a_part_of_a_column_changes_no_type(tmp_path):
 
     assert typed("x") == typed("y") == typed("z", nullable=False)
     assert typed("x") != typed("x", name="town")
+
+
+def test_a_constraint_on_the_values_of_a_map_changes_no_type(tmp_path):
+    def typed(*, nullable):
+        path = tmp_path / str(nullable)
+        value = pa.field("value", pa.int64(), nullable=nullable)
+        DeltaTable.create(str(path), pa.schema([("amounts", pa.map_(pa.string(), value))]))
+        return UpstreamTable(str(path)).at().types["amounts"]
+
+    assert typed(nullable=True) == typed(nullable=False)
+
+
+def test_a_key_column_has_its_type_as_of_the_version_and_its_direction_of_the_job(orders):
+    orders.add(1)
+    key = [KeyColumn(column="id", descending=True), KeyColumn(column="status")]
+    assert orders.table.at().key_order(key) == KeyOrder(
+        (KeyField(name="id", type="long", descending=True), KeyField(name="status", type="string"))
+    )
+
+
+def test_the_files_of_a_version_are_its_own_also_where_another_one_was_described(orders):
+    orders.add(1)
+    orders.add(2, 3)
+    table = orders.table
+    assert table.at().version == 1
+    assert (table.row_count(0), table.row_count(1)) == (1, 3)
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+def test_a_files_last_instant_is_no_later_than_its_bound(tmp_path, kind):
+    """Statistics keep milliseconds, and an instant may lie behind them."""
+    last = dt.datetime(2024, 2, 29, 0, 0, 0, 1999, dt.UTC if kind == "timestamp" else None)
+    order = order_of(kind)
+    table = write_table(tmp_path / "t", {"k1": pa.array([last], arrow_type(order.fields[0]))})
+    ((file,), _) = table.files(0, order)
+    assert file.lower <= (last,) <= file.upper
 
 
 def test_a_key_beyond_the_years_of_python_is_no_bound(tmp_path):
@@ -671,6 +751,12 @@ def test_a_feed_of_which_nothing_is_needed(every_minute, read_up_to):
     feed = every_minute.table.change_feed(read_up_to)
     assert feed.latest_version == 5
     assert (feed.unread_since, feed.needed_version, feed.needed_since) == (None, None, None)
+
+
+def test_changes_of_older_versions_may_be_needed_than_the_next_epoch_goes_on_from(every_minute):
+    feed = every_minute.table.change_feed(4, needed_after=1)
+    assert feed.unread_since == at_minute(5)
+    assert (feed.needed_version, feed.needed_since) == (2, at_minute(2))
 
 
 def test_a_version_without_changes_is_unread_but_not_needed(orders):
