@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow_backfill_provider.core.application import ServerSession
-from airflow_backfill_provider.state.applications import ApplicationRecords
+import pytest
 
+from airflow_backfill_provider.core.application import ApplicationRecord, ServerSession
+from airflow_backfill_provider.state.applications import ApplicationRecords
+from tests.builders import NOW
+
+RECORD = ApplicationRecord(name="epoch-1", attempt="0a", host="here", pid=7, started_at=NOW, log="/log")
 SESSION = ServerSession(server="spark.example:15002", user_id="me", session_id="0a")
 
 
@@ -28,3 +32,52 @@ def test_a_session_that_cannot_be_read_is_not_known(lake: Path):
     Path(records.location, "driver.session").write_text("{", encoding="utf-8")
 
     assert records.session("driver") is None
+
+
+def test_a_stop_is_asked_for_of_one_attempt_and_not_of_the_next(lake: Path):
+    records = ApplicationRecords(str(lake / "state"))
+    assert not records.stop_requested(RECORD)
+
+    records.request_stop(RECORD)
+    assert records.stop_requested(RECORD)
+    assert not records.stop_requested(RECORD.model_copy(update={"attempt": "0b"}))
+
+
+def test_of_what_is_forgotten_nothing_is_left_not_even_a_folder(lake: Path):
+    records = ApplicationRecords(str(lake / "state"))
+    records.write(RECORD)
+    records.request_stop(RECORD)
+
+    records.forget(RECORD.name)
+    assert (records.read(RECORD.name), records.stop_requested(RECORD)) == (None, False)
+    assert list(lake.iterdir()) == []
+
+
+def test_forgetting_one_application_leaves_the_others(lake: Path):
+    records = ApplicationRecords(str(lake / "state"))
+    other = RECORD.model_copy(update={"name": "epoch-2"})
+    records.write(RECORD)
+    records.write(other)
+
+    records.forget(RECORD.name)
+    assert (records.read(RECORD.name), records.read(other.name)) == (None, other)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"{}", b"\xff"], ids=repr)
+def test_a_record_that_cannot_be_read_is_not_known(lake: Path, content: bytes):
+    records = ApplicationRecords(str(lake / "state"))
+    records.write(RECORD)
+    Path(records.location, "epoch-1.json").write_bytes(content)
+
+    assert records.read(RECORD.name) is None
+
+
+def test_a_record_is_replaced_as_a_whole(lake: Path):
+    """Who has begun to read the old one reads on in it, and does not see half of the new one."""
+    records = ApplicationRecords(str(lake / "state"))
+    records.write(RECORD)
+    with Path(records.location, "epoch-1.json").open(encoding="utf-8") as old:
+        records.write(RECORD.beaten())
+        assert ApplicationRecord.model_validate_json(old.read()) == RECORD
+    assert records.read(RECORD.name) == RECORD.beaten()
+    assert [file.name for file in Path(records.location).iterdir()] == ["epoch-1.json"]

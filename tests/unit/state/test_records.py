@@ -20,7 +20,7 @@ from airflow_backfill_provider.core.errors import StateLayoutError
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
-from airflow_backfill_provider.state import records
+from airflow_backfill_provider.state import records, stamps
 from tests.builders import NOW, barrier_of, commit_of, order_of, report_of, settings_of, window_of
 
 ORDER = order_of("long")
@@ -82,6 +82,11 @@ def test_a_barriers_row_has_the_columns_that_people_query():
         "at": barrier.injected_at,
     }
     assert records.parse(Barrier, record, "barrier_log") == barrier
+
+
+def test_a_barriers_row_tells_the_windows_end_also_where_its_chunk_is_of_an_older_version():
+    (row,) = records.barrier_row(barrier_of(7, upstream=window_of(3, 9), older_version=5)).to_pylist()
+    assert (row["from_version"], row["to_version"]) == (3, 9)
 
 
 @pytest.mark.parametrize(
@@ -212,6 +217,7 @@ def test_the_states_columns_are_vnode_key_finished_count_and_epoch():
 
 
 CLASHING = ["vnode", "epoch", "EPOCH", "row_count", "backfill_finished", "has_position", "incarnation"]
+CLASHING += [stamps.VERSION, stamps.CHECKSUM]
 
 
 @pytest.mark.parametrize("name", CLASHING)
@@ -220,6 +226,7 @@ def test_a_key_column_may_be_named_like_a_column_of_the_state(name):
     state = state_of(*[InProgress(("x", 5), 1)] * 2)
     rows = records.state_rows(state, "a1", order)
     assert len({column.lower() for column in rows.column_names}) == len(rows.column_names)
+    assert not {stamps.VERSION, stamps.CHECKSUM} & set(rows.column_names)
     assert parse(rows, order) == state
 
 
