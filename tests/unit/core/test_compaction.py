@@ -39,6 +39,7 @@ def test_a_table_without_files_needs_nothing():
         ([10] * 11, 9),
         ([10, 99, 10, 99, 10], 2),
         ([1, 49, 49, 49], 2),
+        ([45, 45, 10, 45, 45, 10], 3),
     ],
     ids=str,
 )
@@ -98,6 +99,10 @@ def test_a_policy_that_makes_no_sense_is_refused_with_its_fields_name(fields):
         CompactionPolicy(**fields)
 
 
+def test_a_policy_may_have_the_least_and_the_most_of_everything():
+    CompactionPolicy(at=1, deleted_share=1.0, target_file_size=1)
+
+
 @pytest.mark.parametrize(
     ("text", "size"),
     [
@@ -105,6 +110,7 @@ def test_a_policy_that_makes_no_sense_is_refused_with_its_fields_name(fields):
         ("128mb", TARGET_FILE_SIZE),
         (" 128 MB ", TARGET_FILE_SIZE),
         ("1g", 2**30),
+        ("2T", 2**41),
         ("64kb", 2**16),
         ("", None),
         ("auto", None),

@@ -54,6 +54,27 @@ def test_a_file_with_null_keys_is_like_the_others():
     assert estimate([only], KeyRange((None,), None)) == 0
 
 
+def test_a_file_with_statistics_of_only_one_end_is_like_the_others():
+    for bounds in ({"lower": (1,)}, {"upper": (300,)}):
+        one_end = FileStatistics(path="x", row_count=300, **bounds)
+        assert estimate([*FILES, one_end], KeyRange((100,), (200,))) == 200
+        assert estimate([one_end], KeyRange((100,), (200,))) == 300
+
+
+@pytest.mark.parametrize(("up_to", "rows"), [(1, 2), (2, 3)])
+def test_a_share_of_a_row_is_rounded_to_the_nearest(up_to, rows):
+    """Of 5 rows these are 1.67 and 3.33."""
+    assert estimate([FileStatistics(path="x", row_count=5, lower=(1,), upper=(3,))], KeyRange(None, (up_to,))) == rows
+
+
+@pytest.mark.parametrize(("kind", "end"), [("string", "\0"), ("binary", b"\0")])
+def test_of_keys_that_differ_only_in_zeros_at_the_end_each_is_at_the_end(kind, end):
+    begin = end[:0]
+    file = FileStatistics(path="x", row_count=10, lower=(begin,), upper=(end,))
+    assert estimate([file], KeyRange(None, (begin,)), order_of(kind)) == 10
+    assert estimate([file], KeyRange((begin,), None), order_of(kind)) == 0
+
+
 def test_a_descending_key():
     order = order_of(("long", True))
     files = [file_of("a", [(number,) for number in range(1, 101)], order)]
@@ -79,6 +100,7 @@ NOON = dt.datetime(2026, 1, 1, 12)
             50,
         ),
         ("timestamp_ntz", NOON, NOON + DAY, NOON + DAY / 4, 25),
+        ("timestamp_ntz", NOON, NOON + 4 * dt.timedelta.resolution, NOON + dt.timedelta.resolution, 25),
         ("string", "order-0", "order-8", "order-2", 25),
         ("string", "é", "ù", "ñ", 50),
         ("string", "x" * 40 + "a", "x" * 40 + "c", "x" * 40 + "b", 50),
