@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
 
-from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.delta_log import DeltaLog, stamp_of
 from tests.builders import CHANGE_DATA_FEED, NOW, Orders, commit_file, committed_at, edit_commit, write_table
 
 
@@ -138,6 +138,32 @@ def test_any_character_may_stand_in_a_commit(tmp_path, character):
     table = write_table(tmp_path / "t", {"name": pa.array([f"a{character}b"])})
     assert character in commit_file(tmp_path / "t", 0).read_text(encoding="utf-8")
     assert table.watermark(0) is not None
+
+
+def test_only_commits_are_versions(orders):
+    """Beside them lie checkpoints, of which some are JSON, too, and checksums."""
+    orders.add(1)
+    orders.add(2)
+    name = f"{7:020d}"
+    for other in (f"{name}.checkpoint.0a1b.json", f"{name}.crc", f"{name}.compacted.json", "7.json", "_last.json"):
+        (commit_file(orders.path, 0).parent / other).write_text("{}", encoding="utf-8")
+    assert orders.table.log.versions() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("said", "stamp"),
+    [
+        (None, {}),
+        ("", {}),
+        ("by hand", {}),
+        ("[1]", {}),
+        ("7", {}),
+        ("null", {}),
+        ('{"event": "epoch"}', {"event": "epoch"}),
+    ],
+)
+def test_what_others_say_of_their_commits_is_no_stamp(tmp_path, said, stamp):
+    assert stamp_of(commit_of(tmp_path, {"commitInfo": {"userMetadata": said}})) == stamp
 
 
 def test_a_version_that_was_cleaned_up_or_is_not_there_yet_is_none(orders):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pyarrow as pa
 import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
@@ -9,7 +11,7 @@ import pytest
 
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.planner import FileStatistics
-from airflow_backfill_provider.lake.key_index import ArrowKeyIndex, arrow_type
+from airflow_backfill_provider.lake.key_index import ArrowKeyIndex, arrow_type, keys_within
 from tests.builders import order_of
 
 
@@ -64,6 +66,23 @@ def test_a_null_key_is_a_position_with_all_other_keys_behind_it(tmp_path):
     index, files, _ = index_of(tmp_path, LONG, [{"k1": [None, 1]}])
     assert index.count(files[0], KeyRange((None,), None)) == 1
     assert index.count(files[0], EVERYTHING) == 2
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_a_range_of_keys_of_several_columns_has_the_keys_that_the_order_says(descending):
+    order = order_of(("long", descending), "string")
+    keys = list(itertools.product([None, 1, 2], [None, "a", "b"]))
+    columns = zip(order.fields, zip(*keys, strict=True), strict=True)
+    table = pa.table({field.name: pa.array(values, arrow_type(field)) for field, values in columns})
+    bounds = [None, *keys, (None,), (1,), (2,)]
+    for within in itertools.starmap(KeyRange, itertools.product(bounds, bounds)):
+        found = [tuple(row.values()) for row in keys_within(table, order, within).to_pylist()]
+        assert found == [key for key in keys if within.contains(key, order)]
+
+
+def test_a_file_that_is_older_than_a_key_column_has_nulls_in_it(tmp_path):
+    index, files, _ = index_of(tmp_path, order_of("long", "string"), [{"k1": [2, 1]}, {"k1": [1], "k2": ["a"]}])
+    assert [index.nth(files, EVERYTHING, n) for n in (1, 2, 3)] == [(1, None), (1, "a"), (2, None)]
 
 
 def test_no_files_have_no_keys():

@@ -78,3 +78,10 @@ def test_files_behind_the_ranges_do_not_count(tmp_path, monkeypatch):
     files = table_of(tmp_path, {"k1": [1, 2, 3]}, {"k1": [4, 5]})
     monkeypatch.setattr(module, "MOST_KEYS", 2)
     assert keys_of(live_keys(files, LONG, [KeyRange((4,), None)])) == [(5,)]
+
+
+def test_of_a_masked_file_those_rows_are_left_that_the_mask_does_not_hide_and_all_behind_its_end(tmp_path):
+    files = table_of(tmp_path, {"k1": [1, 2, 3]})
+    (file,) = files.files(LONG)
+    for mask, left in (([False], [(2,), (3,)]), ([False, True, False], [(2,)]), ([True, False] * 4, [(1,), (3,)])):
+        assert keys_of(module._live(files.keys(LONG), file, pa.array(mask))) == left

@@ -714,6 +714,23 @@ def test_the_files_of_a_version_are_its_own_also_where_another_one_was_described
     assert (table.row_count(0), table.row_count(1)) == (1, 3)
 
 
+def test_a_file_of_nothing_but_null_keys_begins_and_ends_with_them(tmp_path):
+    table = write_table(tmp_path / "t", {"id": pa.array([None, None], pa.int64())})
+    ((file,), _) = table.files(0, order_by("id"))
+    assert (file.lower, file.upper) == ((None,), (None,))
+
+
+def test_rows_of_a_file_of_which_the_log_says_nothing_are_not_counted(orders):
+    orders.add(1, 2)
+    orders.add(3, 4, 5)
+    log = commit_file(orders.path, 0)
+    actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    for action in actions:
+        action.get("add", {}).pop("stats", None)
+    log.write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
+    assert orders.table.row_count(1) == 3
+
+
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
 def test_a_files_last_instant_is_no_later_than_its_bound(tmp_path, kind):
     """Statistics keep milliseconds, and an instant may lie behind them."""

@@ -34,6 +34,11 @@ def test_a_view_belongs_to_its_job_and_incarnation(lake):
     assert view_properties(str(lake / "view")) == properties
 
 
+def test_a_view_that_does_not_name_its_incarnation_belongs_to_its_job(lake):
+    make(lake / "view", **{JOB_PROPERTY: "paid_orders"})
+    assert view_identity(str(lake / "view")) == ViewIdentity("paid_orders", "")
+
+
 @pytest.mark.parametrize("place", ["nothing", "empty"])
 def test_a_free_place_belongs_to_nobody(lake, place):
     (lake / "empty").mkdir()
