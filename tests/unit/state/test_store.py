@@ -290,6 +290,13 @@ def test_what_a_requester_carried_before_a_rebuild_counts_until_it_pins_again(st
     assert store.carried_by(TASK).barriers == (after,)
 
 
+def test_what_a_requester_committed_before_a_rebuild_is_left_out_once_it_has_pinned_again(store):
+    before = store.pin(barrier_of(1, injected_by=TASK))
+    store.record_commit(before, commit_of(before))
+    after = store.pin(barrier_of(2, injected_by=TASK, incarnation="b2"))
+    assert store.carried_by(TASK) == CarriedEpochs(barriers=(after,))
+
+
 def test_where_the_log_ends_is_told_with_what_is_known_of_the_last_epoch(store):
     assert store.log_end() == LogEnd(last_epoch=0)
     store.pin(barrier_of(1))
@@ -514,6 +521,17 @@ def test_the_newest_barrier_of_an_incarnation_is_found_behind_late_ones_of_an_ea
     for epoch in range(4 + late, 4 + 2 * late):
         store.pin(barrier_of(epoch))
     assert store.newest_barrier(settings) == ours
+
+
+def test_the_newest_barrier_of_an_incarnation_is_not_one_of_another_nor_an_older_one(store):
+    settings = settings_of(incarnation="b2", base_epoch=1)
+    barriers = [
+        store.pin(barrier_of(epoch, incarnation=incarnation))
+        for epoch, incarnation in enumerate(("a1", "a1", "b2", "b2", "a1"), 1)
+    ]
+    assert store.newest_barrier(settings) == barriers[3]
+    assert store.newest_barrier(settings_of(incarnation="c3", base_epoch=1)) is None
+    assert store.newest_barrier(settings_of(incarnation="c3", base_epoch=5)) is None
 
 
 @pytest.mark.parametrize(
