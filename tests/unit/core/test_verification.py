@@ -55,6 +55,11 @@ def test_a_vnode_of_one_side_alone_differs_unless_it_has_no_rows():
     assert differing_vnodes({}, {1: VnodeChecksum(rows=0, sums=(0, 0), parities=(0, 0))}) == ()
 
 
+def test_keys_that_differ_are_counted_of_every_kind():
+    assert VnodeDifference(vnode=3, missing=1, unexpected=10, repeated=100, different=1000).keys == 1111
+    assert VnodeDifference(vnode=3).keys == 0
+
+
 # --- steps ----------------------------------------------------------------------------------------
 
 
@@ -119,6 +124,13 @@ def test_differing_keys_are_repaired_and_vnodes_where_they_are_too_many():
     cut = verification_of(compared_of(0, 1, (0, "7"), has_all_keys=False), compared_of(2, 3, (2, "8")))
     assert cut.repair(4, 10) == Repair(vnodes=(0,), keys=(("8",),))
     assert not verification_of(compared_of(0, 1), compared_of(2, 3)).repair(4, 10)
+
+
+def test_as_many_keys_as_a_repair_can_have_are_repaired_one_by_one():
+    """A key that two vnodes have is one of them."""
+    steps = compared_of(0, 1, (0, "7"), (1, "8")), compared_of(2, 3, (2, "8"))
+    for by_key in (False, True):
+        assert verification_of(*steps, by_key=by_key).repair(4, 2) == Repair(keys=(("7",), ("8",)))
 
 
 def test_a_vnode_whose_differing_keys_were_not_found_is_repaired_whole():
