@@ -63,6 +63,7 @@ def test_a_minimal_job_gets_the_documented_defaults():
         {"parallelism": 1, "strategy": "no_shuffle"},
         {"visibility": "every_epoch"},
         {"visibility": "on_finish"},
+        {"visibility": "on_finish", "upstream": upstream(key=["a", "b"], distribution_key=["b"])},
         {"visibility": "on_finish", "strategy": "no_shuffle", "upstream": upstream(distribution_key=["customer"])},
         {"keep_arrangement": True},
         {"restrict_to": {}},
@@ -128,6 +129,7 @@ def test_what_is_allowed(change):
         ({"table_properties": ["a"]}, "table_properties", "valid dictionary"),
         ({"table_properties": {"Backfill.job": "other"}}, "table_properties", "Backfill.job"),
         ({"table_properties": {"delta.appendOnly": "TRUE"}}, "table_properties", "cannot take changes"),
+        ({"table_properties": {"DELTA.appendonly": "true"}}, "table_properties", "cannot take changes"),
         (
             {"table_properties": {"delta.setTransactionRetentionDuration": "interval 7 days"}},
             "table_properties",

@@ -195,6 +195,7 @@ def test_what_is_written_does_not_depend_on_this_machines_time_zone(monkeypatch)
         ("long", "9223372036854775808"),
         ("decimal(5,2)", "1000"),
         ("decimal(5,2)", "1.005"),
+        ("decimal(38,38)", "0." + "9" * 39),
         ("decimal(38,0)", "1e38"),
         ("decimal(5,2)", "1,5"),
         ("decimal(5,2)", "NaN"),
@@ -220,6 +221,7 @@ def test_text_of_another_type_is_damaged_state(kind, text):
         ("integer", "2147483648", "2147483648 is not between -2147483648 and 2147483647"),
         ("decimal(5,2)", "-1000.1", "-1000.1 has more than 3 digits before, or 2 behind the point"),
         ("decimal(5,2)", "NaN", "'NaN' is no number"),
+        ("decimal(5,2)", "-Infinity", "'-Infinity' is no number"),
         ("timestamp_ntz", "2024-03-31T02:30:00Z", "'2024-03-31T02:30:00Z' has a time zone"),
         ("boolean", "True", "'True' is neither 'true' nor 'false'"),
     ],
@@ -242,6 +244,13 @@ def test_it_is_said_what_a_text_is_not(kind, text, said):
 def test_the_largest_values_of_a_type_are_values_of_it(kind, texts):
     field = KeyField(name="k", type=kind)
     assert [field.encode(field.decode(text)) for text in texts] == texts
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [("decimal(38,38)", "0"), ("decimal(5,2)", "1.5000"), ("decimal(2,2)", "-0.00")]
+)
+def test_a_zero_before_the_point_and_zeros_at_the_end_are_no_digits(kind, text):
+    assert order_of(kind).decode((text,)) == (Decimal(text),)
 
 
 @pytest.mark.parametrize("encoded", [(), ("1", "2", "3")])

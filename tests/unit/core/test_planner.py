@@ -249,6 +249,14 @@ def test_the_warning_comes_only_where_the_scan_is_much_larger_than_the_chunk():
         assert bool(plan.warnings) is warned, rate_limit
 
 
+def test_the_last_chunk_is_not_warned_of():
+    """Nothing comes after it that another layout could make cheaper."""
+    layout = Layout([range(f, 2000, 20) for f in range(20)])
+    before, last = (layout.plan(after, 100)[0] for after in ((1898,), (1899,)))
+    assert (before.completes, len(before.warnings)) == (False, 1)
+    assert (last.completes, last.warnings) == (True, ())
+
+
 def test_files_without_statistics_are_counted_exactly():
     layout = Layout(ordered(5, 10), statistics=without_statistics)
     assert [rows for rows, _ in layout.backfill(15)] == [15, 15, 15, 5]

@@ -395,6 +395,7 @@ def test_a_function_without_parentheses_is_refused_unless_a_column_has_its_name(
         ("upstream.* EXCEPT (`id`)", None),
         ("* EXCEPT (id), id + 1 AS id", None),
         ("s.id", None),
+        ("s.upstream.id", None),
         ("'id'", None),
         pytest.param("s.*", None),
         pytest.param("struct(*) AS s", None),
@@ -408,6 +409,18 @@ def test_a_key_column_is_found_in_the_output_only_if_it_is_unchanged(projection,
     hidden = {} if output else {"id": "__key_id"}
     assert query.hidden_keys(["id"]) == hidden
     assert query.key_outputs(["id"]) == (output or "__key_id",)
+
+
+def test_a_key_column_that_a_star_leaves_out_is_left_out_however_it_is_written():
+    for text in ("SELECT * EXCEPT (id) FROM upstream", "SELECT upstream.* EXCEPT (Id) FROM upstream"):
+        assert [check_query(text).output_of_key(name) for name in ("id", "ID", "iD", "amount")] == [None] * 3 + [
+            "amount"
+        ]
+
+
+def test_a_key_column_that_a_star_replaces_is_changed():
+    query = check_query("SELECT * REPLACE (id + 1 AS ID) FROM upstream")
+    assert query.key_outputs(["id", "amount"]) == ("__key_id", "amount")
 
 
 def test_the_outputs_of_a_composite_key_follow_the_key():
@@ -447,6 +460,10 @@ def test_a_quoted_key_column_is_found_by_its_name():
             "SELECT trim(BOTH 'x' FROM a), a IS DISTINCT FROM b FROM upstream",
             "SELECT trim(BOTH 'x' FROM a), a IS DISTINCT FROM b\n"
             ", `upstream`.`id` AS `__key_id` FROM `r` AS `upstream`",
+        ),
+        (
+            "SELECT trim(BOTH (b) FROM a) FROM upstream",
+            "SELECT trim(BOTH (b) FROM a)\n, `upstream`.`id` AS `__key_id` FROM `r` AS `upstream`",
         ),
         (
             "SELECT '😀', `from` FROM upstream WHERE name = 'ü'",
