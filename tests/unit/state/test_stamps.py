@@ -181,3 +181,32 @@ def test_a_text_cannot_pass_for_two_columns():
     one, other = ({"a": "x", "b": "y\x1f1"}, {"a": "x\x1f1", "b": "y"})
     rows = stamps.stamped(pa.Table.from_pylist([one, other]), 1)
     assert len(set(rows.column(stamps.CHECKSUM).to_pylist())) == 2
+
+
+def test_a_row_without_a_checksum_is_not_as_it_was_written():
+    rows = stamps.stamped(pa.table({"n": [7], "who": ["tester"]}, SCHEMA), 1)
+    stamps.require_stamps(rows, "/log")
+    bare = rows.set_column(1, rows.schema.field(1), pa.array([None], pa.int64()))
+    with pytest.raises(StateError, match=r"/log: row __version 1 \(n 7\) is not what was written there"):
+        stamps.require_stamps(bare, "/log")
+
+
+def test_numbers_cannot_pass_for_other_numbers_beside_each_other():
+    schema = pa.schema([("n", pa.int64()), ("m", pa.int64())])
+    sums = [
+        stamps.stamped(pa.table({"n": [n], "m": [m]}, schema), version).column(stamps.CHECKSUM)[0].as_py()
+        for version, n, m in ((1, 2, 34), (1, 23, 4), (12, 3, 4))
+    ]
+    assert len(set(sums)) == 3
+
+
+@pytest.mark.parametrize(("there", "gone"), [((1, 2, 3), 4), ((1, 2, 4), 3), ((2, 4), 3)])
+def test_the_first_write_whose_rows_are_gone_is_named(there, gone):
+    rows = pa.concat_tables(stamps.stamped(pa.table({"n": [0], "who": ["x"]}, SCHEMA), number) for number in there)
+    with pytest.raises(StateError, match=f"/log: row __version {gone} of 4 is missing"):
+        stamps.require_writes(rows, 4, "/log")
+
+
+def test_writes_that_are_all_there_are_accepted_in_any_order():
+    rows = [stamps.stamped(pa.table({"n": [0], "who": ["x"]}, SCHEMA), number) for number in (3, 2, 4)]
+    stamps.require_writes(pa.concat_tables(rows), 4, "/log")
