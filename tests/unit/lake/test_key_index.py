@@ -70,11 +70,11 @@ def test_a_null_key_is_a_position_with_all_other_keys_behind_it(tmp_path):
 
 @pytest.mark.parametrize("descending", [False, True])
 def test_a_range_of_keys_of_several_columns_has_the_keys_that_the_order_says(descending):
-    order = order_of(("long", descending), "string")
-    keys = list(itertools.product([None, 1, 2], [None, "a", "b"]))
+    order = order_of(("long", descending), "string", "boolean")
+    keys = list(itertools.product([None, 1, 2], [None, "a", "b"], [None, False, True]))
     columns = zip(order.fields, zip(*keys, strict=True), strict=True)
     table = pa.table({field.name: pa.array(values, arrow_type(field)) for field, values in columns})
-    bounds = [None, *keys, (None,), (1,), (2,)]
+    bounds = [None, *keys[::2], (None,), (1,), (2, "a")]
     for within in itertools.starmap(KeyRange, itertools.product(bounds, bounds)):
         found = [tuple(row.values()) for row in keys_within(table, order, within).to_pylist()]
         assert found == [key for key in keys if within.contains(key, order)]
