@@ -15,6 +15,8 @@ os.environ.update(
     AIRFLOW_HOME=str(AIRFLOW_HOME),
     AIRFLOW__CORE__DAGS_FOLDER=str(DAGS),
     AIRFLOW__CORE__LOAD_EXAMPLES="False",
+    # Tests give one DAG one job after another; for half a minute Airflow would keep the DAG of the job before.
+    AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL="0",
     AIRFLOW__LOGGING__BASE_LOG_FOLDER=str(AIRFLOW_HOME / "logs"),
 )
 atexit.register(shutil.rmtree, AIRFLOW_HOME, ignore_errors=True)
