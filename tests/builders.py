@@ -346,6 +346,12 @@ def write_table(path: str | Path, columns: dict[str, pa.Array], **options: Any) 
     return UpstreamTable(str(path))
 
 
+def put_back(copy: str | Path, path: str | Path) -> None:
+    """Put a folder back as an older copy of it is."""
+    shutil.rmtree(path)
+    shutil.copytree(copy, path)
+
+
 def commit_file(path: str | Path, version: int) -> Path:
     """Return a version's commit file."""
     return Path(path) / "_delta_log" / f"{version:020d}.json"

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
+from airflow_backfill_provider import creation
+from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, PinnedRead, TableVersion, TableVersions, decoded
 from airflow_backfill_provider.core.columns import APPEARED, EPOCH, IS_UPSERT
 from airflow_backfill_provider.core.compaction import CompactionPlan
@@ -340,6 +342,22 @@ class CountingEngine:
     def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
         """Take no turns."""
         return nullcontext()
+
+
+def make(
+    backfill: Backfill,
+    action: Callable[..., JobSettings] = creation.create_job,
+    *,
+    requested_by: str = "tester",
+) -> JobSettings:
+    """Create or rebuild a job that a counting engine runs."""
+    return action(
+        backfill.job,
+        store=backfill.store,
+        upstream=backfill.upstream,
+        engine=CountingEngine,
+        requested_by=requested_by,
+    )
 
 
 def source_of(settings: JobSettings) -> PlainSource:

@@ -106,17 +106,16 @@ class SparkEngine:
             rows = self._query(tables.job, tables.source, empty)
             with view_errors(view.path):
                 view.ensure(rows, identity, earlier_incarnations, tables.job.table_properties)
-        if tables.arrangement is None or settings.arranged is None or settings.arranged_version is None:
+        arranged = settings.arranged
+        if tables.arrangement is None or arranged is None:
             return
         upstream = UpstreamTable(tables.source.path, self._storage_options)
-        upstream.at(settings.arranged_version).require_same_table(settings.upstream, upstream.path)
-        upstream.require_same_log(settings.arranged)
+        upstream.at(arranged.version).require_same_table(settings.upstream, upstream.path)
+        upstream.require_same_log(arranged)
         with epoch_errors(f"making the arrangement of job {tables.job.name}"):
             reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
             tables.arrangement.ensure(
-                settings.arranged_version,
-                rows=upstream.row_count(settings.arranged_version),
-                rate_limit=settings.rate_limit,
+                arranged.version, rows=upstream.row_count(arranged.version), rate_limit=settings.rate_limit
             )
             reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
 

@@ -281,9 +281,8 @@ class UpstreamTable:
         :raises UpstreamReplacedError: saying how that was seen.
         :raises UpstreamNotFoundError: if there is no table any more.
         """
-        if another := ends_before(self.path, self.latest_version(), known.version):
-            raise UpstreamReplacedError(f"{another}: rebuild the job")
-        if another := written_at_another_time(self.log, known):
+        ended = ends_before(self.path, self.latest_version(), known.version)
+        if another := ended or written_at_another_time(self.log, known):
             raise UpstreamReplacedError(f"{another}: rebuild the job")
 
     def schema_runs(self, from_version: int, to_version: int) -> list[tuple[int, int]]:

@@ -15,6 +15,7 @@ from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from tests.builders import PAID
+from tests.dying import Died, dying_at
 from tests.property.memory_engine import Backfilling
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -37,10 +38,6 @@ STEPS = st.one_of(
     st.tuples(st.just("rescale"), st.integers(1, max(VNODE_COUNTS))),
     st.tuples(st.just("repair"), st.sampled_from(IDS), st.integers(0, 2)),
 )
-
-
-class DiedError(Exception):
-    """The process is gone."""
 
 
 def write(backfilling, kind, first, other=None):
@@ -72,15 +69,10 @@ def steer(backfilling, kind, value, vnode=None):
 
 def dying(point, work):
     """Do something, dying at a point if one is given; tell whether it came to its end."""
-
-    def callback(reached):
-        if reached is point:
-            raise DiedError
-
-    crash_points.install(callback)
+    crash_points.install(dying_at(point))
     try:
         work()
-    except DiedError:
+    except Died:
         return False
     finally:
         crash_points.install(None)

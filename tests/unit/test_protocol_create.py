@@ -31,6 +31,7 @@ from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW, PAID, commit_file, write_table
+from tests.dying import Died, dies_at
 from tests.plain_engine import PlainSource
 from tests.property.memory_engine import TESTER, Backfilling, Prepared
 
@@ -295,7 +296,7 @@ def test_a_creation_that_died_before_the_view_is_completed_by_creating_again(bac
     """I2."""
     with monkeypatch.context() as patched:
         patched.setattr("tests.property.memory_engine.MemoryEngine.ensure_tables", _die)
-        with pytest.raises(DiedError):
+        with pytest.raises(Died):
             backfilling.create()
     assert not creation.is_created(backfilling.job, backfilling.store)
     first = backfilling.store.settings()
@@ -308,7 +309,7 @@ def test_a_creation_that_died_before_the_view_is_completed_by_the_first_epoch(ba
     """I2."""
     with monkeypatch.context() as patched:
         patched.setattr("tests.property.memory_engine.MemoryEngine.ensure_tables", _die)
-        with pytest.raises(DiedError):
+        with pytest.raises(Died):
             backfilling.create()
     assert len(backfilling.finish()) == 2
     assert len(backfilling.rows()) == 10
@@ -318,7 +319,7 @@ def test_a_creation_that_died_before_the_view_is_completed_by_the_first_epoch_th
     """I2: an epoch without work, which needs no view, may come before it."""
     with monkeypatch.context() as patched:
         patched.setattr("tests.property.memory_engine.MemoryEngine.ensure_tables", _die)
-        with pytest.raises(DiedError):
+        with pytest.raises(Died):
             backfilling.create()
     mutations.pause_job(store=backfilling.store, requested_by="x")
     assert backfilling.ask().newest is not None
@@ -327,12 +328,8 @@ def test_a_creation_that_died_before_the_view_is_completed_by_the_first_epoch_th
     assert len(backfilling.rows()) == 10
 
 
-class DiedError(Exception):
-    """The process is gone."""
-
-
 def _die(*_, **__):
-    raise DiedError
+    raise Died
 
 
 def test_creators_at_once_create_one_job(backfilling):
@@ -588,7 +585,7 @@ def test_a_rebuild_that_died_is_completed_by_creating_by_an_epoch_or_by_rebuildi
     created.epoch()
     with monkeypatch.context() as patched:
         patched.setattr(BackfillStore if dies_in == "repair_state" else creation, dies_in, _die)
-        with pytest.raises(DiedError):
+        with pytest.raises(Died):
             created.rebuild()
     if repair != "epoch":
         getattr(created, repair)()
@@ -691,14 +688,8 @@ def test_an_empty_upstream_is_arranged_and_completes_at_once(lake):
 def test_a_creation_that_died_around_the_arrangement_is_completed(arranging, point, repair):
     """I2: by creating again, by rebuilding, or by the next epoch, whatever was written meanwhile."""
 
-    def die(reached):
-        if reached is point:
-            raise DiedError
-
-    crash_points.install(die)
-    with pytest.raises(DiedError):
+    with dies_at(point):
         arranging.create()
-    crash_points.install(None)
     assert arrangement(arranging).exists() is (point is CrashPoint.AFTER_ARRANGEMENT_COMMIT)
     arranging.orders.change([3], amount=7)
     arranging.orders.add(30)
@@ -729,14 +720,8 @@ def test_a_rebuild_that_slept_through_another_one_leaves_its_arrangement_alone(a
 def test_a_creation_that_died_before_the_arrangement_is_completed_by_an_epoch_that_has_nothing_else_to_do(arranging):
     """I4: as long as it is not made there is nothing to read, and no version comes that would ask for an epoch."""
 
-    def die(reached):
-        if reached is CrashPoint.BEFORE_ARRANGEMENT_COMMIT:
-            raise DiedError
-
-    crash_points.install(die)
-    with pytest.raises(DiedError):
+    with dies_at(CrashPoint.BEFORE_ARRANGEMENT_COMMIT):
         arranging.create()
-    crash_points.install(None)
     first = arranging.inject()
     assert (first.parts, first.has_window) == ((), False)
     arranging.run(first)
@@ -761,14 +746,8 @@ def test_a_rebuild_that_died_and_was_completed_leaves_one_arrangement(arranging)
     arranging.create()
     before = arrangement(arranging)
 
-    def die(reached):
-        if reached is CrashPoint.BEFORE_ARRANGEMENT_COMMIT:
-            raise DiedError
-
-    crash_points.install(die)
-    with pytest.raises(DiedError):
+    with dies_at(CrashPoint.BEFORE_ARRANGEMENT_COMMIT):
         arranging.rebuild()
-    crash_points.install(None)
     assert before.exists()
     arranging.create()
     assert not before.exists()
@@ -825,14 +804,8 @@ def test_an_arrangement_that_a_rebuild_did_not_come_to_make_is_made_by_creating_
     arranging.create()
     arranging.epoch()
 
-    def die(reached):
-        if reached is CrashPoint.BEFORE_ARRANGEMENT_COMMIT:
-            raise DiedError
-
-    crash_points.install(die)
-    with pytest.raises(DiedError):
+    with dies_at(CrashPoint.BEFORE_ARRANGEMENT_COMMIT):
         arranging.rebuild()
-    crash_points.install(None)
     assert not creation.is_created(arranging.job, arranging.store), "the view is made, the arrangement is not"
     arranging.create()
     assert arrangement(arranging).exists()
@@ -843,7 +816,7 @@ def test_finishing_that_died_before_the_arrangement_was_dropped_drops_it_the_nex
     arranging.finish()
     with monkeypatch.context() as patched:
         patched.setattr(ArrangementFiles, "drop", _die)
-        with pytest.raises(DiedError):
+        with pytest.raises(Died):
             protocol.finish_job(store=arranging.store, requested_by="x")
     assert arrangement(arranging).exists()
     protocol.finish_job(store=arranging.store, requested_by="y")

@@ -9,6 +9,7 @@ from airflow_backfill_provider.core.barrier import Mutation, Requester
 from airflow_backfill_provider.core.errors import JobCancelledError
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.protocol import epochs
+from tests.dying import Died, dying_at
 from tests.property.memory_engine import Backfilling, Prepared
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -144,16 +145,8 @@ def test_somebody_elses_barrier_in_between_is_completed_and_not_counted(backfill
 @pytest.mark.parametrize("point", [CrashPoint.AFTER_PIN, CrashPoint.BEFORE_STATE_COMMIT, CrashPoint.BEFORE_LOG_COMMIT])
 def test_a_retry_goes_on_with_the_epoch_that_died_and_carries_what_is_left(backfilling, point):
     """I2."""
-
-    class DiedError(Exception):
-        """The process is gone."""
-
-    def die(reached):
-        if reached is point:
-            raise DiedError
-
-    with pytest.raises(DiedError):
-        run(backfilling, 3, lambda: crash_points.install(die))
+    with pytest.raises(Died):
+        run(backfilling, 3, lambda: crash_points.install(dying_at(point)))
     crash_points.install(None)
     assert len(backfilling.store.commits()) == 1
     assert run(backfilling, 3) == [2, 3]

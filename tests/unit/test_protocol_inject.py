@@ -31,7 +31,7 @@ from airflow_backfill_provider.protocol.inject import PARTIAL_REPAIR
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.store import BackfillStore
-from tests.builders import NOW, Orders, commit_file, committed_at, part_of
+from tests.builders import NOW, Orders, commit_file, committed_at, part_of, put_back
 from tests.property.memory_engine import Backfilling, Prepared
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -276,8 +276,7 @@ def test_an_upstream_that_was_put_back_from_an_older_copy_is_refused(backfilling
     shutil.copytree(backfilling.orders.path, copy)
     backfilling.orders.add(20)
     backfilling.epoch()
-    shutil.rmtree(backfilling.orders.path)
-    shutil.copytree(copy, backfilling.orders.path)
+    put_back(copy, backfilling.orders.path)
     with pytest.raises(UpstreamReplacedError, match="ends with version 0, but the job has come to version 1"):
         backfilling.ask()
     backfilling.orders.add(21)
@@ -852,8 +851,7 @@ def test_an_arrangement_of_a_history_that_was_taken_back_is_refused_before_its_f
     shutil.copytree(backfilling.orders.path, copy)
     backfilling.orders.add(21)
     backfilling.create()
-    shutil.rmtree(backfilling.orders.path)
-    shutil.copytree(copy, backfilling.orders.path)
+    put_back(copy, backfilling.orders.path)
     refused(backfilling, UpstreamReplacedError, "ends with version 0, but the job has come to version 1")
     backfilling.orders.add(30)
     refused(backfilling, UpstreamReplacedError, "version 1 of .* was written at .*, but the one that the job has come")
@@ -972,8 +970,7 @@ def test_a_control_table_put_back_from_a_copy_is_refused(backfilling, table, sai
     shutil.copytree(place, backfilling.lake / "copy")
     mutations.throttle_job(2, store=backfilling.store, requested_by="tester")
     backfilling.epoch()
-    shutil.rmtree(place)
-    shutil.copytree(backfilling.lake / "copy", place)
+    put_back(backfilling.lake / "copy", place)
     with pytest.raises(StateError, match=f"{said}.* restored or changed: rebuild the job"):
         backfilling.ask()
 
@@ -986,8 +983,7 @@ def test_a_state_put_back_from_before_an_empty_chunk_is_refused(lake):
     shutil.copytree(place, lake / "copy")
     backfilling.orders.remove(3, 4, 5, 6)
     backfilling.epoch()
-    shutil.rmtree(place)
-    shutil.copytree(lake / "copy", place)
+    put_back(lake / "copy", place)
     backfilling.orders.add(5)
     with pytest.raises(StateError, match="restored or changed: rebuild the job"):
         backfilling.ask()

@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.crash_points import CrashPoint
 from tests.builders import PAID, shown_after
+from tests.dying import dies_at
 from tests.property.memory_engine import Backfilling, Prepared
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -45,26 +46,11 @@ POINTS = [point for point in CrashPoint if point not in NOT_OF_EVERY_EPOCH]
 """What an epoch passes that reads in place, in one run."""
 
 
-class DiedError(Exception):
-    """The process is gone."""
-
-
 def write_as_a_stranger(backfilling):
     """Commit to the view."""
     view = backfilling.view
     view.version += 1
     view.log.append(view.log[-1]._replace(version=view.version, digest="foreign"))
-
-
-def die_at(point):
-    """Die the next time that the protocol gets to a point."""
-
-    def callback(reached):
-        if reached is point:
-            crash_points.install(None)
-            raise DiedError(point)
-
-    crash_points.install(callback)
 
 
 # --- epochs ---------------------------------------------------------------------------------------
@@ -349,8 +335,7 @@ def undisturbed(prepared_history):
 @pytest.mark.parametrize("point", POINTS)
 def test_an_epoch_that_died_anywhere_is_completed_by_the_next_run(begun, undisturbed, point):
     """I2: the same rows, the same state, the same counts; nothing lost, nothing twice."""
-    die_at(point)
-    with pytest.raises(DiedError):
+    with dies_at(point):
         begun.epoch()
     begun.epoch()
     assert outcome(begun) == undisturbed[2]
@@ -359,8 +344,7 @@ def test_an_epoch_that_died_anywhere_is_completed_by_the_next_run(begun, undistu
 def test_an_epoch_that_dies_at_one_point_after_the_other_is_completed_in_the_end(begun, undisturbed):
     """I2: once or many times; and what is written to the upstream meanwhile waits for the next epoch."""
     for point in POINTS:
-        die_at(point)
-        with pytest.raises(DiedError):
+        with dies_at(point):
             begun.epoch()
     begun.orders.add(50)
     begun.epoch()
@@ -374,8 +358,7 @@ def test_the_completing_epoch_is_completed_however_often_it_dies(backfilling):
     for point in reversed(POINTS):
         if point is CrashPoint.AFTER_PIN and len(backfilling.store.barriers()) == 3:
             continue
-        die_at(point)
-        with pytest.raises(DiedError):
+        with dies_at(point):
             backfilling.epoch()
     (commit,) = backfilling.finish()
     assert (commit.epoch, commit.completed) == (3, True)
@@ -731,8 +714,7 @@ OF_THE_COMMIT = [CrashPoint.BEFORE_STATE_COMMIT, CrashPoint.AFTER_STATE_COMMIT, 
 @pytest.mark.parametrize("point", [point for point in SHARED_POINTS if point not in OF_SHARED_EPOCHS])
 def test_several_runs_complete_what_one_began(arranged, arranged_undisturbed, point):
     """I2: wherever the one run died."""
-    die_at(point)
-    with pytest.raises(DiedError):
+    with dies_at(point):
         arranged.epoch()
     barrier = arranged.inject()
     arranged.changes(barrier)
@@ -761,8 +743,7 @@ def test_every_run_of_a_shared_epoch_passes_its_points_in_order(arranged):
 def test_changes_that_died_anywhere_are_applied_by_the_next_try(arranged, arranged_undisturbed, point):
     """I2."""
     barrier = arranged.inject()
-    die_at(point)
-    with pytest.raises(DiedError):
+    with dies_at(point):
         arranged.changes(barrier)
     arranged.changes(barrier)
     for part in (0, 1, 2):
@@ -777,8 +758,7 @@ def test_the_last_part_that_died_anywhere_is_completed_by_the_next_try(arranged,
     arranged.changes(barrier)
     arranged.part(barrier, 0)
     arranged.part(barrier, 2)
-    die_at(point)
-    with pytest.raises(DiedError):
+    with dies_at(point):
         arranged.part(barrier, 1)
     assert arranged.store.commit_of(2) is None
     assert arranged.part(barrier, 1).epoch == 2
@@ -791,8 +771,7 @@ def test_changes_that_are_tried_again_commit_what_the_last_part_left(arranged, a
     arranged.changes(barrier)
     arranged.part(barrier, 0)
     arranged.part(barrier, 2)
-    die_at(CrashPoint.BEFORE_STATE_COMMIT)
-    with pytest.raises(DiedError):
+    with dies_at(CrashPoint.BEFORE_STATE_COMMIT):
         arranged.part(barrier, 1)
     assert arranged.changes(barrier) == arranged.store.commit_of(2) is not None
     assert outcome(arranged) == arranged_undisturbed[2]

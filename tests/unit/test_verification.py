@@ -33,7 +33,7 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import CHANGE_DATA_FEED, NOW, ORDERS, Orders, commit_of, job_of
-from tests.plain_engine import CountingEngine
+from tests.plain_engine import CountingEngine, make
 
 VERA = Requester(user="vera")
 
@@ -49,18 +49,8 @@ def orders(lake):
 def backfill(lake, orders):
     """A created job over nine orders, three an epoch."""
     backfill = Backfill(job_of(lake, rate_limit=3))
-    make(backfill, creation.create_job)
+    make(backfill)
     return backfill
-
-
-def make(backfill: Backfill, action: Any) -> None:
-    action(
-        backfill.job,
-        store=backfill.store,
-        upstream=backfill.upstream,
-        engine=CountingEngine,
-        requested_by="tester",
-    )
 
 
 def epoch(backfill: Backfill) -> None:
@@ -235,7 +225,7 @@ def test_a_step_for_so_many_rows_unless_it_is_said_otherwise(backfill, monkeypat
 def test_rows_are_told_by_vnode_if_the_view_has_what_vnodes_come_from(lake, orders, query, distribution_key, by_key):
     upstream = {"path": orders.path, "key": ["id"], "distribution_key": distribution_key}
     backfill = Backfill(job_of(lake, upstream=upstream, query=query))
-    make(backfill, creation.create_job)
+    make(backfill)
     epoch(backfill)
     assert verification.begin_verification(backfill, requester=VERA).pinned.by_key is by_key
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider import crash_points, mutations, protocol
+from airflow_backfill_provider import mutations, protocol
 from airflow_backfill_provider.core.errors import BackfillError, DuplicateKeyError, EpochFailedError, StateError
 from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.core.query import quote
@@ -19,16 +19,13 @@ from airflow_backfill_provider.engine.stamped_table import snapshot_part, transa
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 
 pytestmark = pytest.mark.spark
 
 QUERY = "SELECT id, name FROM upstream WHERE customer <> 3"
 EXPECTED = "SELECT id, name FROM {upstream} WHERE customer <> 3"
-
-
-class DiedError(Exception):
-    """The process is gone."""
 
 
 @pytest.fixture
@@ -63,14 +60,6 @@ def create(lakehouse: Lakehouse, **fields: Any) -> None:
     key = fields.pop("key", ["id"])
     upstream = {"path": lakehouse.upstream_path, "key": key, "distribution_key": distribution}
     lakehouse.create(upstream=upstream, **fields)
-
-
-def die_at(point: CrashPoint) -> Callable[[CrashPoint], None]:
-    def die(reached: CrashPoint) -> None:
-        if reached is point:
-            raise DiedError
-
-    return die
 
 
 def test_a_vnode_is_sparks_own_hash_partition(lakehouse: Lakehouse) -> None:
@@ -167,10 +156,8 @@ def test_runs_share_an_epoch_and_only_the_failed_part_is_redone(customers: Lakeh
         part(0)
     assert protocol.run_changes(barrier, store=store, engine=customers.engine) is None
     assert part(1) is None
-    crash_points.install(die_at(CrashPoint.AFTER_SNAPSHOT_COMMIT))
-    with pytest.raises(DiedError):
+    with dies_at(CrashPoint.AFTER_SNAPSHOT_COMMIT):
         part(2)
-    crash_points.install(None)
     assert part(0) is None
     assert store.commit_of(barrier.epoch) is None
     assert {report.part for report in store.reports(barrier)} == {None, 0, 1}
@@ -230,10 +217,8 @@ def test_dies_at_every_point_while_the_upstream_goes_on(customers: Lakehouse) ->
     for step, point in enumerate(IN_ORDER):
         if point in {CrashPoint.AFTER_PIN, CrashPoint.AFTER_CHANGES_COMMIT}:
             churn(customers, step)
-        crash_points.install(die_at(point))
-        with pytest.raises(DiedError):
+        with dies_at(point):
             customers.epoch()
-        crash_points.install(None)
     commit = customers.epoch()
     assert commit is not None
     assert commit.epoch == 2
@@ -251,10 +236,8 @@ def test_dies_at_every_point_while_the_upstream_goes_on(customers: Lakehouse) ->
 )
 def test_creation_that_died_is_completed_by_the_next_epoch(customers: Lakehouse, point: CrashPoint) -> None:
     """The settings pin of which version the arrangement is made, so that anybody can make it."""
-    crash_points.install(die_at(point))
-    with pytest.raises(DiedError):
+    with dies_at(point):
         create(customers, rate_limit=None)
-    crash_points.install(None)
     churn(customers, 1)
     customers.finish()
     customers.assert_equals_query(EXPECTED)

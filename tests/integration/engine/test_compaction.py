@@ -11,22 +11,19 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider import compaction, crash_points
+from airflow_backfill_provider import compaction
 from airflow_backfill_provider.compaction import JobCompaction
 from airflow_backfill_provider.core.compaction import CompactionPolicy, CompactionStep
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.lake.delta_log import DeltaLog
+from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 
 pytestmark = pytest.mark.spark
 
 POLICY = CompactionPolicy(at=2)
 CHANGE_DATA_FEED = {"delta.enableChangeDataFeed": "true"}
-
-
-class DiedError(Exception):
-    """The process is gone."""
 
 
 @pytest.fixture
@@ -119,15 +116,8 @@ def test_an_epoch_that_died_is_redone_after_a_compaction(numbers: Lakehouse):
         numbers.sql(f"UPDATE {{upstream}} SET name = concat(name, '{point.value[0]}') WHERE id % 7 = 0")
         barrier = numbers.inject()
         assert barrier is not None
-
-        def die(reached: CrashPoint, at: CrashPoint = point) -> None:
-            if reached is at:
-                raise DiedError
-
-        crash_points.install(die)
-        with pytest.raises(DiedError):
+        with dies_at(point):
             numbers.run(barrier)
-        crash_points.install(None)
         compact(numbers, CompactionPolicy(at=1))
         numbers.run(barrier)
         numbers.assert_truth()

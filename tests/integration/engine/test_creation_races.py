@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_backfill_provider import crash_points
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.lake.delta_log import DeltaLog
+from tests.dying import dies_at
 from tests.integration.engine.attempts import Asleep
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 
@@ -85,18 +85,9 @@ def test_a_rebuild_that_died_before_its_view_was_made_is_completed_by_the_next_e
     numbers.create(rate_limit=10)
     numbers.epoch()
 
-    class DiedError(Exception):
-        pass
-
-    def die(point: CrashPoint) -> None:
-        if point == CrashPoint.BEFORE_CREATION_COMMIT:
-            raise DiedError
-
     for _ in range(2):
-        crash_points.install(die)
-        with pytest.raises(DiedError):
+        with dies_at(CrashPoint.BEFORE_CREATION_COMMIT):
             numbers.rebuild(rate_limit=15)
-        crash_points.install(None)
     numbers.finish()
     assert len(numbers.backfill.store.incarnations()) == 3
     numbers.assert_equals_query("SELECT * FROM {upstream}")

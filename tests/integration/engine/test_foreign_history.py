@@ -12,6 +12,7 @@ from airflow_backfill_provider.core.errors import DuplicateKeyError, Materialize
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.engine.view import MaterializedView
 from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, ViewIdentity, view_properties
+from tests.builders import put_back
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
@@ -29,11 +30,6 @@ def arrange_by_customer(orders: Lakehouse, **fields: object) -> None:
     """Create a job whose vnodes come from another column than the key."""
     upstream = {"path": orders.upstream_path, "key": ["id"], "distribution_key": ["customer"]}
     orders.create(**{"upstream": upstream, "strategy": "arrangement", "rate_limit": 8, **fields})
-
-
-def put_back(copy: Path, path: str) -> None:
-    shutil.rmtree(path)
-    shutil.copytree(copy, path)
 
 
 def view_of(orders: Lakehouse) -> str:

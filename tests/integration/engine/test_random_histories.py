@@ -18,16 +18,13 @@ from airflow_backfill_provider import crash_points, mutations, protocol
 from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.core.visibility import Visibility
 from tests import strategies as given_values
+from tests.dying import Died, dying_at
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
 
 EXAMPLES = 2
 Table = dict[given_values.Key, given_values.Row]
-
-
-class Died(BaseException):
-    """Not an Exception, so that no handler of the product sees it."""
 
 
 class History:
@@ -109,11 +106,7 @@ class History:
         mutations.throttle_job(barrier.rate_limit, store=store, requested_by="tester")
         before, rows_before = store.state(), len(store.commits())
 
-        def die(reached: crash_points.CrashPoint) -> None:
-            if reached == dies_at:
-                raise Died
-
-        crash_points.install(die)
+        crash_points.install(dying_at(dies_at))
         try:
             self.lakehouse.epoch()
         except Died:

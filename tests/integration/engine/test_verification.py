@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_backfill_provider import crash_points, mutations, repairing, verification
+from airflow_backfill_provider import mutations, repairing, verification
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.differences import DifferenceKind, DifferingKey
 from airflow_backfill_provider.core.errors import (
@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.engine import SparkEngine
+from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
@@ -232,34 +233,21 @@ def test_what_is_pinned_and_not_committed_is_not_wrong(lakehouse: Lakehouse) -> 
     barrier = lakehouse.inject()
     assert barrier is not None
     for point in (CrashPoint.AFTER_CHANGES_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT):
-        _dies_at(point)
-        with pytest.raises(KeyboardInterrupt):
+        with dies_at(point):
             lakehouse.run(barrier)
         outcome = verify(lakehouse)
         assert (outcome.pinned.epoch, outcome.equal) == (1, True)
     begun = verification.begin_verification(lakehouse.backfill, requester=VERA, anew=True, steps=2)
     begun = verification.next_step(lakehouse.backfill, begun, lakehouse.engine)
-    _dies_at(CrashPoint.AFTER_STATE_COMMIT)
-    with pytest.raises(KeyboardInterrupt):
+    with dies_at(CrashPoint.AFTER_STATE_COMMIT):
         lakehouse.run(barrier)
     # The state is committed, and the log does not say so yet.
     assert verification.compare_now(lakehouse.backfill, lakehouse.engine).pinned.epoch == 2
     lakehouse.assert_truth()
-    crash_points.install(None)
     lakehouse.finish()
     resumed = verify(lakehouse, anew=False)
     assert (resumed.pinned, resumed.equal, resumed.expected_rows) == (begun.pinned, True, 10)
     assert verify(lakehouse, anew=False).pinned.epoch > 2
-
-
-def _dies_at(point: CrashPoint) -> None:
-    """Let the next run die at a crash point."""
-
-    def die(reached: CrashPoint) -> None:
-        if reached is point:
-            raise KeyboardInterrupt
-
-    crash_points.install(die)
 
 
 def test_what_cannot_be_read_is_an_error_and_neither_equal_nor_different(lakehouse: Lakehouse) -> None:

@@ -20,7 +20,7 @@ from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Request
 from airflow_backfill_provider.core.compaction import CompactionPolicy
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
-from tests.plain_engine import CountingEngine
+from tests.plain_engine import CountingEngine, make
 
 ROWS = 1000
 SOMEBODY = Requester(user="somebody")
@@ -87,14 +87,8 @@ class StandInSpark:
                 with airflow_errors():
                     run(lambda *_: CountingEngine(self.missing), {}, **asked, **more)
             case ["create" | "rebuild" as action, "--job", _, "--requested-by", who]:
-                make = {"create": creation.create_job, "rebuild": creation.rebuild_job}[action]
-                make(
-                    backfill.job,
-                    store=backfill.store,
-                    upstream=backfill.upstream,
-                    engine=CountingEngine,
-                    requested_by=who,
-                )
+                actions = {"create": creation.create_job, "rebuild": creation.rebuild_job}
+                make(backfill, actions[action], requested_by=who)
             case other:
                 raise AssertionError(other)
 
@@ -157,14 +151,7 @@ class Lake:
 
     def create(self) -> None:
         """Create the job."""
-        backfill = self.backfill
-        creation.create_job(
-            backfill.job,
-            store=backfill.store,
-            upstream=backfill.upstream,
-            engine=CountingEngine,
-            requested_by="somebody",
-        )
+        make(self.backfill, requested_by="somebody")
 
     def inject(self, requester: Requester = SOMEBODY, epochs: int = 1) -> Barrier:
         """Pin a barrier."""

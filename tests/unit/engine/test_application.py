@@ -7,14 +7,14 @@ from contextlib import nullcontext
 import pyarrow as pa
 import pytest
 
-from airflow_backfill_provider import creation, protocol, verification
+from airflow_backfill_provider import protocol, verification
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError, VersionGoneError
 from airflow_backfill_provider.engine import application
 from airflow_backfill_provider.spark_settings import STORAGE_OPTIONS_VARIABLE
 from tests.builders import Orders, job_of, write_table
-from tests.plain_engine import CountingEngine
+from tests.plain_engine import CountingEngine, make
 
 
 class VersionlessEngine(CountingEngine):
@@ -29,13 +29,7 @@ def asked(lake):
     """A job over three orders, of which a verification was asked for."""
     Orders(lake).add(*range(3))
     backfill = Backfill(job_of(lake))
-    creation.create_job(
-        backfill.job,
-        store=backfill.store,
-        upstream=backfill.upstream,
-        engine=CountingEngine,
-        requested_by="tester",
-    )
+    make(backfill)
     verification.ask_for_verification(backfill, requested_by="vera")
     return backfill
 

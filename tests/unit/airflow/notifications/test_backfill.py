@@ -17,7 +17,7 @@ from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.watchdog import Alarm, AlarmKind
 from airflow_backfill_provider.notifications.backfill import BackfillNotifier
 from airflow_backfill_provider.notifications.events import alarm_event
-from tests.plain_engine import CountingEngine
+from tests.plain_engine import CountingEngine, make
 from tests.unit.airflow.stand_in import SOMEBODY, Lake
 
 RUN = Requester(dag_id="orders", run_id="run_1", task_id="finish")
@@ -174,13 +174,7 @@ def test_a_view_that_was_rebuilt_is_finished_by_whoever_did_it_last(orders: Lake
     orders.complete()
     protocol.finish_job(store=orders.backfill.store, requested_by=str(RUN))
     backfill = orders.backfill
-    creation.rebuild_job(
-        backfill.job,
-        store=backfill.store,
-        upstream=backfill.upstream,
-        engine=CountingEngine,
-        requested_by="somebody",
-    )
+    make(backfill, creation.rebuild_job)
     notifier = BackfillNotifier(job=orders.definition, send=[Told()])
     notifier(callback(task_id="finish"))
     assert told == [], "it is not finished"

@@ -1,0 +1,36 @@
+"""A process that dies at a point of the protocol: what it would have done behind it is not done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from airflow_backfill_provider import crash_points
+from airflow_backfill_provider.crash_points import CrashPoint
+
+
+class Died(BaseException):
+    """The process is gone: not an Exception, so that no handler of the product sees it."""
+
+
+def dying_at(point: str | None) -> Callable[[CrashPoint], None]:
+    """Return what dies at a point once it is installed there."""
+
+    def die(reached: CrashPoint) -> None:
+        if reached == point:
+            raise Died(point)
+
+    return die
+
+
+@contextmanager
+def dies_at(point: CrashPoint) -> Iterator[None]:
+    """Let what is done meanwhile die at a point, which it must get to."""
+    crash_points.install(dying_at(point))
+    try:
+        with pytest.raises(Died):
+            yield
+    finally:
+        crash_points.install(None)
