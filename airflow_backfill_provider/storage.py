@@ -20,6 +20,17 @@ from airflow_backfill_provider.core.errors import BackfillError, DataFileError, 
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _URL_PARAMETERS = re.compile(r"(https?://[^\s?]+)\?\S*")
+_NO_ANSWER = re.compile(
+    r"Generic (?:S3|GCS|MicrosoftAzure|HTTP|HdfsObjectStore) error(?!.*\b416 Range Not Satisfiable)|"
+    r"lacked the necessary privileges|lacked valid authentication credentials",
+    re.DOTALL,
+)
+"""
+What object stores' clients say that got no answer, also inside of an error about a log of which they read a part.
+
+A range that is not there is an answer: the file is shorter than its table says.
+"""
+
 _FULL = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 _PANIC = "PanicException"
 """The name of pyo3's class, which cannot be imported."""
@@ -41,16 +52,14 @@ def storage_errors(location: str) -> Iterator[None]:
     try:
         with panics_as_errors():
             yield
-    except OSError as error:
+    except (OSError, DeltaError) as error:
         if is_full(error):
             raise storage_full(location) from error
-        raise StorageUnavailableError(
-            f"{location} cannot be reached ({_one_line(error)}); check the storage, its options and the right to read "
-            "it, then try again"
-        ) from error
-    except DeltaError as error:
-        if is_full(error):
-            raise storage_full(location) from error
+        if isinstance(error, OSError) or _NO_ANSWER.search(str(error)):
+            raise StorageUnavailableError(
+                f"{location} cannot be reached ({_one_line(error)}); check the storage, its options and the right to "
+                "read it, then try again"
+            ) from error
         raise
 
 

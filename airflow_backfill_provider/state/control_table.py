@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -24,10 +24,12 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.errors import (
+    BackfillError,
     ConcurrentUpdateError,
     StateLayoutError,
     StorageUnavailableError,
 )
+from airflow_backfill_provider.lake.delta_log import DeltaLog, Written
 from airflow_backfill_provider.state.remedies import what_to_do
 from airflow_backfill_provider.state.stamps import (
     VERSION,
@@ -93,8 +95,7 @@ class _Opened(NamedTuple):
     """
 
     table: DeltaTable
-    files: arrow_fs.FileSystem
-    end: tuple[int | None, int | None]
+    end: Written
 
 
 class ControlTable:
@@ -111,6 +112,7 @@ class ControlTable:
         self.schema = schema
         self._stored = stamped_schema(schema)
         self._options = dict(storage_options or {}) or None
+        self._log = DeltaLog(location, storage_options)
         self._opened: _Opened | None = None
         self._counted: tuple[tuple[str, int], int] = (("", -1), 0)
         self._known: tuple[tuple[str, int], dict[str | Since | None, pa.Table]] = (("", -1), {})
@@ -212,7 +214,7 @@ class ControlTable:
                             max_commit_retries=0, app_transactions=[Transaction(_WRITES, number)]
                         ),
                     )
-            except DeltaError as error:
+            except (DeltaError, StorageUnavailableError) as error:
                 # Whoever slept for longer than the log is kept is told of a version that is gone.
                 if isinstance(error, CommitFailedError) or self._open().version() > before:
                     continue
@@ -230,18 +232,18 @@ class ControlTable:
 
         Not with deltalake's own compaction: of two at once both succeed, and every row is there twice.
         """
-        table.update_incremental()
-        if len(table.file_uris()) < _COMPACT_FILES_AT:
-            return
         try:
             with storage_errors(self.location):
+                table.update_incremental()
+                if len(table.file_uris()) < _COMPACT_FILES_AT:
+                    return
                 write_deltalake(
                     table,
                     self._stored_rows(table, None),
                     mode="overwrite",
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )
-        except (DeltaError, StorageUnavailableError) as error:
+        except (DeltaError, BackfillError) as error:
             logger.info("%s is not compacted for now: %s", self.location, error)
 
     def _clean(self, table: DeltaTable, before: int) -> None:
@@ -269,25 +271,17 @@ class ControlTable:
         the log, and an epoch asks its control tables some twenty times.
         """
         opened = self._opened
-        if opened is None or self._end(opened.files, opened.table.version()) != opened.end:
+        if opened is None or self._end(opened.table.version()) != opened.end:
             table = self._open_anew()
-            with storage_errors(self.location):
-                files = arrow_fs.PyFileSystem(DeltaStorageHandler(self.location, self._options))
-            end = self._end(files, table.version())
-            opened = None if end is None else _Opened(table, files, end)
-            self._opened = opened
+            end = self._end(table.version())
+            self._opened = None if end is None else _Opened(table, end)
             return table
         return opened.table
 
-    def _end(self, files: arrow_fs.FileSystem, version: int) -> tuple[int | None, int | None] | None:
+    def _end(self, version: int) -> Written | None:
         """Return what a version's commit file looks like, ``None`` if the log does not end with it."""
-        with storage_errors(self.location):
-            newest, next_one = files.get_file_info(
-                [f"_delta_log/{number:020d}.json" for number in (version, version + 1)]
-            )
-        if newest.type == arrow_fs.FileType.NotFound or next_one.type != arrow_fs.FileType.NotFound:
-            return None
-        return newest.size, newest.mtime_ns
+        newest, next_one = self._log.written(version, version + 1)
+        return newest if next_one is None else None
 
     def _open_anew(self) -> DeltaTable:
         try:
@@ -358,12 +352,12 @@ class ControlTable:
     def _stored_rows(self, table: DeltaTable, where: str | None) -> pa.Table:
         # An Arrow dataset over deltalake's file system leaves threads behind that can abort the process at its exit.
         condition = f" WHERE {where}" if where else ""
-        with self._readable():
+        with self._readable(table):
             rows = QueryBuilder().register("control", table).execute(f"SELECT * FROM control{condition}")
             return pa.table(rows.read_all()).cast(self._stored)
 
     def _greatest(self, table: DeltaTable, column: str) -> int:
-        with self._readable():
+        with self._readable(table):
             actions = pa.table(table.get_add_actions(flatten=True))
             values = actions.column(f"max.{column}").to_pylist() if actions.num_rows else []
         return max((value for value in values if value is not None), default=0)
@@ -372,17 +366,28 @@ class ControlTable:
         """Return the number of the newest write, 0 before the first; deltalake reads the log for it each time."""
         version = _version_of(table)
         if self._counted[0] != version:
-            with self._readable():
+            with self._readable(table):
                 self._counted = version, table.transaction_version(_WRITES) or 0
         return self._counted[1]
 
     @contextmanager
-    def _readable(self) -> Iterator[None]:
+    def _readable(self, table: DeltaTable) -> Iterator[None]:
         try:
             with panics_as_errors():
                 yield
         except Exception as error:
+            # DataFusion says of damaged files what it says of a storage that does not answer.
+            self._require_answers(table)
             raise self._damaged(error) from error
+
+    def _require_answers(self, table: DeltaTable) -> None:
+        """Have the storage give what the table consists of; what is gone, or makes no sense, is an answer, too."""
+        self._log.written(table.version())
+        with storage_errors(self.location):
+            files = arrow_fs.PyFileSystem(DeltaStorageHandler(self.location, self._options))
+            for uri in table.file_uris():
+                with suppress(FileNotFoundError), files.open_input_file(uri.rpartition("/")[2]) as file:
+                    file.read()
 
     def _damaged(self, error: Exception) -> StateLayoutError:
         return StateLayoutError(f"control table {self.location} cannot be read: {error}; {what_to_do(self.location)}")

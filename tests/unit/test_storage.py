@@ -7,13 +7,14 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from deltalake.exceptions import DeltaError
 
-from airflow_backfill_provider.core.errors import DataFileError, StorageUnavailableError
+from airflow_backfill_provider.core.errors import DataFileError, StorageUnavailableError, TableLogError
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.view_identity import view_identity
 from airflow_backfill_provider.state.store import BackfillReader
-from airflow_backfill_provider.storage import data_file_errors, storage_errors
+from airflow_backfill_provider.storage import data_file_errors, log_errors, storage_errors
 
 NOBODY_THERE = {
     "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
@@ -51,6 +52,37 @@ def test_a_signature_behind_a_question_mark_is_not_repeated():
     with pytest.raises(StorageUnavailableError, match=r"GET https://host/b 403") as caught, storage_errors("/x"):
         raise OSError("GET https://host/b?sv=1&sig=abc: 403 Forbidden")
     assert "sig" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "client",
+    [
+        "Kernel error -> Arrow error: External: Generic S3 error: Error performing GET http://h/c.parquet: 503 Busy",
+        "Generic GCS error: Error performing list request",
+        "Generic MicrosoftAzure error: 403 Forbidden",
+        "Kernel error -> The operation lacked the necessary privileges to complete for path view/_delta_log",
+        "The operation lacked valid authentication credentials for path view/_delta_log",
+    ],
+)
+def test_a_log_of_which_a_part_got_no_answer_is_not_damaged(client):
+    with pytest.raises(StorageUnavailableError, match="/x cannot be reached") as caught, log_errors("/x"):
+        raise DeltaError(client)
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    "client",
+    [
+        "Generic DeltaTable error: the schema makes no sense",
+        "Kernel error -> Generic delta kernel error: the protocol makes no sense",
+        "Generic S3 error: Error performing GET http://h/c.parquet\nbytes=9-: 416 Range Not Satisfiable",
+    ],
+)
+def test_a_log_that_makes_no_sense_is_damaged(client):
+    """A file that is shorter than its table says was cut off."""
+    with pytest.raises(TableLogError, match="/x is damaged") as caught, log_errors("/x"):
+        raise DeltaError(client)
+    assert not caught.value.retryable
 
 
 def refusing(error):

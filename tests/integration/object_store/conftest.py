@@ -7,13 +7,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import requests
+from deltalake import write_deltalake
 
+from airflow_backfill_provider import creation
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.job import BackfillJob
+from tests.integration.object_store.no_engine import NoEngine
 from tests.ports import free_port
 
+ROWS = 100
 SECRET = "very-secret-access-key"
 
 
@@ -45,6 +54,19 @@ class S3:
         """The bucket's URI."""
         return f"s3a://{self.bucket}"
 
+    @contextmanager
+    def outage(self, after: int, status: int) -> Iterator[None]:
+        """Let some requests through meanwhile, and answer the others with an error."""
+        requests.put(f"{self.endpoint}/outage?after={after}&status={status}", timeout=30).raise_for_status()
+        try:
+            yield
+        finally:
+            self.requests()
+
+    def requests(self) -> int:
+        """End an outage, and return how many requests there were since this was asked for last."""
+        return int(requests.delete(f"{self.endpoint}/outage", timeout=30).text)
+
     def listing(self) -> str:
         """Return what lies in the bucket, as the server lists it."""
         return requests.get(f"{self.endpoint}/{self.bucket}?list-type=2", timeout=30).text
@@ -56,7 +78,7 @@ def _server() -> Iterator[str]:
     endpoint = f"http://127.0.0.1:{port}"
     # Not in a thread: deltalake holds Python's lock while it waits for an answer.
     server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "--host", "127.0.0.1", "--port", str(port)],
+        [sys.executable, str(Path(__file__).with_name("failing_s3.py")), str(port)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "MOTO_S3_CUSTOM_ENDPOINTS": endpoint},
@@ -79,6 +101,28 @@ def s3(_server: str, request: pytest.FixtureRequest) -> S3:
     bucket = f"lake-{abs(hash(request.node.nodeid)):x}"
     requests.put(f"{_server}/{bucket}", timeout=30).raise_for_status()
     return S3(_server, bucket)
+
+
+@pytest.fixture
+def job(s3: S3) -> BackfillJob:
+    """A created job whose tables all lie in the bucket."""
+    write_deltalake(
+        f"{s3.root}/orders",
+        pa.table({"id": pa.array(range(ROWS), pa.int64())}),
+        configuration={"delta.enableChangeDataFeed": "true"},
+        storage_options=s3.options,
+    )
+    job = BackfillJob(
+        name="in_a_bucket",
+        upstream={"path": f"{s3.root}/orders", "key": ["id"]},
+        materialized_view=f"{s3.root}/view",
+        query="SELECT id FROM upstream",
+        vnode_count=4,
+        rate_limit=40,
+    )
+    backfill = Backfill(job, s3.options)
+    creation.create_job(job, store=backfill.store, upstream=backfill.upstream, engine=NoEngine, requested_by="somebody")
+    return job
 
 
 def _answers(endpoint: str) -> bool:

@@ -3,90 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
-from airflow_backfill_provider import creation, protocol
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.backfill import Backfill
-from airflow_backfill_provider.core.barrier import Barrier, Requester, TableVersion, TableVersions
-from airflow_backfill_provider.core.job import BackfillJob, Strategy
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
-from airflow_backfill_provider.protocol import EpochWrites
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.state.control_table import ControlTable, Write
-from tests.integration.object_store.conftest import S3
+from tests.integration.object_store.no_engine import NoEngine, inject
 
 pytestmark = pytest.mark.slow
-
-ROWS = 100
-
-
-class NoEngine:
-    """Says that every chunk has as many rows as the rate limit, and writes nothing."""
-
-    def check(
-        self,
-        job: BackfillJob,
-        upstream: ResolvedUpstream,
-        version: int,
-        strategy: Strategy,
-        incarnations: frozenset[str],
-    ) -> None:
-        """Refuse nothing."""
-
-    def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
-        """Make nothing."""
-
-    def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
-        """Write nothing."""
-        return EpochWrites({0: barrier.rate_limit or 0}, 0, {"snapshot": 1.0})
-
-    def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
-        """Return some version."""
-        return TableVersions(view=TableVersion(version=1))
-
-    def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
-        """Do nothing."""
-
-    def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
-        """Do nothing."""
-
-    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
-        """Take no turns."""
-        return nullcontext()
-
-
-@pytest.fixture
-def job(s3: S3) -> BackfillJob:
-    """A created job whose tables all lie in the bucket."""
-    write_deltalake(
-        f"{s3.root}/orders",
-        pa.table({"id": pa.array(range(ROWS), pa.int64())}),
-        configuration={"delta.enableChangeDataFeed": "true"},
-        storage_options=s3.options,
-    )
-    job = BackfillJob(
-        name="in_a_bucket",
-        upstream={"path": f"{s3.root}/orders", "key": ["id"]},
-        materialized_view=f"{s3.root}/view",
-        query="SELECT id FROM upstream",
-        vnode_count=4,
-        rate_limit=40,
-    )
-    backfill = Backfill(job, s3.options)
-    creation.create_job(job, store=backfill.store, upstream=backfill.upstream, engine=NoEngine, requested_by="somebody")
-    return job
-
-
-def inject(backfill: Backfill, user: str, **options) -> Barrier:
-    barrier = protocol.inject_barrier(
-        store=backfill.store, upstream=backfill.upstream, requester=Requester(user=user), **options
-    ).barrier
-    assert barrier is not None
-    return barrier
 
 
 def test_a_job_goes_to_its_end_in_a_bucket(s3, job):
@@ -122,7 +49,7 @@ def test_a_writer_that_was_overtaken_decides_anew(s3):
     assert sorted(other.read().column("n").to_pylist()) == [1, 2]
 
 
-def connect_two_injectors_the_slower_one_adopts_the_barrier(s3, job):
+def test_two_injectors_the_slower_one_adopts_the_barrier(s3, job):
     """I2: the other one pins while this one plans."""
     backfill, barriers = Backfill(job, s3.options), []
 
@@ -136,7 +63,7 @@ def connect_two_injectors_the_slower_one_adopts_the_barrier(s3, job):
     assert len(backfill.store.barriers()) == 1
 
 
-def connect_two_runs_of_an_epoch_one_commits(s3, job):
+def test_two_runs_of_an_epoch_one_commits(s3, job):
     """I5: the other one commits before this one does."""
     backfill = Backfill(job, s3.options)
     barrier = inject(backfill, "somebody")

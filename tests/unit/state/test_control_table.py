@@ -18,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StateLayoutError
 from airflow_backfill_provider.state import control_table
-from airflow_backfill_provider.state.control_table import ControlTable, Write, text_literal
+from airflow_backfill_provider.state.control_table import ControlTable, Since, Write, text_literal
 from airflow_backfill_provider.state.stamps import stamped, stamped_schema
 from tests.builders import commit_file
 
@@ -340,6 +340,17 @@ def test_of_two_compactions_at_once_one_is_put_off(table, monkeypatch):
     monkeypatch.setattr(DeltaTable, "update_incremental", lambda _: None)
     table._compact(stale)
     assert numbers(table) == list(range(1, 6))
+
+
+def test_a_write_is_done_also_if_nothing_can_be_compacted(table, monkeypatch):
+    """What is wrong with older rows, whoever needs them is told; the write did not."""
+    add_next(table)
+    damage_data_cut(table)
+    monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 2)
+    table.update(lambda _: Write(row(2)), reading=Since("n", 2))
+    assert table.read_since("n", 2).column("n").to_pylist() == [2]
+    with pytest.raises(StateLayoutError, match="cannot be read"):
+        table.read()
 
 
 @pytest.fixture

@@ -1,0 +1,56 @@
+"""Epochs without an engine: of the protocol, all that is written are control tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.barrier import Barrier, Requester, TableVersion, TableVersions
+from airflow_backfill_provider.core.job import BackfillJob, Strategy
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.protocol import EpochWrites
+
+
+class NoEngine:
+    """Says that every chunk has as many rows as the rate limit, and writes nothing."""
+
+    def check(
+        self,
+        job: BackfillJob,
+        upstream: ResolvedUpstream,
+        version: int,
+        strategy: Strategy,
+        incarnations: frozenset[str],
+    ) -> None:
+        """Refuse nothing."""
+
+    def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
+        """Make nothing."""
+
+    def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
+        """Write nothing."""
+        return EpochWrites({0: barrier.rate_limit or 0}, 0, {"snapshot": 1.0})
+
+    def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
+        """Return some version."""
+        return TableVersions(view=TableVersion(version=1))
+
+    def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+        """Do nothing."""
+
+    def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
+        """Do nothing."""
+
+    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
+        """Take no turns."""
+        return nullcontext()
+
+
+def inject(backfill: Backfill, user: str, **options) -> Barrier:
+    barrier = protocol.inject_barrier(
+        store=backfill.store, upstream=backfill.upstream, requester=Requester(user=user), **options
+    ).barrier
+    assert barrier is not None
+    return barrier

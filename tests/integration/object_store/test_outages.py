@@ -1,0 +1,154 @@
+"""
+An object store that stops answering in the middle of a step, after so many of its requests.
+
+Nothing is damaged then: whoever says so sends somebody to restore tables from a copy, and Airflow tries no task again.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from airflow_backfill_provider import mutations, protocol
+from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider.core.barrier import TableVersion
+from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.keys import EVERYTHING
+from airflow_backfill_provider.lake.arrangement import ArrangementFiles
+from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.live_keys import live_keys
+from airflow_backfill_provider.lake.table_files import table_files
+from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.lake.verified_tables import table_id, view_version_of
+from airflow_backfill_provider.lake.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY, view_identity
+from tests.builders import CHANGE_DATA_FEED, order_of
+from tests.integration.object_store.conftest import S3
+from tests.integration.object_store.no_engine import NoEngine, inject
+
+pytestmark = pytest.mark.slow
+
+STATUSES = [503, pytest.param(403, marks=pytest.mark.exhaustive)]
+"""A store is too busy; or credentials run out."""
+
+
+def look(backfill: Backfill) -> None:
+    """Ask for everything that a page shows."""
+    backfill.status()
+
+
+def pin(backfill: Backfill) -> None:
+    """Pin a barrier, or find the one that is pinned."""
+    inject(backfill, "somebody")
+
+
+def run(backfill: Backfill) -> None:
+    """Run the pinned barrier's epoch."""
+    protocol.run_barrier(backfill.store.barriers()[-1], store=backfill.store, engine=NoEngine())
+
+
+def nothing(_: Backfill) -> None:
+    """Do nothing."""
+
+
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("every", [41, pytest.param(2, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(("before", "step"), [(nothing, look), (run, pin), (pin, run)])
+def test_whoever_meets_an_outage_is_told_to_try_again(
+    s3: S3,
+    job: BackfillJob,
+    before: Callable[[Backfill], None],
+    step: Callable[[Backfill], None],
+    every: int,
+    status: int,
+) -> None:
+    """
+    I2, I6: the next try does what this one did not come to.
+
+    :param every: of the requests of a step, each so many-th is the last one that is answered.
+    """
+    well, impatient = Backfill(job, s3.options), {**s3.options, "max_retries": "0"}
+    for limit in range(25, 0, -1):
+        # Until the settings have a checkpoint.
+        mutations.throttle_job(limit, store=well.store, requested_by="somebody")
+    pin(well)
+    before(well)
+    s3.requests()
+    step(Backfill(job, s3.options))
+    count, errors = s3.requests(), []
+    for after in range(0, count, every):
+        before(well)
+        with s3.outage(after, status):
+            try:
+                step(Backfill(job, impatient))
+            except BackfillError as error:
+                errors.append((after, error))
+        step(well)
+    assert len(errors) * every > count // 2
+    assert [(after, error) for after, error in errors if not error.retryable] == []
+    assert [commit.snapshot_read_row_count for commit in well.store.commits()] == [1] * len(well.store.commits())
+
+
+KEY = order_of("long")
+
+
+def upstream_of(s3: S3, options: dict[str, str]) -> UpstreamTable:
+    return UpstreamTable(f"{s3.root}/orders", options)
+
+
+LOOKS = {
+    "versions by time": lambda s3, options: upstream_of(s3, options).version_at(dt.datetime.now(dt.UTC)),
+    "a version": lambda s3, options: upstream_of(s3, options).at(1),
+    "its changes": lambda s3, options: upstream_of(s3, options).change_feed(0),
+    "runs of a schema": lambda s3, options: upstream_of(s3, options).schema_runs(-1, 2),
+    "whether it is the same": lambda s3, options: upstream_of(s3, options).require_same_log(TableVersion(version=1)),
+    "keys of its files": lambda s3, options: live_keys(upstream_of(s3, options).files_at(1), KEY, [EVERYTHING]),
+    "whose view it is": lambda s3, options: view_identity(f"{s3.root}/view", options),
+    "files of the view": lambda s3, options: table_files(f"{s3.root}/view", options),
+    "a transaction": lambda s3, options: DeltaLog(f"{s3.root}/view", options).transaction_version("x"),
+    "what is compared": lambda s3, options: table_id(f"{s3.root}/view", options),
+    "what is written of an epoch": lambda s3, options: view_version_of(f"{s3.root}/view", "first", 1, options),
+    "the size of an arrangement": lambda s3, options: ArrangementFiles(f"{s3.root}/view", options).size(),
+    "an arrangement": lambda s3, options: ArrangementFiles(f"{s3.root}/view", options).exists(),
+}
+
+
+@pytest.fixture
+def looked_at(s3: S3) -> S3:
+    """A bucket with an upstream and a view, each of three commits and a checkpoint."""
+    ours = {JOB_PROPERTY: "small_orders", INCARNATION_PROPERTY: "first"}
+    for name, properties in (("orders", CHANGE_DATA_FEED), ("view", ours)):
+        table = DeltaTable.create(
+            f"{s3.root}/{name}",
+            pa.schema([("k1", pa.int64())]),
+            configuration=properties,
+            storage_options=s3.options,
+            raise_if_key_not_exists=False,
+        )
+        for number in range(3):
+            write_deltalake(table, pa.table({"k1": pa.array([number], pa.int64())}), mode="append")
+        table.create_checkpoint()
+    return s3
+
+
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("look_at", LOOKS)
+def test_a_table_that_nobody_can_look_at_for_a_while_is_neither_damaged_nor_gone(
+    looked_at: S3, look_at: str, status: int
+) -> None:
+    """I6: as of any request of a look."""
+    looked_at.requests()
+    LOOKS[look_at](looked_at, looked_at.options)
+    count, wrong = looked_at.requests(), []
+    for after in range(count):
+        with looked_at.outage(after, status):
+            try:
+                LOOKS[look_at](looked_at, {**looked_at.options, "max_retries": "0"})
+            except BackfillError as error:
+                if not error.retryable:
+                    wrong.append((after, error))
+    assert wrong == []
