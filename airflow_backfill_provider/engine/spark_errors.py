@@ -36,6 +36,13 @@ _GONE = re.compile(
     r"DELTA_TIME_TRAVEL|DELTA_UNSUPPORTED_TIME_TRAVEL"
 )
 _DAMAGED = re.compile(r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|is not a Parquet file|ParquetDecodingException")
+_NO_ANSWER = re.compile(
+    r"Caused by: (?:java\.net\.|javax\.net\.|java\.nio\.file\.AccessDenied|"
+    r"org\.apache\.hadoop\.(?:net\.|security\.|fs\.s3a\.(?:auth\.|AWS\w+Exception)|fs\.azurebfs\.)|"
+    r"software\.amazon\.awssdk\.|com\.amazonaws\.|com\.google\.)"
+)
+"""Why a data file that is there cannot be read now: Spark says of a storage what it says of a damaged file."""
+
 _VERSION_GONE = re.compile(
     r"DELTA_VERSION_NOT_FOUND|DELTA_VERSION_INVALID|DELTA_LOG_FILE_NOT_FOUND|DELTA_TRUNCATED_TRANSACTION_LOG|"
     r"DELTA_TIME_TRAVEL|DELTA_UNSUPPORTED_TIME_TRAVEL|DELTA_NO_RECREATABLE_HISTORY_FOUND"
@@ -74,6 +81,11 @@ def _require_values(error: BaseException, what: str) -> None:
             f"{what}: the query fails on a row of the upstream ({found['condition']}); let the query say what such a "
             "row gives (try_cast, try_divide, a filter), and rebuild the job"
         ) from error
+
+
+def _is_damage(text: str) -> bool:
+    """Tell whether an error means that a data file is gone, or that what is in it makes no sense."""
+    return bool(_GONE.search(text) or (_DAMAGED.search(text) and not _NO_ANSWER.search(text)))
 
 
 @contextmanager
@@ -123,7 +135,7 @@ def epoch_errors(what: str, *, arrangement: str | None = None) -> Iterator[None]
             raise StorageUnavailableError(
                 f"{what}: a disk is full ({first_line(error)}); nothing half written counts: make room, then try again"
             ) from error
-        damaged = _GONE.search(text) or _DAMAGED.search(text)
+        damaged = _is_damage(text)
         if damaged and arrangement is not None and f"/{arrangement.rsplit('/', 1)[-1]}/" in text:
             raise StateError(
                 f"{what} cannot read the arrangement at {arrangement} ({first_line(error)}); restore it from a copy, "
@@ -139,6 +151,11 @@ def epoch_errors(what: str, *, arrangement: str | None = None) -> Iterator[None]
             raise DataFileError(
                 f"{what} cannot read a data file ({first_line(error)}); restore the file from a copy, or repair its "
                 "table and rebuild the job"
+            ) from error
+        if _DAMAGED.search(text):
+            raise StorageUnavailableError(
+                f"{what} got no answer when it read a data file ({first_line(error)}); check the storage, Spark's "
+                "options for it and the right to read it, then try again"
             ) from error
         if "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE" in text:
             raise UpstreamSchemaChangedError(
@@ -168,7 +185,7 @@ def comparison_errors(what: str) -> Iterator[None]:
                 f"{what} can no longer be read ({first_line(error)}); verify anew, which compares the versions that "
                 "are there now"
             ) from error
-        if _DAMAGED.search(text) or _GONE.search(text):
+        if _is_damage(text):
             raise DataFileError(
                 f"{what} has a data file that is damaged or gone, so nothing is known of it ({first_line(error)}); "
                 "verify anew if it was vacuumed meanwhile, else restore the file from a copy, or rebuild the job"

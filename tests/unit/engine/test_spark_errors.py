@@ -6,9 +6,11 @@ import pytest
 from pyspark.errors import PySparkException
 
 from airflow_backfill_provider.core.errors import (
+    ChangeFeedGapError,
     DataFileError,
     EpochFailedError,
     QueryFailedError,
+    StorageUnavailableError,
     VerificationFailedError,
     VersionGoneError,
 )
@@ -69,6 +71,35 @@ def test_a_commit_that_another_was_faster_than_is_known_by_its_error(text, confl
     assert is_conflict(PySparkException(text)) is conflict
 
 
+NO_ANSWER = """[FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3a://lake/x.parquet. SQLSTATE: KD001
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotReadFilesError(QueryExecutionErrors.scala:940)
+Caused by: java.net.SocketTimeoutException: open s3a://lake/x.parquet: Read timed out
+"""
+
+
+@pytest.mark.parametrize(
+    ("cause", "error"),
+    [
+        ("java.net.SocketTimeoutException: Read timed out", StorageUnavailableError),
+        ("javax.net.ssl.SSLException: Connection reset", StorageUnavailableError),
+        ("java.nio.file.AccessDeniedException: s3a://lake/x.parquet: 403", StorageUnavailableError),
+        ("org.apache.hadoop.fs.s3a.AWSServiceThrottledException: 503", StorageUnavailableError),
+        ("org.apache.hadoop.fs.s3a.auth.NoAuthWithAWSException: no credentials", StorageUnavailableError),
+        ("org.apache.hadoop.security.AccessControlException: Permission denied", StorageUnavailableError),
+        ("software.amazon.awssdk.core.exception.SdkClientException: timeout", StorageUnavailableError),
+        ("java.io.EOFException: Reached the end of stream with 9 bytes left to read", DataFileError),
+        ("org.apache.parquet.io.ParquetDecodingException: no page header", DataFileError),
+        ("java.io.FileNotFoundException: No such file or directory: s3a://lake/x.parquet", ChangeFeedGapError),
+    ],
+)
+def test_a_storage_that_gives_no_answer_to_spark_is_worth_another_try(cause, error):
+    """Nothing is damaged then that anybody had to restore."""
+    text = NO_ANSWER.replace("java.net.SocketTimeoutException: open s3a://lake/x.parquet: Read timed out", cause)
+    with pytest.raises(error) as caught, epoch_errors("epoch 3 of job orders", arrangement="s3a://lake/arrangement_1"):
+        raise PySparkException(text)
+    assert caught.value.retryable is (error is StorageUnavailableError)
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
@@ -78,6 +109,7 @@ def test_a_commit_that_another_was_faster_than_is_known_by_its_error(text, confl
         ("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file x.parquet.", DataFileError),
         ("java.io.FileNotFoundException: File x.parquet does not exist", DataFileError),
         ("[DIVIDE_BY_ZERO] Division by zero.", VerificationFailedError),
+        (NO_ANSWER, VerificationFailedError),
     ],
 )
 def test_what_cannot_be_compared_is_an_error_of_that_side(text, error):
