@@ -55,11 +55,8 @@ def storage_errors(location: str) -> Iterator[None]:
     except (OSError, DeltaError) as error:
         if is_full(error):
             raise storage_full(location) from error
-        if isinstance(error, OSError) or _NO_ANSWER.search(str(error)):
-            raise StorageUnavailableError(
-                f"{location} cannot be reached ({_one_line(error)}); check the storage, its options and the right to "
-                "read it, then try again"
-            ) from error
+        if isinstance(error, OSError) or got_no_answer(error):
+            raise storage_unavailable(location, error) from error
         raise
 
 
@@ -113,13 +110,28 @@ def data_file_errors(storage: arrow_fs.FileSystem, table: str, file: str) -> Ite
         with panics_as_errors():
             yield
     except (pa.ArrowException, KeyError, OSError, DamagedLogError) as error:
-        # Arrow says of damaged pages what it says of broken connections.
+        if got_no_answer(error):
+            raise storage_unavailable(table, error) from error
+        # Arrow says of damaged pages what it says of other storages.
         with storage_errors(table):
             _require_bytes(storage, table, file)
         raise DataFileError(
             f"data file {file} of {table} is damaged ({_one_line(error)}); restore it from a copy, or repair the table "
             "and rebuild the job"
         ) from error
+
+
+def got_no_answer(error: BaseException) -> bool:
+    """Tell whether an error says that an object store did not answer; it may have by now."""
+    return _NO_ANSWER.search(str(error)) is not None
+
+
+def storage_unavailable(location: str, error: BaseException) -> StorageUnavailableError:
+    """Return the error that says that a storage did not answer."""
+    return StorageUnavailableError(
+        f"{location} cannot be reached ({_one_line(error)}); check the storage, its options and the right to read it, "
+        "then try again"
+    )
 
 
 def is_full(error: BaseException) -> bool:

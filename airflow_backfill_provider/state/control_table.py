@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import pyarrow as pa
-import pyarrow.fs as arrow_fs
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.errors import (
     BackfillError,
@@ -39,7 +37,12 @@ from airflow_backfill_provider.state.stamps import (
     stamped,
     stamped_schema,
 )
-from airflow_backfill_provider.storage import panics_as_errors, storage_errors
+from airflow_backfill_provider.storage import (
+    got_no_answer,
+    panics_as_errors,
+    storage_errors,
+    storage_unavailable,
+)
 
 LAYOUT_VERSION = 2
 ATTEMPTS = 32
@@ -352,12 +355,12 @@ class ControlTable:
     def _stored_rows(self, table: DeltaTable, where: str | None) -> pa.Table:
         # An Arrow dataset over deltalake's file system leaves threads behind that can abort the process at its exit.
         condition = f" WHERE {where}" if where else ""
-        with self._readable(table):
+        with self._readable():
             rows = QueryBuilder().register("control", table).execute(f"SELECT * FROM control{condition}")
             return pa.table(rows.read_all()).cast(self._stored)
 
     def _greatest(self, table: DeltaTable, column: str) -> int:
-        with self._readable(table):
+        with self._readable():
             actions = pa.table(table.get_add_actions(flatten=True))
             values = actions.column(f"max.{column}").to_pylist() if actions.num_rows else []
         return max((value for value in values if value is not None), default=0)
@@ -366,28 +369,19 @@ class ControlTable:
         """Return the number of the newest write, 0 before the first; deltalake reads the log for it each time."""
         version = _version_of(table)
         if self._counted[0] != version:
-            with self._readable(table):
+            with self._readable():
                 self._counted = version, table.transaction_version(_WRITES) or 0
         return self._counted[1]
 
     @contextmanager
-    def _readable(self, table: DeltaTable) -> Iterator[None]:
+    def _readable(self) -> Iterator[None]:
         try:
             with panics_as_errors():
                 yield
         except Exception as error:
-            # DataFusion says of damaged files what it says of a storage that does not answer.
-            self._require_answers(table)
+            if got_no_answer(error):
+                raise storage_unavailable(self.location, error) from error
             raise self._damaged(error) from error
-
-    def _require_answers(self, table: DeltaTable) -> None:
-        """Have the storage give what the table consists of; what is gone, or makes no sense, is an answer, too."""
-        self._log.written(table.version())
-        with storage_errors(self.location):
-            files = arrow_fs.PyFileSystem(DeltaStorageHandler(self.location, self._options))
-            for uri in table.file_uris():
-                with suppress(FileNotFoundError), files.open_input_file(uri.rpartition("/")[2]) as file:
-                    file.read()
 
     def _damaged(self, error: Exception) -> StateLayoutError:
         return StateLayoutError(f"control table {self.location} cannot be read: {error}; {what_to_do(self.location)}")

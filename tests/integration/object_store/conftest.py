@@ -55,9 +55,14 @@ class S3:
         return f"s3a://{self.bucket}"
 
     @contextmanager
-    def outage(self, after: int, status: int) -> Iterator[None]:
-        """Let some requests through meanwhile, and answer the others with an error."""
-        requests.put(f"{self.endpoint}/outage?after={after}&status={status}", timeout=30).raise_for_status()
+    def outage(self, after: int, status: int, *, loses: int = 0) -> Iterator[None]:
+        """
+        Let some requests through meanwhile, and answer the others with an error.
+
+        :param loses: that many of them are done all the same, and those behind them are answered again.
+        """
+        asked = {"after": after, "status": status, **({"loses": loses} if loses else {})}
+        requests.put(f"{self.endpoint}/outage", params=asked, timeout=30).raise_for_status()
         try:
             yield
         finally:

@@ -2,7 +2,8 @@
 moto's S3, which answers no more from some request on: ``failing_s3.py PORT``.
 
 ``PUT /outage?after=3&status=503`` lets three more requests through and then answers with that status, until
-``DELETE /outage``, which returns how many requests there were since.
+``DELETE /outage``, which returns how many requests there were since. With ``&loses=9``, what is answered so is done all
+the same, and only nine times.
 """
 
 from __future__ import annotations
@@ -32,18 +33,21 @@ class FailingS3:
         self._application = application
         self._lock = threading.Lock()
         self._requests = 0
-        self._after: int | None = None
+        self._out = range(0)
         self._status = ""
+        self._loses = False
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer a request."""
         if environ["PATH_INFO"] == OUTAGE:
             return self._steer(environ, start_response)
         with self._lock:
+            out = self._requests in self._out
             self._requests += 1
-            out = self._after is not None and self._requests > self._after
         if not out:
             return self._application(environ, start_response)
+        if self._loses:
+            list(self._application(environ, lambda *_: None))
         body = b"<Error><Code>AccessDenied</Code><Message>there is an outage</Message></Error>"
         start_response(self._status, [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
         return [body]
@@ -53,7 +57,9 @@ class FailingS3:
         with self._lock:
             answer = str(self._requests).encode()
             self._requests = 0
-            self._after = int(asked["after"][0]) if "after" in asked else None
+            self._loses = "loses" in asked
+            begin = int(asked["after"][0]) if "after" in asked else sys.maxsize
+            self._out = range(begin, begin + int(asked["loses"][0]) if self._loses else sys.maxsize)
             self._status = f"{asked['status'][0]} Outage" if "status" in asked else ""
         start_response("200 OK", [("Content-Length", str(len(answer)))])
         return [answer]

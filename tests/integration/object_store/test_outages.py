@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import product
 
 import pyarrow as pa
 import pytest
@@ -16,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 from airflow_backfill_provider import mutations, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import TableVersion
-from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.core.errors import BackfillError, StorageUnavailableError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import EVERYTHING
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
@@ -56,7 +58,7 @@ def nothing(_: Backfill) -> None:
 
 
 @pytest.mark.parametrize("status", STATUSES)
-@pytest.mark.parametrize("every", [41, pytest.param(2, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("every", [41, pytest.param(13, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(("before", "step"), [(nothing, look), (run, pin), (pin, run)])
 def test_whoever_meets_an_outage_is_told_to_try_again(
     s3: S3,
@@ -91,6 +93,40 @@ def test_whoever_meets_an_outage_is_told_to_try_again(
     assert len(errors) * every > count // 2
     assert [(after, error) for after, error in errors if not error.retryable] == []
     assert [commit.snapshot_read_row_count for commit in well.store.commits()] == [1] * len(well.store.commits())
+
+
+@pytest.mark.parametrize("retries", [0, pytest.param(3, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("every", [41, pytest.param(13, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(("before", "step"), [(run, pin), (pin, run)])
+def test_what_was_done_although_nobody_was_told_so_is_done_once(
+    s3: S3,
+    job: BackfillJob,
+    before: Callable[[Backfill], None],
+    step: Callable[[Backfill], None],
+    every: int,
+    retries: int,
+) -> None:
+    """
+    I2, I5: the store did it, and its answer was lost; asked again, it says that somebody was faster.
+
+    :param every: of the requests of a step, of each so many-th the answer is lost.
+    :param retries: how often deltalake itself asks again.
+    """
+    well = Backfill(job, s3.options)
+    mutations.throttle_job(1, store=well.store, requested_by="somebody")
+    pin(well)
+    before(well)
+    s3.requests()
+    step(Backfill(job, s3.options))
+    for after in range(0, s3.requests(), every):
+        before(well)
+        with s3.outage(after, 503, loses=1), suppress(StorageUnavailableError):
+            step(Backfill(job, {**s3.options, "max_retries": str(retries)}))
+        step(well)
+    barriers, commits = well.store.barriers(), well.store.commits()
+    assert [barrier.epoch for barrier in barriers] == list(range(1, len(barriers) + 1))
+    assert [(commit.epoch, commit.rows_read) for commit in commits] == [(n, n) for n in range(1, len(commits) + 1)]
+    assert len(commits) >= len(barriers) - 1
 
 
 KEY = order_of("long")
@@ -140,12 +176,12 @@ def looked_at(s3: S3) -> S3:
 def test_a_table_that_nobody_can_look_at_for_a_while_is_neither_damaged_nor_gone(
     looked_at: S3, look_at: str, status: int
 ) -> None:
-    """I6: as of any request of a look."""
+    """I6: as of any request of a look, or at that one alone."""
     looked_at.requests()
     LOOKS[look_at](looked_at, looked_at.options)
     count, wrong = looked_at.requests(), []
-    for after in range(count):
-        with looked_at.outage(after, status):
+    for after, loses in product(range(count), (0, 1)):
+        with looked_at.outage(after, status, loses=loses):
             try:
                 LOOKS[look_at](looked_at, {**looked_at.options, "max_retries": "0"})
             except BackfillError as error:
