@@ -11,13 +11,14 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from airflow_backfill_provider import crash_points, protocol
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.engine import SparkEngine
 from faults.campaign import Campaign, Outcome, Play
 from faults.shapes import OF_CREATIONS, SHAPES, Shape, Stage, change, require_right, stage
 from faults.spark import spark_session
+from tests.dying import died
 from tests.integration.engine.attempts import Asleep
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 
@@ -33,16 +34,12 @@ COMBINATIONS = [
 random.Random("failpoints").shuffle(COMBINATIONS)
 
 
-class DiedError(BaseException):
-    """The process is gone; no handler of the package sees it."""
-
-
 def play_point(stage: Stage, shape: Shape, point: CrashPoint, mode: str, random: random.Random) -> Outcome:
     """Play one combination."""
     lakehouse = stage.restore(shape)
     change(lakehouse, random, random.randint(1, 3))
     work = _work(lakehouse, point)
-    reached = _raise(point, work) if mode == "raise" else _hang(lakehouse, point, work, random)
+    reached = died(point, work) if mode == "raise" else _hang(lakehouse, point, work, random)
     epochs = require_right(lakehouse)
     return Outcome(
         checks=epochs, about=f"{shape.name}: {mode} at {point}{'' if reached else ', which was not reached'}"
@@ -77,21 +74,6 @@ def _run(barrier: Barrier, lakehouse: Lakehouse, engine: SparkEngine) -> None:
     protocol.run_changes(barrier, store=store, engine=engine)
     for part in range(len(barrier.parts)):
         protocol.run_part(barrier, part, store=store, engine=engine)
-
-
-def _raise(point: CrashPoint, work: Callable[[], object]) -> bool:
-    def die(reached: CrashPoint) -> None:
-        if reached == point:
-            raise DiedError
-
-    crash_points.install(die)
-    try:
-        work()
-    except DiedError:
-        return True
-    finally:
-        crash_points.install(None)
-    return False
 
 
 def _hang(lakehouse: Lakehouse, point: CrashPoint, work: Callable[[], object], random: random.Random) -> bool:

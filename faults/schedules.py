@@ -24,8 +24,9 @@ from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.state.store import BackfillStore
 from faults.campaign import Campaign, Outcome, WrongError
 from tests.builders import NOW, PAID
+from tests.dying import Died
 from tests.property.memory_engine import Backfilling
-from tests.property.test_protocol import IDS, VNODE_COUNTS, DiedError, steer, write
+from tests.property.test_protocol import IDS, VNODE_COUNTS, steer, write
 
 DEEPEST = 3
 STEPS = (3, 8)
@@ -137,13 +138,13 @@ class Schedule:
                 for _ in range(self._random.randint(0, 3)):
                     self._step(depth + 1)
             if dies:
-                raise DiedError
+                raise Died
 
         before, settings = self.backfilling.store.state(), self.backfilling.store.settings()
         crash_points.install(callback if self._random.random() < 0.8 else None)
         try:
             work()
-        except DiedError:
+        except Died:
             pass
         except BackfillError as error:
             self.refused.append(type(error).__name__)

@@ -25,6 +25,18 @@ def dying_at(point: str | None) -> Callable[[CrashPoint], None]:
     return die
 
 
+def died(point: str | None, work: Callable[[], object]) -> bool:
+    """Do something, and tell whether it died at a point; ``None`` is none."""
+    crash_points.install(dying_at(point))
+    try:
+        work()
+    except Died:
+        return True
+    finally:
+        crash_points.install(None)
+    return False
+
+
 @contextmanager
 def dies_at(point: CrashPoint) -> Iterator[None]:
     """Let what is done meanwhile die at a point, which it must get to."""

@@ -162,8 +162,7 @@ class BackfillReader:
 
     def reports(self, barrier: Barrier) -> list[EpochReport]:
         """Return what the runs that share a barrier's epoch have reported so far, one for each that did."""
-        reports = self._reports(self._barrier_log.read_since("epoch", barrier.epoch), barrier.epoch)
-        return list({report.part: report for report in reversed(reports)}.values())
+        return self._reports(self._barrier_log.read_since("epoch", barrier.epoch), barrier.epoch)
 
     def log(self, *, since_epoch: int = 0, before_epoch: int | None = None) -> tuple[list[Barrier], list[EpochCommit]]:
         """Return barriers and commits from an epoch on, and before another one, from one read."""

@@ -1,5 +1,5 @@
 """
-The long haul: ``make bench ARGS=soak``, about three quarters of an hour.
+The long haul: ``make bench ARGS=soak``, about an hour and a half.
 
 ``BENCH_SOAK_EPOCHS`` epochs over ``BENCH_SOAK_ROWS`` rows. Every figure is in ``.bench/soak.json``, also of a haul that
 ends early.

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_backfill_provider import crash_points, mutations, protocol
+from airflow_backfill_provider import mutations, protocol
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from tests.builders import PAID
-from tests.dying import Died, dying_at
+from tests.dying import died
 from tests.property.memory_engine import Backfilling
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -67,18 +67,6 @@ def steer(backfilling, kind, value, vnode=None):
         mutations.rescale_job(min(value, backfilling.job.vnode_count), **asked)
 
 
-def dying(point, work):
-    """Do something, dying at a point if one is given; tell whether it came to its end."""
-    crash_points.install(dying_at(point))
-    try:
-        work()
-    except Died:
-        return False
-    finally:
-        crash_points.install(None)
-    return True
-
-
 def share(backfilling, barrier, random):
     """Run a barrier's epoch as several runs do: the changes, then the parts in any order, some of them twice."""
     assert backfilling.changes(barrier) is None or not barrier.parts
@@ -97,7 +85,7 @@ def epoch(backfilling, point=None, random=None):
         if barrier is not None:
             backfilling.run(barrier) if random is None else share_what_is_left(backfilling, barrier, random)
 
-    if dying(point, work):
+    if not died(point, work):
         backfilling.assert_truth()
     before.require_successor(backfilling.store.state(), backfilling.store.settings().key_order)
 
