@@ -126,7 +126,7 @@ def got_no_answer(error: BaseException) -> bool:
     return _NO_ANSWER.search(str(error)) is not None
 
 
-def storage_unavailable(location: str, error: BaseException) -> StorageUnavailableError:
+def storage_unavailable(location: str, error: BaseException | str) -> StorageUnavailableError:
     """Return the error that says that a storage did not answer."""
     return StorageUnavailableError(
         f"{location} cannot be reached ({_one_line(error)}); check the storage, its options and the right to read it, "
@@ -156,7 +156,7 @@ def _require_bytes(storage: arrow_fs.FileSystem, table: str, file: str) -> None:
         ) from error
 
 
-def _one_line(error: BaseException) -> str:
+def _one_line(error: BaseException | str) -> str:
     # A signature may stand behind the question mark.
     text = _URL_PARAMETERS.sub(r"\1", _COLOURS.sub("", str(error)).replace("↳", ""))
     return " ".join(text.split())

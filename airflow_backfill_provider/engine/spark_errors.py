@@ -24,7 +24,7 @@ from airflow_backfill_provider.core.errors import (
     VerificationFailedError,
     VersionGoneError,
 )
-from airflow_backfill_provider.storage import is_full, storage_full
+from airflow_backfill_provider.storage import is_full, storage_full, storage_unavailable
 
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
 """What a merge raises when the upstream inserted a key that it had already."""
@@ -37,11 +37,16 @@ _GONE = re.compile(
 )
 _DAMAGED = re.compile(r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|is not a Parquet file|ParquetDecodingException")
 _NO_ANSWER = re.compile(
-    r"Caused by: (?:java\.net\.|javax\.net\.|java\.nio\.file\.AccessDenied|"
+    r"^(?:Caused by: |: |\()(?:java\.net\.|javax\.net\.|java\.nio\.file\.AccessDenied|"
     r"org\.apache\.hadoop\.(?:net\.|security\.|fs\.s3a\.(?:auth\.|AWS\w+Exception)|fs\.azurebfs\.)|"
-    r"software\.amazon\.awssdk\.|com\.amazonaws\.|com\.google\.)"
+    r"software\.amazon\.awssdk\.|com\.amazonaws\.|com\.google\.)",
+    re.MULTILINE,
 )
-"""Why a data file that is there cannot be read now: Spark says of a storage what it says of a damaged file."""
+"""
+What went wrong, or caused it, where a storage gives no answer.
+
+Of a data file that nobody can read for that Spark says what it says of a damaged one.
+"""
 
 _VERSION_GONE = re.compile(
     r"DELTA_VERSION_NOT_FOUND|DELTA_VERSION_INVALID|DELTA_LOG_FILE_NOT_FOUND|DELTA_TRUNCATED_TRANSACTION_LOG|"
@@ -107,6 +112,8 @@ def view_errors(path: str) -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         if is_full(error):
             raise storage_full(path) from error
+        if _NO_ANSWER.search(str(error)):
+            raise storage_unavailable(path, first_line(error)) from error
         raise MaterializedViewError(
             f"the materialized view's table at {path} cannot be written: {first_line(error)}"
         ) from error
@@ -153,10 +160,7 @@ def epoch_errors(what: str, *, arrangement: str | None = None) -> Iterator[None]
                 "table and rebuild the job"
             ) from error
         if _DAMAGED.search(text):
-            raise StorageUnavailableError(
-                f"{what} got no answer when it read a data file ({first_line(error)}); check the storage, Spark's "
-                "options for it and the right to read it, then try again"
-            ) from error
+            raise storage_unavailable(f"a data file that {what} reads", first_line(error)) from error
         if "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE" in text:
             raise UpstreamSchemaChangedError(
                 f"{what} cannot read the upstream's changes across a column that changed its type "

@@ -9,12 +9,19 @@ from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
     DataFileError,
     EpochFailedError,
+    MaterializedViewError,
     QueryFailedError,
     StorageUnavailableError,
     VerificationFailedError,
     VersionGoneError,
 )
-from airflow_backfill_provider.engine.spark_errors import comparison_errors, epoch_errors, first_line, is_conflict
+from airflow_backfill_provider.engine.spark_errors import (
+    comparison_errors,
+    epoch_errors,
+    first_line,
+    is_conflict,
+    view_errors,
+)
 
 REFUSED = """<_InactiveRpcError of RPC that terminated with:
 \tstatus = StatusCode.UNAVAILABLE
@@ -96,6 +103,23 @@ def test_a_storage_that_gives_no_answer_to_spark_is_worth_another_try(cause, err
     """Nothing is damaged then that anybody had to restore."""
     text = NO_ANSWER.replace("java.net.SocketTimeoutException: open s3a://lake/x.parquet: Read timed out", cause)
     with pytest.raises(error) as caught, epoch_errors("epoch 3 of job orders", arrangement="s3a://lake/arrangement_1"):
+        raise PySparkException(text)
+    assert caught.value.retryable is (error is StorageUnavailableError)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (
+            "An error occurred while calling o9.sql.\n: java.nio.file.AccessDeniedException: s3a://lake/view: 403",
+            StorageUnavailableError,
+        ),
+        ("(java.net.SocketTimeoutException) Read timed out", StorageUnavailableError),
+        ("[DELTA_CREATE_TABLE_SCHEME_MISMATCH] (java.net.) is in the text", MaterializedViewError),
+    ],
+)
+def test_a_view_that_no_storage_takes_for_now_is_worth_another_try(text, error):
+    with pytest.raises(error, match="s3a://lake/view") as caught, view_errors("s3a://lake/view"):
         raise PySparkException(text)
     assert caught.value.retryable is (error is StorageUnavailableError)
 
