@@ -27,6 +27,7 @@ from airflow_backfill_provider.lake.live_keys import live_keys
 from airflow_backfill_provider.lake.table_files import table_files
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.verified_tables import table_id, view_version_of
+from airflow_backfill_provider.lake.version_watch import VersionWatch
 from airflow_backfill_provider.lake.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY, view_identity
 from tests.builders import CHANGE_DATA_FEED, order_of
 from tests.integration.object_store.conftest import S3
@@ -138,6 +139,7 @@ def upstream_of(s3: S3, options: dict[str, str]) -> UpstreamTable:
 
 LOOKS = {
     "versions by time": lambda s3, options: upstream_of(s3, options).version_at(dt.datetime.now(dt.UTC)),
+    "the newest version": lambda s3, options: VersionWatch(f"{s3.root}/orders", options).latest(),
     "a version": lambda s3, options: upstream_of(s3, options).at(1),
     "its changes": lambda s3, options: upstream_of(s3, options).change_feed(0),
     "runs of a schema": lambda s3, options: upstream_of(s3, options).schema_runs(-1, 2),
