@@ -14,11 +14,11 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType, _parse_datatype_string
 
-from airflow_backfill_provider import crash_points, mutations, protocol
+from airflow_backfill_provider import mutations, protocol
 from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.core.visibility import Visibility
 from tests import strategies as given_values
-from tests.dying import Died, dying_at
+from tests.dying import died
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark
@@ -106,13 +106,8 @@ class History:
         mutations.throttle_job(barrier.rate_limit, store=store, requested_by="tester")
         before, rows_before = store.state(), len(store.commits())
 
-        crash_points.install(dying_at(dies_at))
-        try:
-            self.lakehouse.epoch()
-        except Died:
+        if died(dies_at, self.lakehouse.epoch):
             assert dies_at is not None
-        finally:
-            crash_points.install(None)
         before.require_successor(store.state(), store.settings().key_order)
         if len(store.commits()) > rows_before:
             self.assert_truth()

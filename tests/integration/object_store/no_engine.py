@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, Requester, TableVersion, TableVersions
-from airflow_backfill_provider.core.job import BackfillJob, Strategy
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.protocol import EpochWrites
+from tests.plain_engine import CountingEngine
 
 
-class NoEngine:
+class NoEngine(CountingEngine):
     """Says that every chunk has as many rows as the rate limit, and writes nothing."""
-
-    def check(
-        self,
-        job: BackfillJob,
-        upstream: ResolvedUpstream,
-        version: int,
-        strategy: Strategy,
-        incarnations: frozenset[str],
-    ) -> None:
-        """Refuse nothing."""
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """Make nothing."""
@@ -36,16 +25,6 @@ class NoEngine:
     def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """Return some version."""
         return TableVersions(view=TableVersion(version=1))
-
-    def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
-        """Do nothing."""
-
-    def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
-        """Do nothing."""
-
-    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
-        """Take no turns."""
-        return nullcontext()
 
 
 def inject(backfill: Backfill, user: str, **options) -> Barrier:

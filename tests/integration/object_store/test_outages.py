@@ -58,6 +58,15 @@ def nothing(_: Backfill) -> None:
     """Do nothing."""
 
 
+def requests_of(s3: S3, well: Backfill, before: Callable[[Backfill], None], step: Callable[[Backfill], None]) -> int:
+    """Pin a barrier, take a step as nobody who has read anything, and return how many requests it takes."""
+    pin(well)
+    before(well)
+    s3.requests()
+    step(Backfill(well.job, s3.options))
+    return s3.requests()
+
+
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("every", [41, pytest.param(13, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(("before", "step"), [(nothing, look), (run, pin), (pin, run)])
@@ -78,11 +87,7 @@ def test_whoever_meets_an_outage_is_told_to_try_again(
     for limit in range(25, 0, -1):
         # Until the settings have a checkpoint.
         mutations.throttle_job(limit, store=well.store, requested_by="somebody")
-    pin(well)
-    before(well)
-    s3.requests()
-    step(Backfill(job, s3.options))
-    count, errors = s3.requests(), []
+    count, errors = requests_of(s3, well, before, step), []
     for after in range(0, count, every):
         before(well)
         with s3.outage(after, status):
@@ -115,11 +120,7 @@ def test_what_was_done_although_nobody_was_told_so_is_done_once(
     """
     well = Backfill(job, s3.options)
     mutations.throttle_job(1, store=well.store, requested_by="somebody")
-    pin(well)
-    before(well)
-    s3.requests()
-    step(Backfill(job, s3.options))
-    for after in range(0, s3.requests(), every):
+    for after in range(0, requests_of(s3, well, before, step), every):
         before(well)
         with s3.outage(after, 503, loses=1), suppress(StorageUnavailableError):
             step(Backfill(job, {**s3.options, "max_retries": str(retries)}))
