@@ -14,6 +14,7 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.engine import SparkEngine
 from airflow_backfill_provider.hooks.spark_application import application_path
 from airflow_backfill_provider.protocol import Engine
+from bench.comparison.by_hand import ByHand
 from bench.comparison.peers import ChangeFeedStream, KeyRangeLoop
 from bench.comparison.stage import Stage
 from bench.comparison.workload import QUERY
@@ -181,6 +182,7 @@ VARIANTS = (
 
 CONTESTANTS: tuple[Contestant, ...] = (
     Copy(),
+    ByHand(),
     ChangeFeedStream(),
     KeyRangeLoop(),
     *map(WarmEpochs, VARIANTS),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bench.comparison.by_hand import ByHand
 from bench.comparison.contestants import CONTESTANTS, Contestant, Copy, WarmEpochs
 from bench.comparison.peers import ChangeFeedStream
 from bench.comparison.race import Run, race
@@ -54,7 +55,7 @@ def compare(console: Console, workloads: list[Workload], rounds: int) -> None:
     ]
     spark = session()
     warm_up = Workload(*QUICK_WORKLOADS[0], rows=100_000, epochs=2)
-    in_session = [found for found in contestants if isinstance(found, Copy | ChangeFeedStream | WarmEpochs)]
+    in_session = [found for found in contestants if isinstance(found, Copy | ByHand | ChangeFeedStream | WarmEpochs)]
     list(race(console, spark, warm_up, in_session, rounds=1))
     runs: list[Run] = []
     written: list[Path] = []

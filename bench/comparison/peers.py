@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,10 +81,10 @@ class KeyRangeLoop:
                 submit(application, [*tables, "changes"])
 
 
-def make_view(spark: SparkSession, upstream: Path, view: Path) -> None:
-    """Make the empty table that is merged into."""
+def make_view(spark: SparkSession, upstream: Path, view: Path, properties: Mapping[str, str] | None = None) -> None:
+    """Make the empty table that is written to."""
     rows = spark.read.format("delta").load(str(upstream)).limit(0)
-    query(rows).write.format("delta").save(str(view))
+    query(rows).write.format("delta").options(**(properties or {})).save(str(view))
 
 
 def query(rows: DataFrame) -> DataFrame:
@@ -105,15 +106,20 @@ def changes_of(spark: SparkSession, upstream: Path, version: int) -> DataFrame:
     return feed.option("startingVersion", version).option("endingVersion", version).load(str(upstream))
 
 
-def merge_changes(changes: DataFrame, view: Path) -> None:
-    """Merge a batch of the change feed: of each key its latest change, which deletes also what the filter drops."""
+def latest_changes(changes: DataFrame) -> DataFrame:
+    """Return of each key its latest change; ``__deleted`` says that the view has no row of it any more."""
     latest = Window.partitionBy("order_id").orderBy(F.col("_commit_version").desc())
-    changes = (
+    return (
         changes.filter("_change_type <> 'update_preimage'")
         .withColumn("__place", F.row_number().over(latest))
         .filter("__place = 1")
         .withColumn("__deleted", F.expr("_change_type = 'delete' OR status = 'cancelled'"))
     )
+
+
+def merge_changes(changes: DataFrame, view: Path) -> None:
+    """Merge a batch of the change feed: of each key its latest change, which deletes also what the filter drops."""
+    changes = latest_changes(changes)
     spark = changes.sparkSession
     source = "bench_changes"
     names = query(changes.limit(0)).columns
@@ -128,14 +134,20 @@ def merge_changes(changes: DataFrame, view: Path) -> None:
     )
 
 
-def merge_range(spark: SparkSession, upstream: Path, view: Path, after: str | None, up_to: str | None) -> None:
-    """Merge the rows of a range of keys as they are now."""
-    rows = spark.read.format("delta").load(str(upstream))
+def rows_in_range(
+    spark: SparkSession, upstream: Path, after: str | None, up_to: str | None, version: int | None = None
+) -> DataFrame:
+    """Return the rows of a range of keys, as of a version or as they are now."""
+    reader = spark.read.format("delta")
+    rows = (reader if version is None else reader.option("versionAsOf", version)).load(str(upstream))
     if after is not None:
         rows = rows.filter(F.col("order_id") > after)
-    if up_to is not None:
-        rows = rows.filter(F.col("order_id") <= up_to)
-    query(rows).createOrReplaceTempView("bench_range")
+    return rows if up_to is None else rows.filter(F.col("order_id") <= up_to)
+
+
+def merge_range(spark: SparkSession, upstream: Path, view: Path, after: str | None, up_to: str | None) -> None:
+    """Merge the rows of a range of keys as they are now."""
+    query(rows_in_range(spark, upstream, after, up_to)).createOrReplaceTempView("bench_range")
     spark.sql(
         f"MERGE INTO delta.`{view}` AS view USING bench_range AS batch ON view.order_id = batch.order_id "
         "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
