@@ -38,7 +38,7 @@ def ended(tmp_path, monkeypatch):
         (-24, "timed out"),
         (255, "unknown"),
         (-9, "unknown"),
-        (None, "unknown"),
+        (None, "not tried"),
     ],
 )
 def test_only_tests_that_ran_can_have_found_something(ended, code, verdict):
@@ -65,13 +65,41 @@ def test_a_share_is_not_rounded_up(ended):
 
 def test_the_shares_are_written_into_the_page(ended, capsys):
     mutation.PAGE.write_text("# Page\n\n<!-- generated: mutation -->\nold\n<!-- /generated -->\n\nend\n")
-    ended(1, 1, 0)
+    ended(1, 1, 0, None)
     mutation.main(["--told", "--write"])
     written = mutation.PAGE.read_text()
-    assert "| `core/made_up.py` | 3 | 2 | 0 | 1 | 66.6 % |" in written
-    assert "| all | 3 | 2 | 0 | 1 | 66.6 % |" in written
+    assert "| `core/made_up.py` | 4 | 3 | 2 | 0 | 1 | 66.6 % |" in written
+    assert "| all | 4 | 3 | 2 | 0 | 1 | 66.6 % |" in written
     assert written.endswith("<!-- /generated -->\n\nend\n")
     assert "old" not in written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tried"),
+    [
+        ([], ["airflow_backfill_provider.core.made_up.*"]),
+        (["--again"], ["m1", "m2", "m4", "m5"]),
+        (["--more", "9"], ["m4", "m5"]),
+        (["--told"], None),
+    ],
+)
+def test_what_is_tried(ended, arguments, tried, monkeypatch):
+    asked = []
+    monkeypatch.setattr(mutation, "_try", lambda names, jobs: asked.append(sorted(names)) or 0)
+    ended(1, 0, 255, -24, None, None)
+    mutation.main(arguments)
+    assert asked == ([] if tried is None else [tried])
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_a_sample_is_as_large_as_asked_for_and_the_same_each_time(ended, size, monkeypatch):
+    asked = []
+    monkeypatch.setattr(mutation, "_try", lambda names, jobs: asked.append(names) or 0)
+    ended(*[None] * 20)
+    for _ in range(2):
+        mutation.main(["--more", str(size)])
+    assert [len(set(names)) for names in asked] == ([size] * 2 if size else [])
+    assert asked[:1] == asked[1:]
 
 
 def test_a_module_that_is_not_mutated_cannot_be_asked_for(ended, capsys):
