@@ -698,6 +698,17 @@ def test_a_record_that_somebody_edited_is_refused(store, name):
         store.settings() if name == "settings" else store.barriers()
 
 
+@pytest.mark.parametrize("name", ["settings", "barrier_log"])
+def test_a_record_that_another_version_wrote_is_refused_with_its_place(store, name):
+    used(store)
+    row = records.settings_row(store.settings()) if name == "settings" else records.barrier_row(barrier_of(2))
+    record = row.schema.get_field_index("record")
+    written = row.set_column(record, row.schema.field(record), [['{"of": "another version"}']])
+    ControlTable(f"{store.location}/{name}", row.schema).update(lambda _: Write(written))
+    with pytest.raises(StateLayoutError, match=f"a record of {store.location}/{name} is damaged"):
+        store.settings() if name == "settings" else store.barriers()
+
+
 @pytest.mark.parametrize("column", ["id", "row_count", "backfill_finished"])
 def test_progress_that_somebody_edited_is_refused(store, column):
     """I6: a position further on would leave rows out."""
@@ -751,7 +762,7 @@ def test_rows_that_somebody_appended_to_the_state_are_refused(store):
     used(store)
     rows = records.state_rows(at_position(1, epoch=1, vnodes=1), "a1", settings_of().key_order)
     write_deltalake(f"{store.location}/vnode_state", stamps.stamped(rows, 2), mode="append")
-    with pytest.raises(StateLayoutError, match="has 5 rows"):
+    with pytest.raises(StateLayoutError, match=f"{store.location}/vnode_state has 5 rows"):
         store.state()
 
 
