@@ -345,8 +345,9 @@ class ControlTable:
         greatest = max(there, default=0) if wanted is None else self._greatest(table, VERSION)
         if greatest != newest:
             raise lost(newest, newest, self.location)
-        if not there <= set(range(1, newest + 1)):
-            raise lost(max(there), newest, self.location)
+        misplaced = there - set(range(1, newest + 1))
+        if misplaced:
+            raise lost(min(misplaced), newest, self.location)
         if there and len(there) < newest + 1 - min(there):
             between = self._stored_rows(table, f"{VERSION} >= {min(there)}")
             require_stamps(between, self.location)

@@ -319,7 +319,7 @@ def test_a_compaction_that_meets_a_writer_loses_nothing(table, monkeypatch):
     for _ in range(5):
         add_next(table)
     monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 3)
-    stale = table._open()
+    stale = table._open_anew()
     with monkeypatch.context() as patched:
         patched.setattr(control_table, "_COMPACT_FILES_AT", 1000)
         add_next(table)
@@ -329,17 +329,19 @@ def test_a_compaction_that_meets_a_writer_loses_nothing(table, monkeypatch):
     assert numbers(table) == list(range(1, 7))
 
 
-def test_of_two_compactions_at_once_one_is_put_off(table, monkeypatch):
+def test_of_two_compactions_at_once_one_is_put_off(table, monkeypatch, caplog):
     """I5: the 100th file of two runners at once. Four threads that compact all the time show it, too."""
     for _ in range(5):
         add_next(table)
     monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 3)
-    stale = table._open()
-    table._compact(table._open())
+    stale = table._open_anew()
+    table._compact(table._open_anew())
     # The other one committed after this one had looked at the log for the last time.
     monkeypatch.setattr(DeltaTable, "update_incremental", lambda _: None)
-    table._compact(stale)
+    with caplog.at_level("INFO"):
+        table._compact(stale)
     assert numbers(table) == list(range(1, 6))
+    assert caplog.messages[-1].startswith(f"{table.location} is not compacted for now: Failed to commit")
 
 
 def test_a_write_is_done_also_if_nothing_can_be_compacted(table, monkeypatch):
@@ -424,15 +426,17 @@ def test_a_file_that_another_writer_is_about_to_commit_is_kept_and_one_that_nobo
     assert numbers(table) == [1, 2, 3]
 
 
-def test_a_write_is_done_also_if_nothing_can_be_removed(table, monkeypatch):
+def test_a_write_is_done_also_if_nothing_can_be_removed(table, monkeypatch, caplog):
     monkeypatch.setattr(control_table, "_CLEAN_EVERY", 1)
 
     def refuse(*_, **__):
         raise PermissionError("read-only")
 
     monkeypatch.setattr(DeltaTable, "vacuum", refuse)
-    add_next(table)
+    with caplog.at_level("INFO"):
+        add_next(table)
     assert numbers(table) == [1]
+    assert caplog.messages[-1] == f"{table.location} keeps replaced files for now: read-only"
 
 
 # --- damage ---------------------------------------------------------------------------------------
