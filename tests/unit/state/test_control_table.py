@@ -415,15 +415,33 @@ def test_what_was_replaced_a_moment_ago_is_kept_for_whoever_reads_it(table, monk
 def test_a_file_that_another_writer_is_about_to_commit_is_kept_and_one_that_nobody_did_goes(table, monkeypatch):
     monkeypatch.setattr(control_table, "_CLEAN_EVERY", 2)
     add_next(table)
-    fresh, left_over = (Path(table.location, f"{name}.parquet") for name in ("fresh", "left-over"))
-    for file in (fresh, left_over):
-        shutil.copy(data_files(table)[0], file)
-    os.utime(left_over, (time.time() - 2 * 86_400,) * 2)
+    fresh, left_over = Path(table.location, "fresh.parquet"), file_that_nobody_committed(table)
+    shutil.copy(left_over, fresh)
     add_next(table)
     add_next(table)
     assert fresh.exists()
     assert not left_over.exists()
     assert numbers(table) == [1, 2, 3]
+
+
+def test_files_are_removed_by_the_write_that_is_due_and_by_no_other(table, monkeypatch):
+    monkeypatch.setattr(control_table, "_CLEAN_EVERY", 4)
+    removed_by = []
+    while (version := DeltaTable(table.location).version() + 1) <= 12:
+        left_over = file_that_nobody_committed(table)
+        add_next(table)
+        if not left_over.exists():
+            removed_by.append(version)
+    # A removal is in the log itself, so that not each version is a write.
+    assert removed_by == [4, 8, 12]
+
+
+def file_that_nobody_committed(table):
+    """Return a data file that a writer left behind two days ago."""
+    left_over = Path(table.location, "left-over.parquet")
+    left_over.write_bytes(b"half a file")
+    os.utime(left_over, (time.time() - 2 * 86_400,) * 2)
+    return left_over
 
 
 def test_a_write_is_done_also_if_nothing_can_be_removed(table, monkeypatch, caplog):
