@@ -15,6 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, KeyValue, Position
+from airflow_backfill_provider.core.query import quote
 
 Comparison = Callable[[KeyField, KeyValue | None], Column]
 
@@ -103,7 +104,7 @@ def _any_prefix_equal(order: KeyOrder, position: Position, compare: Comparison, 
 
 
 def _column(field: KeyField) -> Column:
-    return F.col("`" + field.name.replace("`", "``") + "`")
+    return F.col(quote(field.name))
 
 
 def _equal(field: KeyField, value: KeyValue | None) -> Column:

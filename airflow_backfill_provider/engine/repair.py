@@ -17,6 +17,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from airflow_backfill_provider.core.barrier import Barrier, Repair, decoded
 from airflow_backfill_provider.core.columns import VNODE
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyKind
+from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.engine.predicates import in_any, literal
 from airflow_backfill_provider.engine.source import Upstream, column
 
@@ -50,7 +51,7 @@ def keys_to_remove(
     if repair.vnodes:
         known = _named(_read(spark, source, barrier).select(*map(column, names)), outputs)
         shown = view.select(*map(column, outputs))
-        same = [shown[_quoted(output)].eqNullSafe(known[_quoted(output)]) for output in outputs]
+        same = [shown[quote(output)].eqNullSafe(known[quote(output)]) for output in outputs]
         stray = shown.join(known, same, "left_anti")
         if set(source.distribution_key) <= set(names):
             by_key = dict(zip(names, outputs, strict=True))
@@ -90,7 +91,3 @@ def _keys(spark: SparkSession, source: Upstream, keys: Sequence[EncodedPosition]
 
 def _named(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     return rows.toDF(*names)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -31,6 +31,7 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.job import KeyColumn
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.planner import FileStatistics
+from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.data_files import DataFiles, physical_names_of
@@ -113,10 +114,9 @@ class UpstreamVersion:
         :raises ChangeDataFeedDisabledError: with the statement that switches the feed on.
         """
         if not self.change_data_feed:
-            table = path.replace("`", "``")
             raise ChangeDataFeedDisabledError(
                 f"{path} has no change data feed as of version {self.version}; switch it on with: "
-                f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ({CHANGE_DATA_FEED} = true)"
+                f"ALTER TABLE delta.{quote(path)} SET TBLPROPERTIES ({CHANGE_DATA_FEED} = true)"
             )
 
 
