@@ -27,7 +27,7 @@ DAGS = Path(__file__).parent / "paged_dags"
 def lakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lake]:
     """The site's jobs, by name."""
     folder = tmp_path_factory.mktemp("lakes")
-    return {name: lake_of(folder, name) for name in ("steered", "watched", "untouched")}
+    return {name: lake_of(folder, name) for name in ("steered", "watched", "untouched", "damaged")}
 
 
 def lake_of(folder: Path, name: str) -> Lake:
@@ -121,6 +121,18 @@ def test_a_viewer_sees_everything_and_can_do_nothing(lakes, visit):
     )
     assert refused == 403
     assert not lakes["watched"].backfill.store.settings().paused
+
+
+def test_verifications_that_cannot_be_read_are_unknown_and_not_never(lakes, visit):
+    lake = lakes["damaged"]
+    verification.ask_for_verification(lake.backfill, requested_by="vera")
+    page = visit(job("damaged"))
+    expect(page.get_by_text("Never; again with the next epoch")).to_be_visible()
+    for file in Path(lake.backfill.job.state, "verifications", "_delta_log").glob("*.json"):
+        file.write_bytes(b"{" * 50)
+    expect(page.get_by_text("Unknown", exact=True)).to_be_visible()
+    expect(page.get_by_text("whether the view was verified is unknown: ")).to_be_visible()
+    expect(page.get_by_text("Never")).to_have_count(0)
 
 
 def test_everything_is_reached_by_keyboard(visit):
