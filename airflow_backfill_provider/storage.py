@@ -31,6 +31,9 @@ What object stores' clients say that got no answer, also inside of an error abou
 A range that is not there is an answer: the file is shorter than its table says.
 """
 
+_BACKTRACE = re.compile(r"^ +\d+: .*(?:\n +at .*)*$", re.MULTILINE)
+"""What Rust adds to an error where ``RUST_BACKTRACE`` is set."""
+
 _FULL = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 _PANIC = "PanicException"
 """The name of pyo3's class, which cannot be imported."""
@@ -72,7 +75,7 @@ def panics_as_errors() -> Iterator[None]:
     except BaseException as error:
         if type(error).__name__ != _PANIC:
             raise
-        raise DamagedLogError(f"deltalake gave up: {_one_line(error)}") from error
+        raise DamagedLogError(f"deltalake gave up: {one_line(error)}") from error
 
 
 @contextmanager
@@ -90,7 +93,7 @@ def log_errors(location: str) -> Iterator[None]:
         if isinstance(error, BackfillError):
             raise
         raise TableLogError(
-            f"the log of the Delta table at {location} is damaged ({_one_line(error)}); restore the table from a copy, "
+            f"the log of the Delta table at {location} is damaged ({one_line(error)}); restore the table from a copy, "
             "or rebuild the job"
         ) from error
 
@@ -116,7 +119,7 @@ def data_file_errors(storage: arrow_fs.FileSystem, table: str, file: str) -> Ite
         with storage_errors(table):
             _require_bytes(storage, table, file)
         raise DataFileError(
-            f"data file {file} of {table} is damaged ({_one_line(error)}); restore it from a copy, or repair the table "
+            f"data file {file} of {table} is damaged ({one_line(error)}); restore it from a copy, or repair the table "
             "and rebuild the job"
         ) from error
 
@@ -129,7 +132,7 @@ def got_no_answer(error: BaseException) -> bool:
 def storage_unavailable(location: str, error: BaseException | str) -> StorageUnavailableError:
     """Return the error that says that a storage did not answer."""
     return StorageUnavailableError(
-        f"{location} cannot be reached ({_one_line(error)}); check the storage, its options and the right to read it, "
+        f"{location} cannot be reached ({one_line(error)}); check the storage, its options and the right to read it, "
         "then try again"
     )
 
@@ -146,6 +149,13 @@ def storage_full(location: str) -> StorageUnavailableError:
     )
 
 
+def one_line(error: BaseException | str) -> str:
+    """Return what an error says, fit to be shown: in one line, without signatures of addresses and backtraces."""
+    # A signature may stand behind the question mark.
+    text = _URL_PARAMETERS.sub(r"\1", _COLOURS.sub("", str(error)).replace("↳", ""))
+    return " ".join(_BACKTRACE.sub("", text).split())
+
+
 def _require_bytes(storage: arrow_fs.FileSystem, table: str, file: str) -> None:
     try:
         with storage.open_input_file(file) as source:
@@ -154,9 +164,3 @@ def _require_bytes(storage: arrow_fs.FileSystem, table: str, file: str) -> None:
         raise DataFileError(
             f"data file {file} of {table} is gone; restore it from a copy, or repair the table and rebuild the job"
         ) from error
-
-
-def _one_line(error: BaseException | str) -> str:
-    # A signature may stand behind the question mark.
-    text = _URL_PARAMETERS.sub(r"\1", _COLOURS.sub("", str(error)).replace("↳", ""))
-    return " ".join(text.split())

@@ -39,7 +39,7 @@ from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
 from airflow_backfill_provider.lake.retention import changes_kept_for
 from airflow_backfill_provider.lake.same_log import ends_before, other_table, written_at_another_time
-from airflow_backfill_provider.storage import storage_errors
+from airflow_backfill_provider.storage import one_line, storage_errors
 
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 
@@ -387,7 +387,9 @@ class UpstreamTable:
             ) from error
         except (DeltaError, ValueError) as error:
             at = "" if version is None else f" at version {version}"
-            raise UpstreamNotFoundError(f"the Delta table at {self.path} cannot be read{at}: {error}") from error
+            raise UpstreamNotFoundError(
+                f"the Delta table at {self.path} cannot be read{at}: {one_line(error)}"
+            ) from error
 
     def _begins(self) -> int | None:
         """Return the oldest version that the log still has, if there is a log."""

@@ -9,7 +9,7 @@ from deltalake.exceptions import DeltaError
 
 from airflow_backfill_provider.core.errors import VerificationFailedError
 from airflow_backfill_provider.lake.delta_log import DeltaLog, stamp_of
-from airflow_backfill_provider.storage import storage_errors
+from airflow_backfill_provider.storage import one_line, storage_errors
 
 
 def table_id(path: str, storage_options: Mapping[str, str] | None = None) -> str:
@@ -24,8 +24,8 @@ def table_id(path: str, storage_options: Mapping[str, str] | None = None) -> str
         return str(table.metadata().id)
     except (DeltaError, ValueError) as error:
         raise VerificationFailedError(
-            f"the Delta table at {path} cannot be read, so nothing is known of it ({error}); restore it, or rebuild "
-            "the job"
+            f"the Delta table at {path} cannot be read, so nothing is known of it ({one_line(error)}); restore it, "
+            "or rebuild the job"
         ) from error
 
 

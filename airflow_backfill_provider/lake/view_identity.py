@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.storage import storage_errors
+from airflow_backfill_provider.storage import one_line, storage_errors
 
 JOB_PROPERTY = "backfill.job"
 INCARNATION_PROPERTY = "backfill.incarnation"
@@ -41,7 +41,7 @@ def view_properties(path: str, storage_options: Mapping[str, str] | None = None)
         return None
     except DeltaError as error:
         raise MaterializedViewError(
-            f"materialized_view: {path} holds files that are no Delta table; choose an empty folder ({error})"
+            f"materialized_view: {path} holds files that are no Delta table; choose an empty folder ({one_line(error)})"
         ) from error
     return {name: str(value) for name, value in table.metadata().configuration.items()}
 

@@ -39,6 +39,7 @@ from airflow_backfill_provider.state.stamps import (
 )
 from airflow_backfill_provider.storage import (
     got_no_answer,
+    one_line,
     panics_as_errors,
     storage_errors,
     storage_unavailable,
@@ -247,7 +248,7 @@ class ControlTable:
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )
         except (DeltaError, BackfillError) as error:
-            logger.info("%s is not compacted for now: %s", self.location, error)
+            logger.info("%s is not compacted for now: %s", self.location, one_line(error))
 
     def _clean(self, table: DeltaTable, before: int) -> None:
         """
@@ -264,7 +265,7 @@ class ControlTable:
             with panics_as_errors():
                 table.vacuum(dry_run=False, full=True)
         except (DeltaError, OSError) as error:
-            logger.info("%s keeps replaced files for now: %s", self.location, error)
+            logger.info("%s keeps replaced files for now: %s", self.location, one_line(error))
 
     def _open(self) -> DeltaTable:
         """
@@ -385,7 +386,9 @@ class ControlTable:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> StateLayoutError:
-        return StateLayoutError(f"control table {self.location} cannot be read: {error}; {what_to_do(self.location)}")
+        return StateLayoutError(
+            f"control table {self.location} cannot be read: {one_line(error)}; {what_to_do(self.location)}"
+        )
 
 
 def _version_of(table: DeltaTable) -> tuple[str, int]:

@@ -16,7 +16,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.errors import StorageUnavailableError
-from airflow_backfill_provider.storage import storage_errors
+from airflow_backfill_provider.storage import one_line, storage_errors
 
 _IMPATIENT = {"max_retries": "1", "retry_timeout": "10s", "connect_timeout": "5s", "timeout": "10s"}
 """Somebody waits at a form."""
@@ -69,7 +69,9 @@ def _probe_store(root: str, options: dict[str, str]) -> str:
             DeltaTable.create(place, _SCHEMA, storage_options=options)
             fenced = _second_commit_fails(place, options)
     except DeltaError as error:
-        raise StorageUnavailableError(f"{root} can be listed, but no table can be made in it: {error}") from error
+        raise StorageUnavailableError(
+            f"{root} can be listed, but no table can be made in it: {one_line(error)}"
+        ) from error
     with storage_errors(place):
         files.delete_dir(name)
     if not fenced:

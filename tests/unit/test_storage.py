@@ -14,7 +14,7 @@ from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.view_identity import view_identity
 from airflow_backfill_provider.state.store import BackfillReader
-from airflow_backfill_provider.storage import data_file_errors, log_errors, storage_errors
+from airflow_backfill_provider.storage import data_file_errors, log_errors, one_line, storage_errors
 
 NOBODY_THERE = {
     "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
@@ -46,6 +46,20 @@ def test_a_storage_that_does_not_answer_is_worth_another_try(look):
     assert PLACE in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "a secret" not in str(caught.value)
+
+
+def test_a_backtrace_is_not_repeated():
+    """deltalake gives one where RUST_BACKTRACE is set."""
+    said = """Kernel error: Json error: Encountered unexpected '{' whilst parsing object
+   0: <unknown>
+   1: deltalake::open
+             at ./src/open.rs:12:5
+  10: clone3
+             at ./misc/clone3.S:81:0
+"""
+    shown = "Kernel error: Json error: Encountered unexpected '{' whilst parsing object"
+    assert one_line(DeltaError(said)) == shown
+    assert one_line(f"{said} and more") == f"{shown} and more"
 
 
 def test_a_signature_behind_a_question_mark_is_not_repeated():
