@@ -40,6 +40,8 @@ from airflow_backfill_provider.storage import log_errors, storage_errors
 PIECES = 256
 """How finely the changes are cut for a planner."""
 
+_BY_EPOCH = KeyOrder((KeyField(name=EPOCH, type="long"),))
+
 
 class ArrangementFiles:
     """
@@ -70,10 +72,8 @@ class ArrangementFiles:
         :param base_epoch: the epoch that the base is stamped with.
         """
         with arrangement_errors(self.path):
-            stored = DataFiles(DeltaTable(self.path, storage_options=self._options or None), self.path, self._options)
-            newest_epoch = {
-                file.path: file.upper for file in stored.files(KeyOrder((KeyField(name=EPOCH, type="long"),)))
-            }
+            stored = self._stored()
+            newest_epoch = {file.path: file.upper for file in stored.files(_BY_EPOCH)}
             files = stored.files(order)
             log = [file for file in files if newest_epoch[file.path] != (base_epoch,)]
             if not log:
@@ -93,15 +93,13 @@ class ArrangementFiles:
         :param base_epoch: the epoch that the base is stamped with.
         """
         with arrangement_errors(self.path):
-            stored = DataFiles(DeltaTable(self.path, storage_options=self._options or None), self.path, self._options)
-            files = stored.files(KeyOrder((KeyField(name=EPOCH, type="long"),)))
+            files = self._stored().files(_BY_EPOCH)
         return min((file.size for file in files if file.upper == (base_epoch,)), default=0)
 
     def size(self) -> int:
         """Return the bytes of its data files."""
         with arrangement_errors(self.path):
-            table = DeltaTable(self.path, storage_options=self._options or None)
-            return DataFiles(table, self.path, self._options).size()
+            return self._stored().size()
 
     def drop(self) -> None:
         """Delete the table with its files, if it exists; a reader of it fails from then on."""
@@ -116,6 +114,9 @@ class ArrangementFiles:
             paths = [info.path for info in found if info.type is arrow_fs.FileType.File]
             for path in sorted(paths, key=lambda path: not path.startswith("_delta_log/")):
                 storage.delete_file(path)
+
+    def _stored(self) -> DataFiles:
+        return DataFiles(DeltaTable(self.path, storage_options=self._options or None), self.path, self._options)
 
 
 @contextmanager
