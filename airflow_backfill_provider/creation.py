@@ -105,19 +105,15 @@ def rebuild_job(
     """
     Start a job over, possibly with another definition: new incarnation, no progress, an empty view.
 
-    The view's path stays; its rows are gone as soon as this returns. Epochs count on. A rebuild that died is
-    completed by :func:`create_job`, by the next epoch, or by rebuilding again.
+    The view's path stays, unless none could be made there; its rows are gone as soon as this returns. Epochs count on.
+    A rebuild that died is completed by :func:`create_job`, by the next epoch, or by rebuilding again.
 
     :raises InvalidJobError: if the job is wrong, or moves the view.
     """
     before = store.settings()
     if before.job["name"] != job.name:
         raise InvalidJobError(f"name: {job.state} holds job {before.job['name']}; a rebuild keeps a job's name")
-    if before.job["materialized_view"] != job.materialized_view:
-        raise InvalidJobError(
-            f"materialized_view: a rebuild keeps the view at {before.job['materialized_view']}; to move it, create "
-            "another job"
-        )
+    _require_same_view(job, before, store)
     described = upstream.at()
     resolved = resolve_upstream(job, described)
     strategy = choose_strategy(job, upstream, described).strategy
@@ -171,6 +167,15 @@ def _require_same_definition(job: BackfillJob, settings: JobSettings) -> None:
             f"job {job.name} was created at {job.state} with another {', '.join(different)}; rebuild the job to "
             "change its definition"
         )
+
+
+def _require_same_view(job: BackfillJob, before: JobSettings, store: BackfillStore) -> None:
+    """Refuse to move a view; what could not be made where the job was created may be made elsewhere."""
+    place = before.job["materialized_view"]
+    if place == job.materialized_view:
+        return
+    if store.last_epoch() or view_identity(place, store.storage_options) is not None:
+        raise InvalidJobError(f"materialized_view: a rebuild keeps the view at {place}; to move it, create another job")
 
 
 def _arranged(strategy: Strategy, upstream: UpstreamTable, described: UpstreamVersion) -> dict[str, Any]:

@@ -50,14 +50,12 @@ def view_identity(path: str, storage_options: Mapping[str, str] | None = None) -
     """
     Return whose view lies at a path, ``None`` if there is nothing.
 
-    :raises MaterializedViewError: if something lies there that is no materialized view of this package.
+    :raises MaterializedViewError: if something lies there, or above, that leaves no place for a view of this package.
     """
     properties = view_properties(path, storage_options)
     if properties is None:
-        if is_local(path) and _has_content(Path(path)):
-            raise MaterializedViewError(
-                f"materialized_view: {path} holds files that are no Delta table; choose an empty folder"
-            )
+        if is_local(path):
+            _require_room(Path(path))
         return None
     found = identity_of(properties)
     if found is None:
@@ -75,5 +73,14 @@ def identity_of(properties: Mapping[str, str]) -> ViewIdentity | None:
     return ViewIdentity(properties[JOB_PROPERTY], properties.get(INCARNATION_PROPERTY, ""))
 
 
-def _has_content(path: Path) -> bool:
-    return path.exists() and (not path.is_dir() or any(path.iterdir()))
+def _require_room(path: Path) -> None:
+    """Refuse a place in which no table can be made."""
+    there = next(place for place in (path, *path.parents) if place.exists())
+    if there != path and not there.is_dir():
+        raise MaterializedViewError(
+            f"materialized_view: {path} lies below {there}, which is a file; choose another folder"
+        )
+    if there == path and (not path.is_dir() or any(path.iterdir())):
+        raise MaterializedViewError(
+            f"materialized_view: {path} holds files that are no Delta table; choose an empty folder"
+        )

@@ -127,7 +127,11 @@ class ControlTable:
             return DeltaTable.is_deltatable(self.location, storage_options=self._options)
 
     def create(self) -> None:
-        """Create the empty table, unless it exists; of two creators one succeeds and the other finds it."""
+        """
+        Create the empty table, unless it exists; of two creators one succeeds and the other finds it.
+
+        :raises StorageUnavailableError: if there can be no table.
+        """
         if self.exists():
             self._open()
             return
@@ -146,9 +150,9 @@ class ControlTable:
                     storage_options=self._options,
                     raise_if_key_not_exists=False,
                 )
-        except DeltaError:
+        except DeltaError as error:
             if not self.exists():
-                raise
+                raise storage_unavailable(self.location, error) from error
             self._open()
 
     def read(self, where: str | None = None) -> pa.Table:

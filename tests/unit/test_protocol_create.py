@@ -426,6 +426,33 @@ def test_a_rebuild_reads_from_an_upstream_that_replaced_the_old_one(created):
     assert [row[0] for row in created.rows()] == [100, 101]
 
 
+def test_a_view_that_could_not_be_made_may_be_made_elsewhere(lake, monkeypatch):
+    """Else nobody could mend a path that only Spark refuses: the job is there, and a rebuild keeps its view."""
+    backfilling = Backfilling(lake, state=str(lake / "state"))
+    backfilling.orders.add(*range(4))
+    with monkeypatch.context() as patched:
+        patched.setattr("tests.property.memory_engine.MemoryEngine.ensure_tables", _die)
+        with pytest.raises(Died):
+            backfilling.create()
+    with pytest.raises(InvalidJobError, match="another materialized_view; rebuild the job"):
+        backfilling.create(materialized_view=str(lake / "elsewhere"))
+    backfilling.rebuild()
+    backfilling.finish()
+    assert len(backfilling.rows()) == 4
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_view_that_was_made_is_not_moved(lake, lost):
+    backfilling = Backfilling(lake, state=str(lake / "state"))
+    backfilling.orders.add(*range(4))
+    backfilling.create()
+    if lost:
+        backfilling.epoch()
+        shutil.rmtree(backfilling.job.materialized_view)
+    with pytest.raises(InvalidJobError, match="materialized_view: a rebuild keeps the view at"):
+        backfilling.rebuild(materialized_view=str(lake / "elsewhere"))
+
+
 def test_a_rebuild_can_change_the_number_of_vnodes(created):
     created.epoch()
     created.rebuild(vnode_count=9)

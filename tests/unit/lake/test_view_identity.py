@@ -69,3 +69,10 @@ def test_other_files_are_refused(lake, is_file):
         (place / "data.csv").write_text("x")
     with pytest.raises(MaterializedViewError, match="holds files that are no Delta table; choose an empty folder"):
         view_identity(str(place))
+
+
+def test_a_place_below_a_file_is_refused(lake):
+    (lake / "notes.txt").write_text("x")
+    with pytest.raises(MaterializedViewError, match=r"lies below .*notes\.txt, which is a file; choose another folder"):
+        view_identity(str(lake / "notes.txt" / "views" / "orders"))
+    assert view_identity(str(lake / "views" / "orders")) is None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,11 +18,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StateLayoutError
+from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StateLayoutError, StorageUnavailableError
 from airflow_backfill_provider.state import control_table
 from airflow_backfill_provider.state.control_table import ControlTable, Since, Write, text_literal
 from airflow_backfill_provider.state.stamps import stamped, stamped_schema
 from tests.builders import commit_file
+from tests.unit.test_storage import NOBODY_THERE, PLACE
 
 SCHEMA = pa.schema([("n", pa.int64()), ("who", pa.string())])
 REPOSITORY = Path(__file__).parents[3]
@@ -122,6 +125,40 @@ def test_a_table_that_was_made_anew_is_read_anew(table):
     other.create()
     other.update(lambda rows: Write(row(7)))
     assert numbers(table) == [7]
+
+
+def test_where_there_can_be_no_table_is_said(lake):
+    (lake / "notes.txt").write_text("x")
+    table = ControlTable(str(lake / "notes.txt" / "control"), SCHEMA)
+    with pytest.raises(StorageUnavailableError, match=r"notes\.txt/control cannot be reached .*Not a directory"):
+        table.create()
+
+
+def test_a_store_that_does_not_answer_is_said(lake):
+    table = ControlTable(PLACE, SCHEMA, NOBODY_THERE)
+    with pytest.raises(StorageUnavailableError, match=rf"^{PLACE} cannot be reached .*127\.0\.0\.1:1/"):
+        table.exists()
+
+
+@pytest.mark.parametrize("step", ["create", "update"])
+def test_a_full_disk_is_said(lake, monkeypatch, step):
+    """I6: whatever was half written does not count."""
+    table = ControlTable(str(lake / "control"), SCHEMA)
+    if step == "update":
+        table.create()
+        monkeypatch.setattr(control_table, "write_deltalake", _full)
+    else:
+        monkeypatch.setattr(DeltaTable, "create", _full)
+    with pytest.raises(StorageUnavailableError, match=rf"^the storage of {re.escape(table.location)} is full"):
+        table.create() if step == "create" else add_next(table)
+    monkeypatch.undo()
+    table.create()
+    add_next(table)
+    assert numbers(table) == [1]
+
+
+def _full(*_, **__):
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_looking_for_a_table_makes_none(tmp_path):
@@ -312,7 +349,20 @@ def test_many_writes_are_compacted_and_nothing_is_lost(table, monkeypatch):
         table.update(lambda _: Write(row(n)), reading="n < 0")  # noqa: B023 - called at once
     assert numbers(table) == list(range(1, 26))
     assert table.greatest("n") == 25
-    assert len(DeltaTable(table.location).file_uris()) < 10
+    # The twentieth write left one, and five more were written.
+    assert len(DeltaTable(table.location).file_uris()) == 6
+
+
+def test_a_full_disk_puts_a_compaction_off(table, monkeypatch, caplog):
+    add_next(table)
+    monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 1)
+    monkeypatch.setattr(control_table, "write_deltalake", _full)
+    with caplog.at_level("INFO"):
+        table._compact(table._open_anew())
+    assert caplog.messages[-1].startswith(
+        f"{table.location} is not compacted for now: the storage of {table.location} is full"
+    )
+    assert numbers(table) == [1]
 
 
 def test_a_compaction_that_meets_a_writer_loses_nothing(table, monkeypatch):
