@@ -39,7 +39,8 @@ def create_job(
     Create a job: check it whole, then write its settings, its state, the view's empty table and the arrangement.
 
     Idempotent for an unchanged definition, in which case no engine is asked for unless a crash left something to
-    repair.
+    repair. Where the view could not be made, because Spark does not take its path or its properties, say, the job can
+    be created again with another definition.
 
     :param engine: makes the engine when it is needed; starting Spark takes seconds.
     :raises InvalidJobError: if the job is wrong, or was created with another definition.
@@ -47,6 +48,10 @@ def create_job(
     """
     if store.created():
         settings = store.settings()
+        if _may_be_mended(job, settings, store):
+            return rebuild_job(
+                job, store=store, upstream=upstream, engine=engine, requested_by=requested_by, clock=clock
+            )
         _require_same_definition(job, settings)
     else:
         described = upstream.at()
@@ -87,7 +92,7 @@ def is_created(job: BackfillJob, store: BackfillStore) -> bool:
 
     :raises InvalidJobError: if the job was created with another definition.
     """
-    if not store.created():
+    if not store.created() or _may_be_mended(job, store.settings(), store):
         return False
     settings = require_job(job, store)
     return _has_view(settings, store) and _has_arrangement(settings, store)
@@ -160,8 +165,7 @@ def require_job(job: BackfillJob, store: BackfillStore) -> JobSettings:
 
 
 def _require_same_definition(job: BackfillJob, settings: JobSettings) -> None:
-    wanted, created = job.definition(), BackfillJob(**settings.job).definition()
-    different = sorted(name for name in wanted if wanted[name] != created[name])
+    different = _differing_fields(job, settings)
     if different:
         raise InvalidJobError(
             f"job {job.name} was created at {job.state} with another {', '.join(different)}; rebuild the job to "
@@ -169,12 +173,28 @@ def _require_same_definition(job: BackfillJob, settings: JobSettings) -> None:
         )
 
 
+def _differing_fields(job: BackfillJob, settings: JobSettings) -> list[str]:
+    """Return the fields of the definition in which a job differs from what it was created with."""
+    wanted, created = job.definition(), BackfillJob(**settings.job).definition()
+    return sorted(name for name in wanted if wanted[name] != created[name])
+
+
+def _may_be_mended(job: BackfillJob, settings: JobSettings, store: BackfillStore) -> bool:
+    """Tell whether a job has another definition, of which nothing was made yet."""
+    return bool(_differing_fields(job, settings)) and not _was_made(settings, store)
+
+
+def _was_made(settings: JobSettings, store: BackfillStore) -> bool:
+    """Tell whether a job has, or ever had, a view."""
+    return (
+        bool(store.last_epoch()) or view_identity(settings.job["materialized_view"], store.storage_options) is not None
+    )
+
+
 def _require_same_view(job: BackfillJob, before: JobSettings, store: BackfillStore) -> None:
     """Refuse to move a view; what could not be made where the job was created may be made elsewhere."""
     place = before.job["materialized_view"]
-    if place == job.materialized_view:
-        return
-    if store.last_epoch() or view_identity(place, store.storage_options) is not None:
+    if place != job.materialized_view and _was_made(before, store):
         raise InvalidJobError(f"materialized_view: a rebuild keeps the view at {place}; to move it, create another job")
 
 

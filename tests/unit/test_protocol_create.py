@@ -426,19 +426,25 @@ def test_a_rebuild_reads_from_an_upstream_that_replaced_the_old_one(created):
     assert [row[0] for row in created.rows()] == [100, 101]
 
 
-def test_a_view_that_could_not_be_made_may_be_made_elsewhere(lake, monkeypatch):
-    """Else nobody could mend a path that only Spark refuses: the job is there, and a rebuild keeps its view."""
-    backfilling = Backfilling(lake, state=str(lake / "state"))
+@pytest.mark.parametrize("again", ["create", "rebuild"])
+@pytest.mark.parametrize(
+    "changed", [lambda lake: {"materialized_view": str(lake / "elsewhere")}, lambda _: {"vnode_count": 9}]
+)
+def test_a_job_whose_view_could_not_be_made_may_be_mended(lake, monkeypatch, changed, again):
+    """What only Spark refuses is refused after the job is there; whoever mends the definition creates it once more."""
+    backfilling, change = Backfilling(lake, state=str(lake / "state")), changed(lake)
     backfilling.orders.add(*range(4))
     with monkeypatch.context() as patched:
         patched.setattr("tests.property.memory_engine.MemoryEngine.ensure_tables", _die)
         with pytest.raises(Died):
             backfilling.create()
-    with pytest.raises(InvalidJobError, match="another materialized_view; rebuild the job"):
-        backfilling.create(materialized_view=str(lake / "elsewhere"))
-    backfilling.rebuild()
+    mended = BackfillJob(**{**backfilling.job.model_dump(mode="json"), **change})
+    assert not creation.is_created(mended, backfilling.store)
+    getattr(backfilling, again)(**change)
+    assert creation.is_created(mended, backfilling.store)
     backfilling.finish()
     assert len(backfilling.rows()) == 4
+    assert backfilling.store.settings().definition == mended
 
 
 @pytest.mark.parametrize("lost", [False, True])

@@ -410,3 +410,12 @@ def test_hostile_names_stay_in_their_place(lakehouse: Lakehouse) -> None:
     lakehouse.sql("UPDATE {upstream} SET id = id + 10")
     lakehouse.finish()
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
+
+
+def test_a_property_that_delta_refuses_is_mended_by_creating_again(numbers: Lakehouse) -> None:
+    """Nobody but Delta knows which values are right, and it is asked when the view is made."""
+    with pytest.raises(errors.MaterializedViewError, match="checkpointInterval needs to be a positive integer"):
+        numbers.create(table_properties={"delta.checkpointInterval": "often"})
+    numbers.create(table_properties={"delta.checkpointInterval": "20"})
+    numbers.finish()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")
