@@ -252,14 +252,17 @@ def divide(state: BackfillState, parallelism: int, weights: Sequence[float]) -> 
     runs = min(parallelism, len(unfinished))
     if not runs:
         return ()
-    starts = list(_starts([max(weights[vnode], 1.0) for vnode in unfinished], runs))
-    firsts = [0, *(unfinished[start] for start in starts[1:])]
+    starts = _starts([max(weights[vnode], 1.0) for vnode in unfinished], runs)
+    firsts = [0, *(unfinished[start] for start in starts)]
     return tuple(zip(firsts, [*(first - 1 for first in firsts[1:]), len(state.vnodes) - 1], strict=True))
 
 
 def _starts(weights: Sequence[float], runs: int) -> Iterator[int]:
-    """Yield where each run begins: as soon as the one before has its share, and early enough for those behind."""
-    yield 0
+    """
+    Yield where each run but the first begins.
+
+    That is as soon as the one before has its share, and early enough for those behind.
+    """
     rest, mine, left = sum(weights), weights[0], runs
     for index, weight in enumerate(weights[1:], start=1):
         if left == 1:
