@@ -35,6 +35,7 @@ from airflow_backfill_provider.lake.view_identity import (
     JOB_PROPERTY,
     ViewIdentity,
     identity_of,
+    remove_log_without_commit,
     view_identity,
     view_properties,
 )
@@ -108,6 +109,8 @@ class MaterializedView:
         assignments = ", ".join(
             f"{text_literal(name)} = {text_literal(value)}" for name, value in {**properties, **ours}.items()
         )
+        if found is None:
+            remove_log_without_commit(self.path)
         verb = "CREATE TABLE IF NOT EXISTS" if found is None else "REPLACE TABLE"
         relation = f"backfill_view_{identity.incarnation}"
         reached(CrashPoint.BEFORE_CREATION_COMMIT)

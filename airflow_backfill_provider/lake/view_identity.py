@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from airflow_backfill_provider.storage import one_line, storage_errors
 JOB_PROPERTY = "backfill.job"
 INCARNATION_PROPERTY = "backfill.incarnation"
 FINISHED_PROPERTY = "backfill.finished"
+
+_LOG = "_delta_log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +56,12 @@ def view_identity(path: str, storage_options: Mapping[str, str] | None = None) -
     :raises MaterializedViewError: if something lies there, or above, that leaves no place for a view of this package.
     """
     properties = view_properties(path, storage_options)
+    if properties is None and is_local(path) and (taken := _why_taken(Path(path))):
+        # Or somebody made the table meanwhile.
+        properties = view_properties(path, storage_options)
+        if properties is None:
+            raise MaterializedViewError(f"materialized_view: {path} {taken}")
     if properties is None:
-        if is_local(path):
-            _require_room(Path(path))
         return None
     found = identity_of(properties)
     if found is None:
@@ -73,14 +79,33 @@ def identity_of(properties: Mapping[str, str]) -> ViewIdentity | None:
     return ViewIdentity(properties[JOB_PROPERTY], properties.get(INCARNATION_PROPERTY, ""))
 
 
-def _require_room(path: Path) -> None:
-    """Refuse a place in which no table can be made."""
+def remove_log_without_commit(path: str) -> None:
+    """
+    Remove what is left at a local path of a table whose maker died before it committed: Spark takes it for a table.
+
+    Nothing that was committed goes, however late: only temporary files, and the folder if nothing else is in it.
+    """
+    log = Path(path, _LOG)
+    if not is_local(path) or not log.is_dir() or _has_content(Path(path)):
+        return
+    for file in log.iterdir():
+        if file.name.startswith((".", "_")) and file.is_file():
+            file.unlink(missing_ok=True)
+    with suppress(OSError):
+        log.rmdir()
+
+
+def _why_taken(path: Path) -> str | None:
+    """Return why no table can be made in a place, if none can."""
     there = next(place for place in (path, *path.parents) if place.exists())
-    if there != path and not there.is_dir():
-        raise MaterializedViewError(
-            f"materialized_view: {path} lies below {there}, which is a file; choose another folder"
-        )
-    if there == path and (not path.is_dir() or any(path.iterdir())):
-        raise MaterializedViewError(
-            f"materialized_view: {path} holds files that are no Delta table; choose an empty folder"
-        )
+    if there != path:
+        return None if there.is_dir() else f"lies below {there}, which is a file; choose another folder"
+    if path.is_dir() and not _has_content(path):
+        return None
+    return "holds files that are no Delta table; choose an empty folder"
+
+
+def _has_content(folder: Path) -> bool:
+    """Tell whether a folder holds more than the log without a commit that whoever died making a table leaves behind."""
+    log = folder / _LOG
+    return any(entry != log for entry in folder.iterdir()) or any(log.glob("[!._]*"))

@@ -419,3 +419,13 @@ def test_a_property_that_delta_refuses_is_mended_by_creating_again(numbers: Lake
     numbers.create(table_properties={"delta.checkpointInterval": "20"})
     numbers.finish()
     numbers.assert_equals_query("SELECT * FROM {upstream}")
+
+
+def test_a_log_without_a_commit_is_no_obstacle(numbers: Lakehouse) -> None:
+    """I2: whoever makes a table and dies leaves that behind."""
+    log = Path(numbers.view_path, "_delta_log")
+    log.mkdir(parents=True)
+    (log / ".00000000000000000000.json.5d3c.tmp").write_text("{", encoding="utf-8")
+    numbers.create()
+    numbers.finish()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")

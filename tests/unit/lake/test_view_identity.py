@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.lake.view_identity import (
@@ -12,6 +13,7 @@ from airflow_backfill_provider.lake.view_identity import (
     INCARNATION_PROPERTY,
     JOB_PROPERTY,
     ViewIdentity,
+    remove_log_without_commit,
     view_identity,
     view_properties,
 )
@@ -69,6 +71,37 @@ def test_other_files_are_refused(lake, is_file):
         (place / "data.csv").write_text("x")
     with pytest.raises(MaterializedViewError, match="holds files that are no Delta table; choose an empty folder"):
         view_identity(str(place))
+
+
+def test_what_a_dead_creator_left_is_no_obstacle(lake):
+    """I2: it had not committed anything."""
+    log = lake / "view" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / ".00000000000000000000.json.5d3c.tmp").write_text("{")
+    assert view_identity(str(lake / "view")) is None
+    remove_log_without_commit(str(lake / "view"))
+    assert not log.exists()
+
+
+def test_a_log_with_a_commit_is_not_removed(lake):
+    make(lake / "view", **{JOB_PROPERTY: "j", INCARNATION_PROPERTY: "i"})
+    remove_log_without_commit(str(lake / "view"))
+    assert view_identity(str(lake / "view")) == ViewIdentity("j", "i")
+
+
+def test_a_table_that_somebody_makes_meanwhile_is_seen(lake, monkeypatch):
+    place = str(lake / "view")
+    make(place, **{JOB_PROPERTY: "j", INCARNATION_PROPERTY: "i"})
+    looks = []
+
+    def not_yet(*arguments, **options):
+        looks.append(arguments)
+        if len(looks) == 1:
+            raise TableNotFoundError("not yet")
+        return DeltaTable(*arguments, **options)
+
+    monkeypatch.setattr("airflow_backfill_provider.lake.view_identity.DeltaTable", not_yet)
+    assert view_identity(place) == ViewIdentity("j", "i")
 
 
 def test_a_place_below_a_file_is_refused(lake):
