@@ -4,12 +4,13 @@ Creating a job and starting it over: the two steps that look at a definition who
 Everything that can be refused is refused here, before anything is written (I6); then settings, state, the view's
 empty table and the arrangement are written in this order. A crash between two of them is repaired by the same step,
 by the other one, or by the next epoch: the settings pin of which version of the upstream the arrangement is made.
+What only Spark refuses, when it makes the view, is mended by creating the job again.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from airflow_backfill_provider.core import columns
@@ -48,11 +49,10 @@ def create_job(
     """
     if store.created():
         settings = store.settings()
-        if _may_be_mended(job, settings, store):
+        if not _is_as_created(job, settings, store):
             return rebuild_job(
                 job, store=store, upstream=upstream, engine=engine, requested_by=requested_by, clock=clock
             )
-        _require_same_definition(job, settings)
     else:
         described = upstream.at()
         resolved = resolve_upstream(job, described)
@@ -92,10 +92,10 @@ def is_created(job: BackfillJob, store: BackfillStore) -> bool:
 
     :raises InvalidJobError: if the job was created with another definition.
     """
-    if not store.created() or _may_be_mended(job, store.settings(), store):
+    if not store.created():
         return False
-    settings = require_job(job, store)
-    return _has_view(settings, store) and _has_arrangement(settings, store)
+    settings = store.settings()
+    return _is_as_created(job, settings, store) and _has_view(settings, store) and _has_arrangement(settings, store)
 
 
 def rebuild_job(
@@ -165,12 +165,27 @@ def require_job(job: BackfillJob, store: BackfillStore) -> JobSettings:
 
 
 def _require_same_definition(job: BackfillJob, settings: JobSettings) -> None:
+    if different := _differing_fields(job, settings):
+        raise _defined_otherwise(job, different)
+
+
+def _is_as_created(job: BackfillJob, settings: JobSettings, store: BackfillStore) -> bool:
+    """
+    Tell whether a job is defined as it was created; if not, it may be mended, for nothing was made of it.
+
+    :raises InvalidJobError: if a view was made of another definition.
+    """
     different = _differing_fields(job, settings)
-    if different:
-        raise InvalidJobError(
-            f"job {job.name} was created at {job.state} with another {', '.join(different)}; rebuild the job to "
-            "change its definition"
-        )
+    if different and _was_made(settings, store):
+        raise _defined_otherwise(job, different)
+    return not different
+
+
+def _defined_otherwise(job: BackfillJob, different: Sequence[str]) -> InvalidJobError:
+    return InvalidJobError(
+        f"job {job.name} was created at {job.state} with another {', '.join(different)}; rebuild the job to change "
+        "its definition"
+    )
 
 
 def _differing_fields(job: BackfillJob, settings: JobSettings) -> list[str]:
@@ -179,16 +194,9 @@ def _differing_fields(job: BackfillJob, settings: JobSettings) -> list[str]:
     return sorted(name for name in wanted if wanted[name] != created[name])
 
 
-def _may_be_mended(job: BackfillJob, settings: JobSettings, store: BackfillStore) -> bool:
-    """Tell whether a job has another definition, of which nothing was made yet."""
-    return bool(_differing_fields(job, settings)) and not _was_made(settings, store)
-
-
 def _was_made(settings: JobSettings, store: BackfillStore) -> bool:
     """Tell whether a job has, or ever had, a view."""
-    return (
-        bool(store.last_epoch()) or view_identity(settings.job["materialized_view"], store.storage_options) is not None
-    )
+    return bool(store.last_epoch()) or _view(settings, store) is not None
 
 
 def _require_same_view(job: BackfillJob, before: JobSettings, store: BackfillStore) -> None:
@@ -289,8 +297,11 @@ def _has_arrangement(settings: JobSettings, store: BackfillStore) -> bool:
 
 
 def _has_view(settings: JobSettings, store: BackfillStore) -> bool:
-    wanted = ViewIdentity.of(settings)
-    return view_identity(settings.job["materialized_view"], store.storage_options) == wanted
+    return _view(settings, store) == ViewIdentity.of(settings)
+
+
+def _view(settings: JobSettings, store: BackfillStore) -> ViewIdentity | None:
+    return view_identity(settings.job["materialized_view"], store.storage_options)
 
 
 def _new_incarnation() -> str:

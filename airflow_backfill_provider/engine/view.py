@@ -100,7 +100,9 @@ class MaterializedView:
         found = self.require_usable(identity.job, incarnations)
         if found == identity:
             return
-        if found is not None:
+        if found is None:
+            remove_log_without_commit(self.path)
+        else:
             # A zombie of the old incarnation could append after the replacement, so its ids are used up first.
             runs = range(earlier_incarnations[found.incarnation])
             for part in (*OF_CHANGES, *map(snapshot_part, runs)):
@@ -109,8 +111,6 @@ class MaterializedView:
         assignments = ", ".join(
             f"{text_literal(name)} = {text_literal(value)}" for name, value in {**properties, **ours}.items()
         )
-        if found is None:
-            remove_log_without_commit(self.path)
         verb = "CREATE TABLE IF NOT EXISTS" if found is None else "REPLACE TABLE"
         relation = f"backfill_view_{identity.incarnation}"
         reached(CrashPoint.BEFORE_CREATION_COMMIT)

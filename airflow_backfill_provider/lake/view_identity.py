@@ -89,7 +89,7 @@ def remove_log_without_commit(path: str) -> None:
     if not is_local(path) or not log.is_dir() or _has_content(Path(path)):
         return
     for file in log.iterdir():
-        if file.name.startswith((".", "_")) and file.is_file():
+        if _is_no_commit(file) and file.is_file():
             file.unlink(missing_ok=True)
     with suppress(OSError):
         log.rmdir()
@@ -108,4 +108,8 @@ def _why_taken(path: Path) -> str | None:
 def _has_content(folder: Path) -> bool:
     """Tell whether a folder holds more than the log without a commit that whoever died making a table leaves behind."""
     log = folder / _LOG
-    return any(entry != log for entry in folder.iterdir()) or any(log.glob("[!._]*"))
+    return any(entry != log for entry in folder.iterdir()) or not all(map(_is_no_commit, log.glob("*")))
+
+
+def _is_no_commit(file: Path) -> bool:
+    return file.name.startswith((".", "_"))

@@ -197,7 +197,8 @@ def test_the_files_of_a_chunk_are_all_that_is_scanned():
 def test_a_chunk_of_two_ranges_scans_the_files_of_both_and_a_shared_one_once():
     layout = Layout(ordered(100, 10))
     ranges = [KeyRange((4,), (35,)), KeyRange((37,), (52,))]
-    plan = plan_chunk(layout.files, unread=ranges, rate_limit=None, order=layout.order, keys=layout)
+    index = ExactKeys(layout.keys, layout.order)
+    plan = plan_chunk(layout.files, unread=ranges, rate_limit=None, order=layout.order, keys=index)
     assert plan.ranges == tuple(ranges)
     assert (plan.scanned_files, plan.scanned_rows) == (6, 60)
 
