@@ -169,7 +169,7 @@ def _shares(rate_limit: int, plans: dict[int, ChunkPlan], hungry: Sequence[int])
 def _counted(plan: ChunkPlan, files: Sequence[FileStatistics], order: KeyOrder, keys: KeyIndex) -> ChunkPlan:
     """Return a plan with the exact number of its rows."""
     rows = sum(
-        file.row_count if _lies_within(file, covered, order) else keys.count(file, covered)
+        file.row_count if lies_within(file, covered, order) else keys.count(file, covered)
         for covered in plan.ranges
         for file in files
         if may_hold_some_of(file, covered, order)
@@ -205,7 +205,7 @@ def _cut(
         return _Cut(stored)
 
     def count(file: FileStatistics) -> int:
-        return file.row_count if _lies_within(file, within, order) else keys.count(file, within)
+        return file.row_count if lies_within(file, within, order) else keys.count(file, within)
 
     rows, counts = 0, {}
     for file in rest:
@@ -223,7 +223,7 @@ def _cut(
     elif bound.rows >= CLOSE_ENOUGH * rate_limit:
         return _Cut(bound.rows, bound.at, is_within=True)
     else:
-        behind = [file for file in rest if not _lies_within(file, KeyRange(None, bound.at), order)]
+        behind = [file for file in rest if not lies_within(file, KeyRange(None, bound.at), order)]
         key = _nth_key(behind, counts, within, rate_limit - bound.ended_rows, order, keys)
     return _Cut(rate_limit, key, is_within=key is not None)
 
@@ -424,7 +424,7 @@ def may_hold_some_of(file: FileStatistics, covered: KeyRange, order: KeyOrder) -
     return reaches and (covered.up_to is None or order.compare(file.lower, covered.up_to) <= 0)
 
 
-def _lies_within(file: FileStatistics, covered: KeyRange, order: KeyOrder) -> bool:
+def lies_within(file: FileStatistics, covered: KeyRange, order: KeyOrder) -> bool:
     """Tell whether all keys of a file are certain to be in a range; bounds are rounded outwards, if at all."""
     begins = covered.after is None or order.compare(file.lower, covered.after) > 0
     ends = covered.up_to is None or (

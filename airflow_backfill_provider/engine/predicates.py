@@ -2,18 +2,23 @@
 Key comparisons as Spark expressions.
 
 They mean the same as :meth:`airflow_backfill_provider.core.keys.KeyOrder.compare`: column by column, nulls first, each
-column in its own direction; of a position that is shorter than the key, only its columns count. A condition on
-the leading column is repeated on its own, so that Delta can skip files.
+column in its own direction; of a position that is shorter than the key, only its columns count.
+
+Spark and Delta skip files and parts of them by statistics that somebody else wrote. They do so for a plain column only,
+and that is used both ways. A condition on the leading column is repeated on its own, so that they can skip. And where
+statistics are known to be rounded, all other conditions hide the column from them, and the repeated one is wide enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from airflow_backfill_provider.core import decimals
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, KeyValue, Position
 from airflow_backfill_provider.core.query import quote
 
@@ -33,6 +38,15 @@ def literal(field: KeyField, value: KeyValue) -> Column:
 def in_any(order: KeyOrder, ranges: Iterable[KeyRange]) -> Column:
     """Return the condition: the key lies in one of the ranges."""
     return reduce(lambda a, b: a | b, (within(order, covered) for covered in ranges), F.lit(False))
+
+
+def unskipped(condition: Column) -> Column:
+    """
+    Return a condition that no reader skips files or rows for, whatever statistics say of them.
+
+    Delta and Parquet understand comparisons of columns, and no function of the whole condition.
+    """
+    return F.greatest(condition, condition)
 
 
 def within(order: KeyOrder, covered: KeyRange) -> Column:
@@ -79,7 +93,7 @@ def behind(order: KeyOrder, position: Position) -> Column:
     """Return the condition: key > position."""
     field, value = order.fields[0], position[0]
     leading = F.lit(True) if value is None else _at_or_beyond(field, value)
-    return leading & _any_prefix_equal(order, position, _greater, last=_greater)
+    return leading & _exact(order, _any_prefix_equal(order, position, _greater, last=_greater))
 
 
 def at_or_before(order: KeyOrder, position: Position) -> Column:
@@ -87,7 +101,16 @@ def at_or_before(order: KeyOrder, position: Position) -> Column:
     field, value = order.fields[0], position[0]
     column = _column(field)
     leading = column.isNull() if value is None else column.isNull() | _at_or_within(field, value)
-    return leading & _any_prefix_equal(order, position, _less, last=_less_or_equal)
+    return leading & _exact(order, _any_prefix_equal(order, position, _less, last=_less_or_equal))
+
+
+def _exact(order: KeyOrder, condition: Column) -> Column:
+    """Return an exact condition, out of reach of statistics if those of one of its columns may be rounded."""
+    return unskipped(condition) if any(map(_is_rounded, order.fields)) else condition
+
+
+def _is_rounded(field: KeyField) -> bool:
+    return field.kind is KeyKind.DECIMAL and decimals.is_rounded(field.type)
 
 
 def _any_prefix_equal(order: KeyOrder, position: Position, compare: Comparison, *, last: Comparison) -> Column:
@@ -132,10 +155,18 @@ def _less_or_equal(field: KeyField, value: KeyValue | None) -> Column:
 
 
 def _at_or_beyond(field: KeyField, value: KeyValue) -> Column:
-    point = literal(field, value)
-    return _column(field) <= point if field.descending else _column(field) >= point
+    return _at_most(field, value) if field.descending else _at_least(field, value)
 
 
 def _at_or_within(field: KeyField, value: KeyValue) -> Column:
-    point = literal(field, value)
-    return _column(field) >= point if field.descending else _column(field) <= point
+    return _at_least(field, value) if field.descending else _at_most(field, value)
+
+
+def _at_least(field: KeyField, value: KeyValue) -> Column:
+    bound = decimals.lowest_statistic(value, field.type) if isinstance(value, Decimal) else value
+    return F.lit(True) if bound is None else _column(field) >= literal(field, bound)
+
+
+def _at_most(field: KeyField, value: KeyValue) -> Column:
+    bound = decimals.highest_statistic(value, field.type) if isinstance(value, Decimal) else value
+    return F.lit(True) if bound is None else _column(field) <= literal(field, bound)

@@ -1,7 +1,8 @@
 """
 The data files of one version of a Delta table: their rows, and bounds of their keys from the log's statistics.
 
-Statistics are hints: rounded, or missing. Bounds are rounded outwards, so that no key of a file lies beyond them.
+Statistics are hints: somebody else wrote them, rounded them, or left them out. Bounds are widened by as much as writers
+are known to round. A chunk is planned with them; whether it has all of its rows is checked where they are counted.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 
+from airflow_backfill_provider.core.decimals import rounded_down, rounded_up
 from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyValue
 from airflow_backfill_provider.core.planner import FileStatistics
@@ -78,10 +81,17 @@ class DataFiles:
         values = {}
         if partitioned:
             # Not as Python's values, which end with the year 9999.
-            of_columns = [self._actions.column(f"partition.{name}") for name in partitioned]
+            of_columns = [_nested(self._actions, "partition", name) for name in partitioned]
             of_files = (dict(zip(partitioned, found, strict=True)) for found in zip(*of_columns, strict=True))
             values = dict(zip(self._paths(), of_files, strict=True))
-        return ArrowKeyIndex(self.storage, order, physical_names_of(self._table), values, table=self._path)
+        return ArrowKeyIndex(
+            self.storage,
+            order,
+            physical_names_of(self._table),
+            values,
+            field_ids=field_ids_of(self._table),
+            table=self._path,
+        )
 
     def files(self, order: KeyOrder) -> list[FileStatistics]:
         """
@@ -121,7 +131,7 @@ class DataFiles:
         physical_names = physical_names_of(self._table)
         stored_names = [physical_names[name] for name in columns]
         with data_file_errors(self.storage, self._path, path):
-            stored = read_stored(self.storage, path, stored_names)
+            stored = read_stored(self.storage, path, stored_names, field_ids_of(self._table))
         return stored.select(stored_names).rename_columns(list(columns))
 
     def hidden_rows(self) -> dict[str, pa.Array] | None:
@@ -184,15 +194,18 @@ class DataFiles:
 
     def _statistics_of(self, field: KeyField, name: str) -> tuple[list[Any], list[Any], list[Any]]:
         """Return each file's first and last value of a column in the key's order, and its number of nulls."""
-        smallest, largest, nulls = (self._column(f"{figure}.{name}") for figure in ("min", "max", "null_count"))
+        smallest, largest, nulls = (self._column(figure, name) for figure in ("min", "max", "null_count"))
         if field.kind in {KeyKind.TIMESTAMP, KeyKind.TIMESTAMP_NTZ}:
-            largest = [None if value is None else _rounded_up(value) for value in largest]
+            largest = [None if value is None else _milliseconds_up(value) for value in largest]
+        if field.kind is KeyKind.DECIMAL:
+            smallest = [None if value is None else rounded_down(value, field.type) for value in smallest]
+            largest = [None if value is None else rounded_up(value, field.type) for value in largest]
         return (largest, smallest, nulls) if field.descending else (smallest, largest, nulls)
 
     def _partition_values(self, name: str) -> list[Bound]:
         """Return what all keys of each file have in a column; empty where Python has no such value."""
-        column = self._actions.column(f"partition.{name}")
-        values = self._column(f"partition.{name}")
+        column = _nested(self._actions, "partition", name)
+        values = _python_values(column)
         is_null = column.is_null().to_pylist()
         return [(value,) if null or value is not None else () for value, null in zip(values, is_null, strict=True)]
 
@@ -200,27 +213,55 @@ class DataFiles:
         with data_file_errors(self.storage, self._path, path), self.storage.open_input_file(path) as source:
             return int(pq.ParquetFile(source).metadata.num_rows)
 
-    def _column(self, name: str) -> list[Any]:
+    def _column(self, *path: str) -> list[Any]:
         """Return what the log says of each file; ``None`` where it does not say it, or Python has no such value."""
-        if name not in self._actions.column_names:
-            return [None] * self._actions.num_rows
-        column = self._actions.column(name)
-        try:
-            values: list[Any] = column.to_pylist()
-        except (OverflowError, ValueError):
-            return [*map(_python_value, column)]
-        return values
+        column = _nested(self._actions, *path)
+        return [None] * self._actions.num_rows if column is None else _python_values(column)
 
     @cached_property
     def _actions(self) -> pa.Table:
         with log_errors(self._path):
-            return pa.table(self._table.get_add_actions(flatten=True))
+            # Flattened, a column `a.b` and the field b of a struct a would have one name.
+            return pa.table(self._table.get_add_actions(flatten=False))
 
 
 def physical_names_of(table: DeltaTable) -> dict[str, str]:
     """Return, for each column, its name in files and statistics."""
     fields = json.loads(table.schema().to_json())["fields"]
     return {field["name"]: field["metadata"].get("delta.columnMapping.physicalName", field["name"]) for field in fields}
+
+
+def field_ids_of(table: DeltaTable) -> dict[str, int] | None:
+    """Return the id of each column in data files, by its name there; ``None`` if the table does not map them by id."""
+    if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "id":
+        return None
+    fields = (field["metadata"] for field in json.loads(table.schema().to_json())["fields"])
+    return {
+        metadata["delta.columnMapping.physicalName"]: int(metadata["delta.columnMapping.id"]) for metadata in fields
+    }
+
+
+def _nested(rows: pa.Table, *path: str) -> pa.ChunkedArray | None:
+    """Return a column by its exact name, or a field inside of one; ``None`` if there is none."""
+    name, *fields = path
+    if name not in rows.column_names:
+        return None
+    column = rows.column(name)
+    for field in fields:
+        index = column.type.get_field_index(field)
+        if index < 0:
+            return None
+        column = pc.struct_field(column, [index])
+    return column
+
+
+def _python_values(column: pa.ChunkedArray) -> list[Any]:
+    """Return a column's values; ``None`` for one beyond Python's years, which end with 9999."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        return [*map(_python_value, column)]
+    return values
 
 
 def _of_key(columns: Sequence[Sequence[Bound]]) -> list[Bound]:
@@ -257,7 +298,7 @@ def _python_value(value: pa.Scalar) -> Any:
         return None
 
 
-def _rounded_up(largest: dt.datetime) -> dt.datetime:
+def _milliseconds_up(largest: dt.datetime) -> dt.datetime:
     # Statistics keep milliseconds, so the real maximum may lie up to one behind.
     latest = dt.datetime.max.replace(tzinfo=largest.tzinfo)
     return largest + min(dt.timedelta(milliseconds=1), latest - largest)

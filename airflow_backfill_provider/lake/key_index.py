@@ -31,6 +31,7 @@ class ArrowKeyIndex:
     :param order: the key's columns.
     :param physical_names: key column → its name in the data files.
     :param partition_values: file path → values of the key columns that are partition columns, as Arrow has them.
+    :param field_ids: name in the data files → id there, if the table maps its columns by id.
     :param table: its location, for messages.
     """
 
@@ -41,12 +42,14 @@ class ArrowKeyIndex:
         physical_names: Mapping[str, str],
         partition_values: Mapping[str, Mapping[str, pa.Scalar]],
         *,
+        field_ids: Mapping[str, int] | None = None,
         table: str = "",
     ) -> None:
         self._files = files
         self._order = order
         self._physical_names = physical_names
         self._partition_values = partition_values
+        self._field_ids = field_ids
         self._table = table
         self._loaded: dict[str, pa.Table] = {}
 
@@ -68,7 +71,7 @@ class ArrowKeyIndex:
         constants = self._partition_values.get(file.path, {})
         names = [self._physical_names[field.name] for field in self._order.fields if field.name not in constants]
         with data_file_errors(self._files, self._table, file.path):
-            return self._keys(read_stored(self._files, file.path, names), constants)
+            return self._keys(read_stored(self._files, file.path, names, self._field_ids), constants)
 
     def require_utf8(self, file: FileStatistics) -> None:
         """

@@ -404,17 +404,7 @@ def assert_bounds_hold_all_keys(table, order, keys_by_file):
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize(
     "kind",
-    [
-        *VALUES,
-        pytest.param(
-            "decimal(20,2)",
-            marks=pytest.mark.xfail(strict=True, reason="delta-rs writes the bounds of decimals as rounded doubles"),
-        ),
-        pytest.param(
-            "decimal(38,0)",
-            marks=pytest.mark.xfail(strict=True, reason="delta-rs cuts the bounds of large decimals to 64 bits"),
-        ),
-    ],
+    [*VALUES, "decimal(20,2)", "decimal(38,0)"],
 )
 def test_no_key_of_any_type_lies_outside_of_its_files_bounds(tmp_path, kind, descending):
     """A bound that is too narrow lets a chunk exceed its rate limit."""
