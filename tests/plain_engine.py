@@ -66,6 +66,11 @@ class Change(NamedTuple):
     row: Row | None
     appeared: bool
 
+    @property
+    def added(self) -> int:
+        """By how many rows there are more."""
+        return (self.row is not None) - (not self.appeared)
+
 
 class PlainSource:
     """
@@ -170,18 +175,24 @@ class PlainSource:
                 return read.version if barrier.publishes else None
         return barrier.upstream.from_version
 
-    def let_through(self, barrier: Barrier) -> dict[Position, Row | None]:
+    def let_through(self, barrier: Barrier) -> dict[Position, Change]:
         """Return the changes of what was read before, and append those of all else to the arrangement, once."""
         read_before = decoded(barrier.read_before, self.order)
         if not (read_before or self.scan.by_vnode):
             return {}
         net = self.net_changes(barrier)
-        visible = {place: change.row for place, change in net.items() if self.covers(read_before, place)}
+        visible = {place: change for place, change in net.items() if self.covers(read_before, place)}
         if self.scan.by_vnode and (held_back := {place: net[place] for place in net.keys() - visible.keys()}):
             reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
             self.arrangement.append(held_back, barrier.epoch)
             reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
         return visible
+
+    def read_after(self, barrier: Barrier) -> int | None:
+        """Count the rows that the view is the query of after the epoch; ``None`` if they are as of several versions."""
+        if barrier.shown_version is None:
+            return None if barrier.view_after else 0
+        return len(self.as_of(barrier.view_after))
 
     def ensure_arrangement(self) -> None:
         """Make the arrangement's base, if the strategy has one and it is not there."""
@@ -302,11 +313,12 @@ class CountingEngine:
         rows: Counter[int] = Counter()
         for part in range(len(barrier.parts)):
             rows.update(self.read_part(settings, barrier, part, since=since).rows)
-        return EpochWrites(dict(rows), sum(changes.rows.values()))
+        return EpochWrites(dict(rows), sum(changes.rows.values()), rows_added=changes.rows_added)
 
     def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
         """Count the changes."""
-        return PartWrites({0: len(source_of(settings).let_through(barrier))})
+        changes = source_of(settings).let_through(barrier).values()
+        return PartWrites({0: len(changes)}, rows_added=sum(change.added for change in changes))
 
     def read_part(
         self, settings: JobSettings, barrier: Barrier, part: int, *, since: TableVersions | None
@@ -318,6 +330,10 @@ class CountingEngine:
     def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """Return a version that each epoch raises by one."""
         return TableVersions(view=TableVersion(version=10 + BackfillReader(settings.job["state"]).last_epoch()))
+
+    def account(self, settings: JobSettings, barrier: Barrier, rows_present: int | None) -> int | None:
+        """Believe what was counted."""
+        return rows_present
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Do nothing."""

@@ -86,13 +86,15 @@ class TableVersion(_Frozen):
 
 class TableVersions(_Frozen):
     """
-    The newest versions of the tables that a job's epochs write.
+    What an epoch left: the newest versions of the tables that the job writes, and how many rows were read by then.
 
     :param arrangement: ``None`` if the strategy has none, or it was dropped.
+    :param rows_present: rows that were read and that the upstream still has; ``None`` if nobody counted them.
     """
 
     view: TableVersion
     arrangement: TableVersion | None = None
+    rows_present: int | None = None
 
 
 class UpstreamWindow(_Frozen):
@@ -320,6 +322,24 @@ class Barrier(_Frozen):
             return rows
         return min(self.rate_limit, rows)
 
+    @property
+    def shown_version(self) -> int | None:
+        """The one version that all rows of the view are as of once the epoch is committed; ``None`` of several."""
+        versions = {read.version for read in self.view_after}
+        return versions.pop() if len(versions) == 1 else None
+
+    def rows_present(self, left: TableVersions | None, *, chunk: int, added: int) -> int | None:
+        """
+        Return how many rows were read, and are there, once the epoch is committed.
+
+        :param left: what the previous epoch left, if that is known.
+        :param chunk: rows of the chunk.
+        :param added: rows that the changes add to what was read before; negative if they remove more.
+        :returns: ``None`` if it is not known how many there were before.
+        """
+        before = 0 if not self.read_before else left.rows_present if left else None
+        return None if before is None else before + chunk + added
+
     def chunk(self, order: KeyOrder) -> tuple[KeyRange, ...]:
         """Return what all parts read together, in scan order."""
         return decoded((pinned for part in self.parts for pinned in part.ranges), order)
@@ -342,6 +362,7 @@ class EpochReport(_Frozen):
 
     :param part: the part of the chunk that it read, or ``None`` for the run that applied the changes.
     :param rows: snapshot rows by vnode; of the changes' run, net changes under 0.
+    :param rows_added: of the changes' run, the rows that they add to what was read before; negative if they remove some.
     :param seconds: wall-clock seconds by phase.
     """
 
@@ -350,6 +371,7 @@ class EpochReport(_Frozen):
     digest: str
     part: int | None
     rows: dict[int, int]
+    rows_added: int = 0
     seconds: dict[str, float]
     reported_at: dt.datetime
 
@@ -361,6 +383,7 @@ class EpochCommit(_Frozen):
     :param snapshot_read_row_count: upstream rows read by the snapshot chunk, before the query's filter.
     :param upstream_output_row_count: net changes let through to the view.
     :param rows_read: snapshot rows read by all epochs so far.
+    :param rows_present: rows that were read and that the upstream still has; ``None`` if nobody counted them.
     :param state_epoch: the epoch of the state that it left; an earlier one, if the epoch moved nothing.
     :param completed: whether every vnode is Completed as of this epoch.
     :param view_version: version of the view's table after the epoch's writes; ``None`` if no epoch wrote to it yet.
@@ -375,6 +398,7 @@ class EpochCommit(_Frozen):
     snapshot_read_row_count: int
     upstream_output_row_count: int
     rows_read: int
+    rows_present: int | None = None
     state_epoch: int
     completed: bool
     view_version: int | None
@@ -390,7 +414,7 @@ class EpochCommit(_Frozen):
         if self.view_version is None:
             return None
         view = TableVersion(version=self.view_version, written_at=self.view_written_at)
-        return TableVersions(view=view, arrangement=self.arrangement)
+        return TableVersions(view=view, arrangement=self.arrangement, rows_present=self.rows_present)
 
 
 def left_behind(tables: TableVersions | None) -> dict[str, Any]:
@@ -401,6 +425,7 @@ def left_behind(tables: TableVersions | None) -> dict[str, Any]:
         "view_version": tables.view.version,
         "view_written_at": tables.view.written_at,
         "arrangement": tables.arrangement,
+        "rows_present": tables.rows_present,
     }
 
 

@@ -51,6 +51,10 @@ class DuplicateKeyError(UpstreamError):
     """The upstream holds several rows with one key, so the key does not identify a row."""
 
 
+class MissingRowsError(UpstreamError):
+    """An epoch would leave another number of rows read than the upstream has: some are hidden, or were not counted."""
+
+
 class MaterializedViewError(BackfillError):
     """The materialized view's path or table is not what the job may write to."""
 

@@ -21,11 +21,13 @@ class EpochWrites:
         under 0.
     :param change_rows: net changes let through, before the query's filter.
     :param seconds: wall-clock seconds by phase, of this attempt.
+    :param rows_added: rows that the changes add to what was read before; negative if they remove more.
     """
 
     snapshot_rows: Mapping[int, int]
     change_rows: int
     seconds: dict[str, float] = field(default_factory=dict)
+    rows_added: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +37,12 @@ class PartWrites:
 
     :param rows: rows by vnode, as in :class:`~airflow_backfill_provider.core.barrier.EpochReport`.
     :param seconds: wall-clock seconds by phase, of this attempt.
+    :param rows_added: as there.
     """
 
     rows: Mapping[int, int]
     seconds: dict[str, float] = field(default_factory=dict)
+    rows_added: int = 0
 
 
 class Exclusive(Protocol):
@@ -92,6 +96,16 @@ class Engine(Exclusive, Protocol):
         :param since: the versions that the previous epoch left, ``None`` if there was none.
         :raises MaterializedViewError: if something else wrote to the view, or put it back from a copy.
         :raises StateError: if something else did so to the arrangement.
+        """
+        ...
+
+    def account(self, settings: JobSettings, barrier: Barrier, rows_present: int | None) -> int | None:
+        """
+        Compare how many rows were read by the end of an epoch with how many there are, as far as that can be known.
+
+        :param rows_present: rows that were read and are there, as the epochs counted them; ``None`` if they did not.
+        :returns: how many there are, as later epochs go on from.
+        :raises MissingRowsError: if these are others.
         """
         ...
 

@@ -135,6 +135,7 @@ class _EpochRun:
         started = time.monotonic()
         # The next epoch looks at what is written behind these versions, so nothing may be written unseen up to here.
         tables = self.engine.table_versions(settings, barrier, since=self.since)
+        present = self.engine.account(settings, barrier, self._rows_present(writes))
         reached(CrashPoint.BEFORE_STATE_COMMIT)
         _require_current(barrier, store.settings(), store)
         state, scan = store.state(), settings.scan
@@ -158,12 +159,16 @@ class _EpochRun:
             rows_read=scan.rows_read(state),
             state_epoch=state.epoch,
             completed=state.completed,
-            **left_behind(tables),
+            **left_behind(tables.model_copy(update={"rows_present": present})),
             watermark=barrier.upstream.watermark,
             seconds={**writes.seconds, "commit": time.monotonic() - started},
             committed_at=self.clock(),
         )
         return store.record_commit(barrier, commit)
+
+    def _rows_present(self, writes: EpochWrites) -> int | None:
+        chunk = sum(writes.snapshot_rows.values())
+        return self.barrier.rows_present(self.since, chunk=chunk, added=writes.rows_added)
 
 
 def _uncommitted(
@@ -200,6 +205,7 @@ def _reported(barrier: Barrier, part: int | None, writes: PartWrites, now: dt.da
         digest=barrier.digest,
         part=part,
         rows=dict(writes.rows),
+        rows_added=writes.rows_added,
         seconds=writes.seconds,
         reported_at=now,
     )
@@ -216,7 +222,7 @@ def _together(reports: Sequence[EpochReport]) -> EpochWrites:
             for vnode, count in report.rows.items():
                 rows[vnode] = rows.get(vnode, 0) + count
     changes = next(report for report in reports if report.part is None)
-    return EpochWrites(rows, sum(changes.rows.values()), seconds)
+    return EpochWrites(rows, sum(changes.rows.values()), seconds, changes.rows_added)
 
 
 def _require_current(barrier: Barrier, settings: JobSettings, store: BackfillStore) -> None:

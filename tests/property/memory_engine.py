@@ -13,7 +13,7 @@ import copy
 import datetime as dt
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cmp_to_key
@@ -26,7 +26,7 @@ from deltalake import DeltaTable
 from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester, TableVersion, TableVersions, decoded
-from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
+from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError, MissingRowsError
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
@@ -39,7 +39,7 @@ from airflow_backfill_provider.lake.view_identity import (
 )
 from airflow_backfill_provider.protocol import EpochWrites, PartWrites
 from tests.builders import NOW, PAID, Key, Orders, Template, job_of
-from tests.plain_engine import PlainSource, Row, Rows, read_version
+from tests.plain_engine import Change, PlainSource, Row, Rows, read_version
 
 Output = tuple[Any, ...]
 
@@ -144,13 +144,14 @@ class MemoryEngine:
         for part in parts:
             chunk = early[part] if early else source.chunk(barrier, part)
             rows.update(self._append(settings, barrier, part, source, chunk))
-        return EpochWrites(dict(rows), changes, dict(self.seconds))
+        return EpochWrites(dict(rows), len(changes), dict(self.seconds), rows_added=_added(changes))
 
     def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
         """Write the changes, once."""
         self.calls.append(f"changes {barrier.epoch}")
         source = self._begin(settings, barrier, since)
-        return PartWrites({0: self._changes(settings, barrier, source)}, {"changes": self.seconds["changes"]})
+        changes = self._changes(settings, barrier, source)
+        return PartWrites({0: len(changes)}, {"changes": self.seconds["changes"]}, rows_added=_added(changes))
 
     def read_part(
         self, settings: JobSettings, barrier: Barrier, part: int, *, since: TableVersions | None
@@ -166,6 +167,13 @@ class MemoryEngine:
         """Return the view's newest version, unless something else wrote to it."""
         self._require_untouched(settings, barrier, since)
         return TableVersions(view=TableVersion(version=self._view(settings).version))
+
+    def account(self, settings: JobSettings, barrier: Barrier, rows_present: int | None) -> int | None:
+        """Hold what was counted against what there is, where the view is as of one version."""
+        there = self._source(settings, barrier.upstream.table_id).read_after(barrier)
+        if None not in (rows_present, there) and rows_present != there:
+            raise MissingRowsError(f"epoch {barrier.epoch} has {rows_present} of {there} rows")
+        return rows_present
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish that the view is finished, unless it says so."""
@@ -203,9 +211,9 @@ class MemoryEngine:
             settings, lambda version: self.warehouse.upstream(settings.job["upstream"]["path"], table_id, version)
         )
 
-    def _changes(self, settings: JobSettings, barrier: Barrier, source: PlainSource) -> int:
+    def _changes(self, settings: JobSettings, barrier: Barrier, source: PlainSource) -> Collection[Change]:
         visible = source.let_through(barrier)
-        changed = source.by_key(visible)
+        changed = source.by_key({place: change.row for place, change in visible.items()})
         reached(CrashPoint.BEFORE_CHANGES_COMMIT)
         if changed:
             self._once(
@@ -214,7 +222,7 @@ class MemoryEngine:
         reached(CrashPoint.AFTER_CHANGES_COMMIT)
         if barrier.repair:
             self._repair(settings, barrier, source)
-        return len(visible)
+        return visible.values()
 
     def _repair(self, settings: JobSettings, barrier: Barrier, source: PlainSource) -> None:
         """Write chosen rows anew; a row that nobody knows the vnode of any more goes with every vnode's repair."""
@@ -442,6 +450,10 @@ class Backfilling:
 
     def _with(self) -> dict[str, Any]:
         return {"store": self.store, "engine": self.engine, "clock": self.clock}
+
+
+def _added(changes: Iterable[Change]) -> int:
+    return sum(change.added for change in changes)
 
 
 class Prepared:

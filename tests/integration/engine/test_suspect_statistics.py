@@ -1,0 +1,190 @@
+"""
+What somebody else wrote into the upstream's log never hides a row: statistics, names and schemas of files.
+
+The upstreams are written by delta-rs or by hand, so Spark sees their logs for the first time when a job is created.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+
+from airflow_backfill_provider import mutations
+from airflow_backfill_provider.core.errors import MissingRowsError
+from airflow_backfill_provider.core.query import quote
+from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
+
+pytestmark = pytest.mark.spark
+
+Statistics = dict[str, Any]
+
+
+def write(lakehouse: Lakehouse, *files: dict[str, pa.Array]) -> None:
+    """Write each of some files in a commit of its own, by delta-rs."""
+    for columns in files:
+        write_deltalake(lakehouse.upstream_path, pa.table(columns), mode="append", configuration=CHANGE_DATA_FEED)
+
+
+def restate(lakehouse: Lakehouse, edit: Callable[[Statistics], Statistics | None], *, version: int = 0) -> None:
+    """Edit the statistics that a commit says of its files."""
+    commit = Path(lakehouse.upstream_path, "_delta_log", f"{version:020d}.json")
+    actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+    for action in actions:
+        if "add" in action:
+            edited = edit(json.loads(action["add"]["stats"]))
+            action["add"]["stats"] = None if edited is None else json.dumps(edited)
+    commit.write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
+
+
+def bounds(low: int, high: int) -> Callable[[Statistics], Statistics]:
+    """Return an edit that gives the key other bounds."""
+    return lambda found: {
+        **found,
+        "minValues": {**found["minValues"], "id": low},
+        "maxValues": {**found["maxValues"], "id": high},
+    }
+
+
+def numbers(first: int, last: int) -> dict[str, pa.Array]:
+    return {"id": pa.array(range(first, last + 1), pa.int64()), "amount": pa.array(range(first, last + 1), pa.int64())}
+
+
+def ids(lakehouse: Lakehouse, column: str = "id") -> list[Any]:
+    return sorted(row[column] for row in lakehouse.view().select(quote(column)).collect())
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        (pa.decimal128(20, 0), [Decimal(5 * 10**19) + 7 * step for step in range(-20, 20)]),
+        (pa.decimal128(38, 18), [Decimal(1) + Decimal(step).scaleb(-18) for step in range(40)]),
+        (pa.decimal128(18, 4), [Decimal("95759157456403.5008") + Decimal(step).scaleb(-4) for step in range(40)]),
+    ],
+    ids=str,
+)
+def test_rounded_bounds_of_decimals_hide_no_row(
+    lakehouse: Lakehouse, type_: pa.DataType, values: list[Decimal]
+) -> None:
+    """I1: delta-rs writes them as floats, of whole numbers as much as fits into 64 bits."""
+    write(lakehouse, *({"id": pa.array(values[start::4], type_)} for start in range(4)))
+    lakehouse.create(rate_limit=11, strategy="no_shuffle")
+    commits = lakehouse.finish()
+    assert ids(lakehouse) == sorted(values)
+    assert [commit.snapshot_read_row_count for commit in commits] == [11, 11, 11, 7]
+
+
+@pytest.mark.parametrize("declared", [(1, 5), (6, 10), (3, 3)])
+def test_a_file_with_wrong_bounds_loses_no_row(lakehouse: Lakehouse, declared: tuple[int, int]) -> None:
+    """I1, I6: rows that statistics keep out of their own chunk are found by counting, and read all the same."""
+    write(lakehouse, numbers(1, 10))
+    restate(lakehouse, bounds(*declared))
+    lakehouse.create(rate_limit=5, strategy="no_shuffle")
+    commits = lakehouse.finish()
+    assert ids(lakehouse) == [*range(1, 11)]
+    assert commits[-1].rows_present == 10
+
+
+def test_rows_that_earlier_epochs_missed_keep_the_view_from_being_finished(lakehouse: Lakehouse) -> None:
+    """I6: a row below its file's bounds, which no statistics gave away when its chunk was read."""
+    write(lakehouse, numbers(1, 10), {**numbers(11, 20), "id": pa.array([5_000, *range(12, 21)], pa.int64())})
+    restate(lakehouse, bounds(11, 6_000), version=1)
+    write(lakehouse, {**numbers(1, 1), "id": pa.array([0], pa.int64())})
+    restate(lakehouse, bounds(100, 200), version=2)
+    lakehouse.create(rate_limit=10, strategy="no_shuffle")
+    with pytest.raises(MissingRowsError, match="1 row .* statistics"):
+        lakehouse.finish()
+    status = lakehouse.backfill.status()
+    assert (status.finished, 0 in ids(lakehouse)) == (False, False)
+    # What helps: all rows written anew, whatever was read of them before.
+    mutations.repair_job(store=lakehouse.backfill.store, requested_by="tester", vnodes=["0-3"])
+    lakehouse.finish()
+    assert ids(lakehouse) == [0, *range(1, 11), *range(12, 21), 5_000]
+    assert lakehouse.backfill.status().finished
+
+
+def test_bounds_of_restricted_keys_and_of_a_repair_hide_no_row(lakehouse: Lakehouse) -> None:
+    write(lakehouse, numbers(1, 10))
+    restate(lakehouse, bounds(1, 2))
+    lakehouse.create(rate_limit=3, strategy="no_shuffle", restrict_to={"keys": {"after": [4], "up_to": [9]}})
+    lakehouse.finish()
+    assert ids(lakehouse) == [*range(5, 10)]
+    mutations.repair_job(store=lakehouse.backfill.store, requested_by="tester", vnodes=["0-3"])
+    lakehouse.finish()
+    assert ids(lakehouse) == [*range(5, 10)]
+    mutations.repair_job(store=lakehouse.backfill.store, requested_by="tester", keys=[[8]])
+    lakehouse.finish()
+    assert ids(lakehouse) == [*range(5, 10)]
+
+
+def test_an_arrangement_of_keys_with_wrong_bounds_is_refused_or_whole(lakehouse: Lakehouse) -> None:
+    write(lakehouse, numbers(1, 10))
+    restate(lakehouse, bounds(1, 2))
+    lakehouse.create(rate_limit=3, strategy="arrangement", restrict_to={"keys": {"after": [4]}})
+    lakehouse.finish()
+    assert ids(lakehouse) == [*range(5, 11)]
+
+
+@pytest.mark.parametrize("records", [5, 10_000, None])
+def test_wrong_numbers_of_rows_decide_nothing(lakehouse: Lakehouse, records: int | None) -> None:
+    """A count that somebody else wrote is no reason to refuse rows that were all read."""
+    write(lakehouse, numbers(1, 10), numbers(11, 20))
+    restate(lakehouse, lambda found: {**found, "numRecords": records})
+    lakehouse.create(rate_limit=6, strategy="no_shuffle")
+    lakehouse.finish()
+    assert ids(lakehouse) == [*range(1, 21)]
+
+
+@pytest.mark.parametrize("statistics", [True, False], ids=["statistics", "none"])
+def test_a_key_that_files_spell_in_another_case(lakehouse: Lakehouse, statistics: bool) -> None:
+    """I1: files that were there before the table was made of them, beside those that Spark wrote."""
+    folder = Path(lakehouse.upstream_path)
+    folder.mkdir()
+    for number, name in enumerate(("ID", "id")):
+        rows = numbers(1 + 10 * number, 10 + 10 * number)
+        pq.write_table(pa.table({name: rows["id"], "amount": rows["amount"]}), folder / f"{number}.parquet")
+    without = "" if statistics else " NO STATISTICS"
+    parquet = f"parquet.{quote(lakehouse.upstream_path)}"
+    schema = lakehouse.spark.read.schema("id BIGINT, amount BIGINT").parquet(lakehouse.upstream_path).schema
+    assert schema.names == ["id", "amount"]
+    lakehouse.sql(f"CONVERT TO DELTA {parquet}{without}")
+    lakehouse.sql("ALTER TABLE {upstream} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    name = next(name for name in lakehouse.sql("SELECT * FROM {upstream}").columns if name.lower() == "id")
+    lakehouse.create(rate_limit=7, strategy="no_shuffle", key=[name])
+    lakehouse.epoch()
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, id FROM range(21, 25)")
+    commits = lakehouse.finish()
+    assert ids(lakehouse, name) == [*range(1, 25)]
+    assert all(commit.snapshot_read_row_count for commit in commits)
+
+
+def test_a_key_of_a_table_that_maps_its_columns_by_id(lakehouse: Lakehouse) -> None:
+    properties = {**CHANGE_DATA_FEED, "delta.columnMapping.mode": "id"}
+    lakehouse.make_upstream("id BIGINT, amount BIGINT", properties)
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, id FROM range(1, 21)")
+    lakehouse.sql("ALTER TABLE {upstream} RENAME COLUMN id TO number")
+    lakehouse.sql("ALTER TABLE {upstream} RENAME COLUMN amount TO id")
+    lakehouse.create(rate_limit=7, strategy="no_shuffle", key=["number"])
+    lakehouse.finish()
+    assert ids(lakehouse, "number") == [*range(1, 21)]
+
+
+@pytest.mark.parametrize("indexed", [32, 0])
+def test_a_key_beside_a_struct_of_the_same_path(lakehouse: Lakehouse, indexed: int) -> None:
+    properties = {**CHANGE_DATA_FEED, "delta.dataSkippingNumIndexedCols": str(indexed)}
+    lakehouse.make_upstream("a STRUCT<b: BIGINT>, `a.b` BIGINT, id BIGINT", properties)
+    lakehouse.sql("INSERT INTO {upstream} SELECT named_struct('b', 100 - id), id, id FROM range(1, 21)")
+    lakehouse.create(
+        rate_limit=6, strategy="no_shuffle", key=["a.b"], query="SELECT `a.b` AS number, a.b FROM upstream"
+    )
+    lakehouse.epoch()
+    lakehouse.sql("UPDATE {upstream} SET a = named_struct('b', 7L) WHERE id < 3")
+    lakehouse.finish()
+    lakehouse.assert_equals_query("SELECT `a.b` AS number, a.b FROM {upstream}")
