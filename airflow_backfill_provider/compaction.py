@@ -103,5 +103,5 @@ def _look_at_arrangement(backfill: Backfill, settings: JobSettings, policy: Comp
     stored = table_files(arrangement.path, backfill.storage_options)
     target = policy.target_file_size or stored.target_file_size
     # A file of the base is never small, so that base and changes stay in files of their own, each laid out by key.
-    smaller_than = min(arrangement.smallest_of_base(settings.base_epoch), half_of(target))
+    smaller_than = min(arrangement.smallest_of_base(settings.base_epoch, settings.own_columns), half_of(target))
     return plan_compaction(stored.files, policy, target=target, smaller_than=smaller_than)

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from airflow_backfill_provider.core import columns
 from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError, StateLayoutError
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyOrder
@@ -238,12 +237,6 @@ def resolve_upstream(job: BackfillJob, described: UpstreamVersion) -> ResolvedUp
     query = check_query(job.query)
     query.refuse_functions_without_parentheses(names)
     used = {*query.columns_of(names), *order.names, *job.upstream.distribution_key}
-    reserved = sorted(name for name in used if name.lower() in columns.RESERVED)
-    if reserved:
-        raise InvalidJobError(
-            f"query: column {', '.join(reserved)} of {job.upstream.path} has a name that this package uses itself; "
-            "rename it, or leave it out of the query"
-        )
     return ResolvedUpstream(
         table_id=described.table_id,
         columns=tuple(

@@ -80,7 +80,7 @@ def epoch_lineage(
         ),
         view=TableState(place=job.materialized_view, version=commit.view_version, columns=view_columns, rows=rows),
         query=job.query,
-        columns=query_lineage(job.query, tuple(upstream_columns), settings.key_order.names),
+        columns=query_lineage(job.query, tuple(upstream_columns), settings.key_order.names, settings.upstream.names),
     )
 
 

@@ -82,7 +82,7 @@ def plan_snapshot(
                 "read it; restore it, or rebuild the job"
             )
         return SnapshotPlan(_rows_of_job(settings, upstream, version, rows), arranges=True)
-    files, keys = arrangement.statistics(settings.scan.order, settings.base_epoch)
+    files, keys = arrangement.statistics(settings.scan.order, settings.base_epoch, settings.own_columns)
     row_count = sum(file.row_count for file in files)
     if settings.keys == EVERYTHING:
         # Rows of the window are not in the arrangement yet.

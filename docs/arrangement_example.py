@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_backfill_provider import crash_points, creation, mutations, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester, decoded
-from airflow_backfill_provider.core.columns import APPEARED, EPOCH, IS_UPSERT, VNODE
+from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.scan import ArrangementScan
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 YOU = "you"
 VNODES = 4
+OWN = OwnColumns()
 RATE_LIMIT = 3
 QUERY = "SELECT order_id, amount * 100 AS cents FROM upstream"
 COLUMNS = {"order_id": "BIGINT", "customer": "INT", "amount": "INT"}
@@ -110,7 +111,7 @@ class Example:
         """Run the epochs and return the blocks of the page."""
         store = self.backfill.store
         rows = sorted((self.vnode_of(row), *row) for row in self.orders.rows_at(1))
-        self.blocks["arrangement upstream"] = table((VNODE[2:], *COLUMNS), rows)
+        self.blocks["arrangement upstream"] = table(("vnode", *COLUMNS), rows)
         self.blocks["arrangement base"] = self.arranged(self.settings.base_epoch)
 
         self.change_upstream(1)
@@ -224,7 +225,7 @@ class Example:
             else:
                 where, what = "arrangement", self.fate(change, barrier)
             rows.append((change.version, change.kind, position[0], *change.row, where, what))
-        return table(("version", "change", VNODE[2:], *COLUMNS, "goes to", "what becomes of it"), rows)
+        return table(("version", "change", "vnode", *COLUMNS, "goes to", "what becomes of it"), rows)
 
     def fate(self, change: Change, barrier: Barrier) -> str:
         """Say what becomes of a change that the arrangement gets."""
@@ -238,13 +239,13 @@ class Example:
         """Return the rows that each part reads from the arrangement, and hold them against the upstream."""
         newest: dict[tuple[int, ...], dict[str, Any]] = {}
         for epoch in range(barrier.epoch + 1):
-            newest |= {(entry[VNODE], entry["order_id"]): entry for entry in self.entries(epoch)}
+            newest |= {(entry[OWN.vnode], entry["order_id"]): entry for entry in self.entries(epoch)}
         rows = []
         for number, part in enumerate(barrier.parts):
             for covered in decoded(part.ranges, self.scan.order):
                 for position, entry in sorted(newest.items()):
-                    if covered.contains(position, self.scan.order) and entry[IS_UPSERT]:
-                        origin = f"changes of epoch {entry[EPOCH]}" if entry[EPOCH] else "base"
+                    if covered.contains(position, self.scan.order) and entry[OWN.is_upsert]:
+                        origin = f"changes of epoch {entry[OWN.epoch]}" if entry[OWN.epoch] else "base"
                         rows.append((number, position[0], *(entry[name] for name in COLUMNS), origin))
         upstream = [
             row
@@ -253,7 +254,7 @@ class Example:
         ]
         self.require(sorted(row[2:5] for row in rows) == upstream)
         self.require(len(rows) == commit.snapshot_read_row_count)
-        return table(("part", VNODE[2:], *COLUMNS, "from"), rows)
+        return table(("part", "vnode", *COLUMNS, "from"), rows)
 
     def result(self) -> str:
         """Return the state and the view as they are now."""
@@ -269,7 +270,7 @@ class Example:
 
     def arranged(self, epoch: int) -> str:
         """Return what the arrangement got in an epoch."""
-        names = (VNODE, "order_id", EPOCH, IS_UPSERT, APPEARED, "customer", "amount")
+        names = (OWN.vnode, "order_id", OWN.epoch, OWN.is_upsert, OWN.appeared, "customer", "amount")
         return table(
             [f"`{name}`" for name in names], ([entry[name] for name in names] for entry in self.entries(epoch))
         )
@@ -309,8 +310,8 @@ class Example:
 
     def entries(self, epoch: int) -> list[dict[str, Any]]:
         """Return the arrangement's rows that are stamped with an epoch, in order."""
-        found = read(self.spark, self.settings.arrangement).filter(f"{EPOCH} = {epoch}").collect()
-        return sorted((row.asDict() for row in found), key=lambda row: (row[VNODE], row["order_id"]))
+        found = read(self.spark, self.settings.arrangement).filter(f"{OWN.epoch} = {epoch}").collect()
+        return sorted((row.asDict() for row in found), key=lambda row: (row[OWN.vnode], row["order_id"]))
 
     def vnode_of(self, row: Row) -> int:
         """Return a row's vnode."""

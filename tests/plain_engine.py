@@ -23,7 +23,6 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from airflow_backfill_provider import creation
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, PinnedRead, TableVersion, TableVersions, decoded
-from airflow_backfill_provider.core.columns import APPEARED, EPOCH, IS_UPSERT
 from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.errors import DuplicateKeyError, EpochFailedError
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
@@ -214,15 +213,16 @@ class PlainArrangement:
         self._path = settings.arrangement
         self._base_epoch = settings.base_epoch
         self._order = settings.scan.order
+        self._own = settings.own_columns
         types = {column.name: column.type for column in settings.upstream.columns}
         others = [KeyField(name=name, type=types[name]) for name in types if name not in self._order.names]
         self._columns = [*types]
         self._schema = pa.schema(
             [
                 *((field.name, arrow_type(field)) for field in self._order.fields),
-                (EPOCH, pa.int64()),
-                (IS_UPSERT, pa.bool_()),
-                (APPEARED, pa.bool_()),
+                (self._own.epoch, pa.int64()),
+                (self._own.is_upsert, pa.bool_()),
+                (self._own.appeared, pa.bool_()),
                 *((field.name, arrow_type(field)) for field in others),
             ]
         )
@@ -241,7 +241,7 @@ class PlainArrangement:
     def append(self, changes: Mapping[Position, Change], epoch: int) -> None:
         """Append an epoch's changes of rows that are not read yet, unless they are there."""
         with _LOCK:
-            newest = max((entry[EPOCH] for entry in self._entries()), default=self._base_epoch)
+            newest = max((entry[self._own.epoch] for entry in self._entries()), default=self._base_epoch)
             if newest > epoch:
                 raise EpochFailedError(f"epoch {epoch} was overtaken")
             if newest < epoch:
@@ -250,13 +250,17 @@ class PlainArrangement:
     def rows(self, epoch: int) -> Rows:
         """Return the newest rows as of an epoch."""
         newest: dict[Position, Row] = {}
-        for entry in sorted(self._entries(), key=lambda entry: entry[EPOCH]):
+        for entry in sorted(self._entries(), key=lambda entry: entry[self._own.epoch]):
             place = tuple(entry[name] for name in self._order.names)
-            if entry[EPOCH] <= epoch:
-                assert not (entry[EPOCH] == self._base_epoch and place in newest), "the base has a position twice"
+            if entry[self._own.epoch] <= epoch:
+                assert not (entry[self._own.epoch] == self._base_epoch and place in newest), (
+                    "the base has a position twice"
+                )
                 newest[place] = entry
         return {
-            place: {name: entry[name] for name in self._columns} for place, entry in newest.items() if entry[IS_UPSERT]
+            place: {name: entry[name] for name in self._columns}
+            for place, entry in newest.items()
+            if entry[self._own.is_upsert]
         }
 
     def _entries(self) -> list[Row]:
@@ -269,7 +273,8 @@ class PlainArrangement:
         for place in in_order(changes, self._order):
             row, appeared = changes[place]
             keys = dict(zip(self._order.names, place, strict=True))
-            entries.append({**(row or {}), **keys, EPOCH: epoch, IS_UPSERT: row is not None, APPEARED: appeared})
+            flags = {self._own.is_upsert: row is not None, self._own.appeared: appeared}
+            entries.append({**(row or {}), **keys, self._own.epoch: epoch, **flags})
         return pa.Table.from_pylist(entries, schema=self._schema)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlglot
@@ -37,13 +37,16 @@ class QueryLineage:
     filtered_by: tuple[str, ...]
 
 
-def query_lineage(query: str, available: Sequence[str], key: Sequence[str]) -> QueryLineage:
+def query_lineage(
+    query: str, available: Sequence[str], key: Sequence[str], upstream_names: Collection[str] = ()
+) -> QueryLineage:
     """
     Read the lineage off a view's query.
 
     :param query: a query that was checked when its job was created.
     :param available: the upstream's columns.
     :param key: its key columns; the view keeps the ones that the query drops, in hidden columns.
+    :param upstream_names: names that a star may stand for, as of the job's creation.
     """
     checked = check_query(query)
     select = sqlglot.parse_one(checked.text, read="spark", into=exp.Select)
@@ -51,7 +54,7 @@ def query_lineage(query: str, available: Sequence[str], key: Sequence[str]) -> Q
     columns: dict[str, ColumnOrigin] = {}
     for projection in select.selects:
         columns.update(_origins(projection, sources))
-    for column, hidden in checked.hidden_keys(key).items():
+    for column, hidden in checked.hidden_keys(key, upstream_names).items():
         columns[hidden] = ColumnOrigin((column,), unchanged=True)
     where = select.args.get("where")
     return QueryLineage(columns, sources.of(where) if where is not None else ())

@@ -12,7 +12,7 @@ token positions, so that Spark runs the very expressions that were written.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,6 +25,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 
 RELATION = "upstream"
 HIDDEN_KEY_PREFIX = "__key_"
+"""What the name of a hidden key column begins with; with more underscores where the view has such a name already."""
 
 _NON_DETERMINISTIC = frozenset(
     """
@@ -114,6 +115,7 @@ class CheckedQuery:
     _columns: tuple[tuple[str, str], ...]
     _star_without: frozenset[str] | None
     _possible_functions: frozenset[str]
+    _selected_words: frozenset[str]
 
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return those of the upstream's columns that the query may use, in the upstream's order."""
@@ -144,24 +146,32 @@ class CheckedQuery:
             return column
         return None
 
-    def hidden_keys(self, key: Sequence[str]) -> dict[str, str]:
-        """Return, for the key columns that the view does not carry, the hidden column that keeps each."""
-        return {column: HIDDEN_KEY_PREFIX + column for column in key if self.output_of_key(column) is None}
+    def hidden_keys(self, key: Sequence[str], upstream_names: Collection[str] = ()) -> dict[str, str]:
+        """
+        Return, for the key columns that the view does not carry, the hidden column that keeps each.
 
-    def key_outputs(self, key: Sequence[str]) -> tuple[str, ...]:
-        """Return the view's column for each key column, hidden or not."""
-        return tuple(self.output_of_key(column) or HIDDEN_KEY_PREFIX + column for column in key)
+        :param key: the upstream's key columns.
+        :param upstream_names: names that a star may stand for, which are the view's then.
+        """
+        taken = {*self._selected_words, *(name.lower() for name in upstream_names if self.has_star)}
+        return {column: _hidden(column, taken) for column in key if self.output_of_key(column) is None}
 
-    def render(self, relation: str, key: Sequence[str]) -> str:
+    def key_outputs(self, key: Sequence[str], upstream_names: Collection[str] = ()) -> tuple[str, ...]:
+        """Return the view's column for each key column, hidden or not; the parameters are those of hidden columns."""
+        hidden = self.hidden_keys(key, upstream_names)
+        return tuple(self.output_of_key(column) or hidden[column] for column in key)
+
+    def render(self, relation: str, key: Sequence[str], upstream_names: Collection[str] = ()) -> str:
         """
         Return the query over another relation, with the hidden key columns added.
 
         :param relation: name of the relation to read instead of ``upstream``; quoted here.
         :param key: the upstream's key columns.
+        :param upstream_names: names that a star may stand for.
         """
         hidden = "".join(
             f", {quote(self.alias)}.{quote(column)} AS {quote(output)}"
-            for column, output in self.hidden_keys(key).items()
+            for column, output in self.hidden_keys(key, upstream_names).items()
         )
         alias = "" if self._named else f" AS {quote(self.alias)}"
         head, tail = self.text[: self._before_from], self.text[self._relation_end :]
@@ -215,7 +225,16 @@ def check_query(text: str) -> CheckedQuery:
             for column in select.find_all(exp.Column)
             if not column.table and column.name.lower() in _NON_DETERMINISTIC
         ),
+        # Texts, too: Spark calls a column of a plain text by the text.
+        _selected_words=frozenset(token.text.lower() for token in tokens if token.end < from_token.start),
     )
+
+
+def _hidden(key: str, taken: Collection[str]) -> str:
+    name = HIDDEN_KEY_PREFIX + key
+    while name.lower() in taken:
+        name = f"_{name}"
+    return name
 
 
 def _only_relation(select: exp.Select) -> exp.Table:

@@ -14,10 +14,10 @@ ends, and not when all do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from airflow_backfill_provider.core import columns
+from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.progress import (
@@ -33,9 +33,9 @@ VnodeRange = tuple[int, int]
 """Vnodes from the first to the last, both included."""
 
 
-def by_vnode(key: KeyOrder) -> KeyOrder:
+def by_vnode(key: KeyOrder, own: OwnColumns) -> KeyOrder:
     """Return the order of (vnode, key)."""
-    return KeyOrder((KeyField(name=columns.VNODE, type="integer"), *key.fields))
+    return KeyOrder((KeyField(name=own.vnode, type="integer"), *key.fields))
 
 
 class Scan(Protocol):
@@ -151,11 +151,13 @@ class ArrangementScan:
     :param key_order: the key's order.
     :param vnode_count: vnodes of the job.
     :param vnodes: those that the job is about.
+    :param own: the package's names beside the used columns.
     """
 
     key_order: KeyOrder
     vnode_count: int
     vnodes: frozenset[int]
+    own: OwnColumns = field(default_factory=OwnColumns)
 
     by_vnode = True
 
@@ -167,7 +169,7 @@ class ArrangementScan:
     @property
     def order(self) -> KeyOrder:
         """The vnode, then the key."""
-        return by_vnode(self.key_order)
+        return by_vnode(self.key_order, self.own)
 
     def read(self, state: BackfillState) -> tuple[KeyRange, ...]:
         """Return completed vnodes whole, and those in progress up to their positions."""

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.barrier import Barrier, Mutation, PinnedMutation, Repair, TableVersion, digest
+from airflow_backfill_provider.core.columns import OwnColumns, names_within, own_columns
 from airflow_backfill_provider.core.job import INITIAL_SETTINGS, BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.scan import ArrangementScan, NoShuffleScan, Scan
@@ -70,6 +71,11 @@ class ResolvedUpstream(BaseModel):
 
     table_id: str
     columns: tuple[UpstreamColumn, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the columns, and of all fields inside of them."""
+        return names_within({column.name: column.type for column in self.columns})
 
 
 class JobSettings(BaseModel):
@@ -129,6 +135,11 @@ class JobSettings(BaseModel):
         return KeyOrder(tuple(fields))
 
     @property
+    def own_columns(self) -> OwnColumns:
+        """The package's names beside the used columns, in the arrangement too."""
+        return own_columns(column.name for column in self.upstream.columns)
+
+    @property
     def definition(self) -> BackfillJob:
         """The job's definition."""
         return BackfillJob(**self.job)
@@ -144,7 +155,7 @@ class JobSettings(BaseModel):
         """How the job's strategy reads the snapshot."""
         job = self.definition
         if self.strategy == Strategy.ARRANGEMENT:
-            return ArrangementScan(self.key_order, job.vnode_count, job.vnodes)
+            return ArrangementScan(self.key_order, job.vnode_count, job.vnodes, self.own_columns)
         return NoShuffleScan(self.key_order, job.vnode_count, self.keys)
 
     @property

@@ -4,7 +4,7 @@ The arrangement: a replica of the used columns, laid out by (vnode, key), from w
 Ports ``ReplicatedStateTable``, which every epoch writes its changes to. Rewriting rows in Delta costs whole files, and
 changes of keys in random order are everywhere, so here the table is only ever appended to: one sorted base, made once,
 and then each epoch's net changes of rows that are not read yet, stamped with the epoch. A chunk is the base in its
-ranges, without the rows that changed since, and the newest of those. What an epoch reads depends on ``__epoch`` alone,
+ranges, without the rows that changed since, and the newest of those. What an epoch reads depends on the stamp alone,
 so that every attempt of it reads the same (I2).
 """
 
@@ -21,7 +21,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.barrier import Barrier, TableVersion
-from airflow_backfill_provider.core.columns import APPEARED, EPOCH, IS_UPSERT, VNODE
 from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.errors import EpochFailedError
 from airflow_backfill_provider.core.keys import KeyRange
@@ -34,6 +33,8 @@ from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.engine.stamped_table import ARRANGEMENT, ARRANGEMENT_TABLE, StampedTable, transaction_id
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
+
+_NEWEST, _IS_LIVE, _FIRST_APPEARED, _IS_DOUBLE = "newest", "is_live", "first_appeared", "is_double"
 
 FILES_PER_CHUNK = 8
 """Files that a chunk of the base is made of."""
@@ -70,6 +71,7 @@ class Arrangement:
         identity: ViewIdentity,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
+        self._own = source.own
         self._table = StampedTable(spark, path, ARRANGEMENT_TABLE, storage_options)
         self._files = ArrangementFiles(path, storage_options)
         self._source = source
@@ -125,7 +127,9 @@ class Arrangement:
                 f"the arrangement at {self._table.path} is gone, so epoch {barrier.epoch} has nothing to add to; the "
                 "job was finished or rebuilt meanwhile"
             )
-        laid_out = self._laid_out(changes, F.col(IS_UPSERT), F.col(APPEARED), barrier.epoch, _files_of_changes(rows))
+        laid_out = self._laid_out(
+            changes, F.col(self._own.is_upsert), F.col(self._own.appeared), barrier.epoch, _files_of_changes(rows)
+        )
         with session_settings(self._table.spark, _SMALL_PAGES):
             self._table.append(laid_out, ARRANGEMENT, self._identity, barrier)
 
@@ -149,9 +153,9 @@ class Arrangement:
         return (
             rows.select(
                 *map(column, keys),
-                F.lit(epoch).cast("long").alias(EPOCH),
-                is_upsert.alias(IS_UPSERT),
-                appeared.alias(APPEARED),
+                F.lit(epoch).cast("long").alias(self._own.epoch),
+                is_upsert.alias(self._own.is_upsert),
+                appeared.alias(self._own.appeared),
                 *map(column, others),
             )
             .repartitionByRange(files, *order)
@@ -177,7 +181,7 @@ class Arrangement:
     @contextmanager
     def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> Iterator[ArrangedChunk]:
         """Return the upstream's rows in some ranges as of the barrier's ``to_version``, to be used inside the block."""
-        base = self._table.read().filter(F.col(EPOCH) == self._base_epoch)
+        base = self._table.read().filter(F.col(self._own.epoch) == self._base_epoch)
         changed = self._changed(barrier, ranges).persist()
         try:
             yield ArrangedChunk(base, changed, ranges, self._scan, self._source.columns)
@@ -188,31 +192,32 @@ class Arrangement:
         """
         Return what became of each (vnode, key) that changed since the base was made, up to the barrier's epoch.
 
-        :returns: ``__changed_0, …`` and ``__vnode``, ``__first_appeared`` (the base does not have it), ``__is_double``
-            (it was inserted while it was there), ``__is_live`` and ``__newest``, the newest row.
+        :returns: under the package's names, its vnode and key as ``changed_0, …``, ``vnode``, ``first_appeared`` (the
+            base does not have it), ``is_double`` (it was inserted while it was there), ``is_live`` and ``newest``, the
+            newest row.
         """
-        epoch = F.col(EPOCH)
+        own = self._own
+        epoch = F.col(own.epoch)
         log = self._table.read().filter(
             (epoch > self._base_epoch) & (epoch <= barrier.epoch) & in_any(self._scan.order, ranges)
         )
         keys = [column(name) for name in self._scan.order.names]
-        history = F.array_sort(F.collect_list(F.struct(EPOCH, IS_UPSERT, APPEARED)))
+        entries = F.array_sort(F.collect_list(F.struct(own.epoch, own.is_upsert, own.appeared)))
+        history = F.col(own.named("history"))
         changed = log.groupBy(*keys).agg(
-            F.max_by(F.struct(VNODE, *map(column, self._source.columns)), epoch).alias("__newest"),
-            F.max_by(IS_UPSERT, epoch).alias("__is_live"),
-            F.min_by(APPEARED, epoch).alias("__first_appeared"),
-            history.alias("__history"),
+            F.max_by(F.struct(own.vnode, *map(column, self._source.columns)), epoch).alias(own.named(_NEWEST)),
+            F.max_by(own.is_upsert, epoch).alias(own.named(_IS_LIVE)),
+            F.min_by(own.appeared, epoch).alias(own.named(_FIRST_APPEARED)),
+            entries.alias(own.named("history")),
         )
-        was_there = F.transform(F.slice("__history", 1, F.size("__history") - 1), lambda entry: entry[IS_UPSERT])
-        inserted = F.transform(F.slice("__history", 2, F.size("__history")), lambda entry: entry[APPEARED])
+        was_there = F.transform(F.slice(history, 1, F.size(history) - 1), lambda entry: entry[own.is_upsert])
+        inserted = F.transform(F.slice(history, 2, F.size(history)), lambda entry: entry[own.appeared])
         doubles = F.exists(F.zip_with(was_there, inserted, lambda there, again: there & again), lambda both: both)
         return changed.select(
             *(key.alias(name) for key, name in zip(keys, _changed_keys(self._scan), strict=True)),
-            VNODE,
-            "__first_appeared",
-            "__is_live",
-            "__newest",
-            doubles.alias("__is_double"),
+            own.vnode,
+            *map(own.named, (_FIRST_APPEARED, _IS_LIVE, _NEWEST)),
+            doubles.alias(own.named(_IS_DOUBLE)),
         )
 
 
@@ -243,22 +248,24 @@ class ArrangedChunk:
 
     def rows(self) -> DataFrame:
         """
-        Return the rows, used columns and ``__vnode``.
+        Return the rows, used columns and their vnodes.
 
         Evaluating them fails if the upstream inserted a key that it had.
         """
+        own = self._scan.own
+        first_appeared = F.col(own.named(_FIRST_APPEARED))
         base = self._base.filter(in_any(self._scan.order, self._ranges))
         names, changed_keys = self._scan.order.names, _changed_keys(self._scan)
-        changed = self._changed.select(*changed_keys, "__first_appeared")
+        changed = self._changed.select(*changed_keys, first_appeared)
         same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, changed_keys, strict=True)]
         # A key in the base that was then inserted, without having been removed, is there twice.
         kept = base.join(changed, same, "left").filter(
-            F.when(F.col("__first_appeared"), F.raise_error(F.lit(DUPLICATE_KEY)).cast("boolean")).otherwise(
-                F.col("__first_appeared").isNull()
+            F.when(first_appeared, F.raise_error(F.lit(DUPLICATE_KEY)).cast("boolean")).otherwise(
+                first_appeared.isNull()
             )
         )
-        newest = self._changed.filter("__is_live").select("__newest.*")
-        columns = [column(name) for name in (VNODE, *self._columns)]
+        newest = self._changed.filter(F.col(own.named(_IS_LIVE))).select(f"{own.named(_NEWEST)}.*")
+        columns = [column(name) for name in (own.vnode, *self._columns)]
         return kept.select(*columns).unionAll(newest.select(*columns))
 
     def count(self) -> dict[int, int]:
@@ -268,9 +275,10 @@ class ArrangedChunk:
         Of the base, only vnodes that a range begins or ends in need their keys; of rows that changed, their first
         change tells whether the base has them.
         """
-        vnode = F.col(VNODE)
+        own = self._scan.own
+        vnode = F.col(own.vnode)
         refused = F.raise_error(F.lit(DUPLICATE_KEY)).cast("long")
-        moved = F.col("__is_live").cast("long") - (~F.col("__first_appeared")).cast("long")
+        moved = F.col(own.named(_IS_LIVE)).cast("long") - (~F.col(own.named(_FIRST_APPEARED))).cast("long")
         parts = [
             self._base.filter(condition).groupBy(vnode).agg(F.count("*").alias("rows"))
             for condition in self._split()
@@ -278,11 +286,11 @@ class ArrangedChunk:
         ]
         parts.append(
             self._changed.groupBy(vnode).agg(
-                F.sum(F.when(F.col("__is_double"), refused).otherwise(moved)).alias("rows")
+                F.sum(F.when(F.col(own.named(_IS_DOUBLE)), refused).otherwise(moved)).alias("rows")
             )
         )
         counted = reduce(DataFrame.unionAll, parts).groupBy(vnode).agg(F.sum("rows").alias("rows"))
-        return {row[VNODE]: row["rows"] for row in counted.collect() if row["rows"]}
+        return {row[own.vnode]: row["rows"] for row in counted.collect() if row["rows"]}
 
     def _split(self) -> tuple[Column | None, Column | None]:
         """Return conditions for the vnodes that ranges hold whole, and for the rest of the ranges."""
@@ -310,7 +318,7 @@ class ArrangedChunk:
 
 
 def _changed_keys(scan: ArrangementScan) -> list[str]:
-    return [f"__changed_{i}" for i in range(len(scan.order.fields))]
+    return scan.own.numbered("changed", len(scan.order.fields))
 
 
 def _files_of_changes(rows: int) -> int:

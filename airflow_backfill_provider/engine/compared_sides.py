@@ -50,7 +50,7 @@ class ComparedSides:
     @property
     def key(self) -> tuple[str, ...]:
         """The view's key columns, hidden or not."""
-        return check_query(self.settings.definition.query).key_outputs(self.settings.key_order.names)
+        return self._outputs(self.settings.key_order.names)
 
     def expected(self, vnodes: VnodeRange) -> DataFrame:
         """Return the rows that the query gives, of some vnodes: each with its unit and its hashes."""
@@ -58,7 +58,7 @@ class ComparedSides:
         names = self._unit_columns
         # Before the query, which costs more than this.
         rows = rows.filter(self._unit(names).between(*vnodes))
-        return self._taken_apart(run_query(self.spark, self.settings.definition, rows))
+        return self._taken_apart(run_query(self.spark, self.settings.definition, rows, self.settings.upstream.names))
 
     def found(self, vnodes: VnodeRange, schema: StructType) -> DataFrame:
         """
@@ -80,16 +80,19 @@ class ComparedSides:
             self.settings.key_order.names if self.pinned.by_key else self.settings.definition.upstream.distribution_key
         )
 
+    def _outputs(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return the view's columns that carry some of the upstream's unchanged."""
+        return check_query(self.settings.definition.query).key_outputs(columns, self.settings.upstream.names)
+
     def _unit(self, outputs: Sequence[str]) -> Column:
         return vnode_of(self.settings, [F.col(quote(name)) for name in outputs], self._unit_columns)
 
     def _taken_apart(self, rows: DataFrame) -> DataFrame:
         """Put the unit and the hashes beside rows with the view's columns."""
-        query = check_query(self.settings.definition.query)
         first, second = row_hashes(rows.schema)
         return rows.select(
             F.struct(*(F.col(quote(field.name)) for field in rows.schema.fields)).alias(ROW),
-            self._unit(query.key_outputs(self._unit_columns)).alias(UNIT),
+            self._unit(self._outputs(self._unit_columns)).alias(UNIT),
             first.alias(HASHES[0]),
             second.alias(HASHES[1]),
         )

@@ -21,7 +21,7 @@ from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.verification import PinnedVerification
 
-_ROW_VNODE, _STATE_VNODE, _WHOLE = "__row_vnode", "__state_vnode", "__whole"
+_ROW_VNODE, _STATE_VNODE, _WHOLE = "row_vnode", "state_vnode", "whole"
 
 
 def expected_rows(
@@ -62,31 +62,35 @@ class _Read:
         self._spark = spark
         self._settings = settings
         self._fields = settings.key_order.fields
+        self._own = settings.own_columns
+        self._points = self._own.numbered("position", len(self._fields))
         self._positions = self._as_rows(pinned)
 
     def as_of(self, version: int) -> DataFrame:
         """Return these rows as of a version of the upstream, with their vnodes."""
-        job = self._settings.definition
+        job, own = self._settings.definition, self._own
         upstream = self._spark.read.format("delta").option("versionAsOf", version).load(job.upstream.path)
         distribution = job.upstream.distribution_key
         vnode = vnode_of(self._settings, [F.col(quote(name)) for name in distribution], distribution)
-        rows = upstream.select(*(F.col(quote(name)) for name in _used(self._settings)), vnode.alias(_ROW_VNODE))
+        rows = upstream.select(
+            *(F.col(quote(name)) for name in _used(self._settings)), vnode.alias(own.named(_ROW_VNODE))
+        )
         keys = [F.col(quote(field.name)) for field in self._fields]
-        points = [F.col(_position(number)) for number in range(len(keys))]
-        reached = F.col(_WHOLE) | _at_or_before(self._fields, keys, points)
+        points = list(map(F.col, self._points))
+        reached = F.col(own.named(_WHOLE)) | _at_or_before(self._fields, keys, points)
+        same_vnode = F.col(own.named(_ROW_VNODE)) == F.col(own.named(_STATE_VNODE))
         return (
-            rows.join(F.broadcast(self._positions), F.col(_ROW_VNODE) == F.col(_STATE_VNODE))
-            .filter(reached)
-            .filter(_within_bounds(self._settings))
+            rows.join(F.broadcast(self._positions), same_vnode).filter(reached).filter(_within_bounds(self._settings))
         )
 
     def _as_rows(self, pinned: PinnedVerification) -> DataFrame:
         """Return a row for each vnode that was read: whether whole, and if not up to which key."""
+        state_vnode, whole = self._own.named(_STATE_VNODE), self._own.named(_WHOLE)
         schema = StructType(
             [
-                StructField(_STATE_VNODE, IntegerType()),
-                StructField(_WHOLE, BooleanType()),
-                *(StructField(_position(number), StringType()) for number in range(len(self._fields))),
+                StructField(state_vnode, IntegerType()),
+                StructField(whole, BooleanType()),
+                *(StructField(point, StringType()) for point in self._points),
             ]
         )
         none = (None,) * len(self._fields)
@@ -96,18 +100,13 @@ class _Read:
             for vnode in range(run.first, run.last + 1)
         ]
         typed = [
-            _typed(F.col(_position(number)), field).alias(_position(number))
-            for number, field in enumerate(self._fields)
+            _typed(F.col(point), field).alias(point) for point, field in zip(self._points, self._fields, strict=True)
         ]
-        return self._spark.createDataFrame(rows, schema).select(_STATE_VNODE, _WHOLE, *typed)
+        return self._spark.createDataFrame(rows, schema).select(state_vnode, whole, *typed)
 
 
 def _used(settings: JobSettings) -> list[str]:
     return [used.name for used in settings.upstream.columns]
-
-
-def _position(number: int) -> str:
-    return f"__position_{number}"
 
 
 def _within_bounds(settings: JobSettings) -> Column:
@@ -120,7 +119,7 @@ def _within_bounds(settings: JobSettings) -> Column:
 def _in_any(settings: JobSettings, ranges: Iterable[PinnedRange]) -> Column:
     """Return the condition: the row lies in one of some ranges, which are in the order of the job's strategy."""
     fields = settings.scan.order.fields
-    by_vnode = [F.col(_ROW_VNODE)] if settings.scan.by_vnode else []
+    by_vnode = [F.col(settings.own_columns.named(_ROW_VNODE))] if settings.scan.by_vnode else []
     columns = [*by_vnode, *(F.col(quote(field.name)) for field in settings.key_order.fields)]
     return reduce(
         lambda a, b: a | b,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -11,14 +12,15 @@ from airflow_backfill_provider.core.query import check_query
 from airflow_backfill_provider.engine.spark_errors import query_errors
 
 
-def run_query(spark: SparkSession, job: BackfillJob, rows: DataFrame) -> DataFrame:
+def run_query(spark: SparkSession, job: BackfillJob, rows: DataFrame, upstream_names: Collection[str]) -> DataFrame:
     """
     Return the query's result, hidden key columns included, over rows with the used columns alone.
 
+    :param upstream_names: names that a star may stand for, as of the job's creation.
     :raises InvalidJobError: if Spark cannot analyse the query.
     """
     relation = f"backfill_upstream_{uuid.uuid4().hex}"
-    text = check_query(job.query).render(relation, [key.column for key in job.upstream.key])
+    text = check_query(job.query).render(relation, [key.column for key in job.upstream.key], upstream_names)
     # Spark puts the rows where their name stands in braces; a temporary view would be two more calls of a server.
     text = text.replace("{", "{{").replace("}", "}}").replace(relation, "{rows}")
     with query_errors():

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StringType, StructField, StructType
 
 from airflow_backfill_provider.core.barrier import Barrier, Repair, decoded
-from airflow_backfill_provider.core.columns import VNODE
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyKind
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.engine.predicates import in_any, literal
@@ -26,8 +25,8 @@ def rows_to_write(spark: SparkSession, source: Upstream, barrier: Barrier) -> Da
     """Return the chosen rows as the upstream has them at ``to_version``, of those that were read before the epoch."""
     rows = _read(spark, source, barrier)
     repair = barrier.repair
-    of_vnodes = rows.filter(F.col(VNODE).isin(list(repair.vnodes)))
-    others = rows.filter(~F.col(VNODE).isin(list(repair.vnodes)))
+    is_chosen = F.col(source.own.vnode).isin(list(repair.vnodes))
+    of_vnodes, others = rows.filter(is_chosen), rows.filter(~is_chosen)
     return of_vnodes.unionAll(_with_keys(spark, source, others, repair)) if repair.keys else of_vnodes
 
 
@@ -72,8 +71,9 @@ def _with_keys(spark: SparkSession, source: Upstream, rows: DataFrame, repair: R
     values = [literal(field, value) for value in leading if value is not None]
     near = column(field.name).isin(values) if values else F.lit(False)
     rows = rows.filter(near | column(field.name).isNull() if None in leading else near)
-    wanted = _named(_keys(spark, source, repair.keys), [f"__wanted_{i}" for i in range(len(source.key.names))])
-    same = [column(name).eqNullSafe(F.col(f"__wanted_{i}")) for i, name in enumerate(source.key.names)]
+    names = source.own.numbered("wanted", len(source.key.names))
+    wanted = _named(_keys(spark, source, repair.keys), names)
+    same = [column(key).eqNullSafe(F.col(name)) for key, name in zip(source.key.names, names, strict=True)]
     return rows.join(wanted, same, "left_semi")
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.barrier import PinnedRange, PinnedRead, decoded
-from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT, VNODE
+from airflow_backfill_provider.core.columns import OwnColumns, names_within, own_columns
 from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.query import quote
@@ -31,6 +31,9 @@ HASHES_IN_MEMORY = 10_000_000
 """Rows whose keys' hashes, of eight bytes each, a driver takes into its memory."""
 
 _UPSERTS = ("insert", "update_postimage")
+
+_CHANGE_TYPE, _COMMIT_VERSION = "change_type", "commit_version"
+_KEY_APPEARED, _FIRST_VERSION, _HAS_DOUBLE = "key_appeared", "first_version", "has_double"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,17 @@ class Upstream:
     @property
     def scan(self) -> KeyOrder:
         """The order of positions."""
-        return by_vnode(self.key) if self.by_vnode else self.key
+        return by_vnode(self.key, self.own) if self.by_vnode else self.key
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of the used columns, and of all fields inside of them."""
+        return names_within(self.types)
+
+    @property
+    def own(self) -> OwnColumns:
+        """The package's names beside the used columns."""
+        return own_columns(self.types)
 
     @property
     def key_spans_vnodes(self) -> bool:
@@ -106,11 +119,11 @@ class Upstream:
         return self.by_vnode and not set(self.distribution_key) <= set(self.key.names)
 
     def at(self, spark: SparkSession, version: int) -> DataFrame:
-        """Return the used columns and ``__vnode`` as of a version."""
+        """Return the used columns and the vnode as of a version."""
         return self._about(spark.read.format("delta").option("versionAsOf", version).load(self.path))
 
     def empty(self, spark: SparkSession) -> DataFrame:
-        """Return the used columns and ``__vnode``, without a row."""
+        """Return the used columns and the vnode, without a row."""
         return self._about(spark.read.format("delta").load(self.path)).limit(0)
 
     def net_changes(self, spark: SparkSession, runs: Sequence[FeedRun], wanted: Column) -> DataFrame:
@@ -124,57 +137,60 @@ class Upstream:
 
         :param runs: the versions.
         :param wanted: which changes to look at.
-        :returns: the used columns, ``__vnode`` if the scan's order has it, ``__is_upsert`` (else it is deleted; only
-            the key columns count then), ``__appeared``: it was written without having been removed, so it did not
-            exist before; and what :meth:`net_by_key` needs.
+        :returns: the used columns, and of :attr:`own` ``vnode`` if the scan's order has it, ``is_upsert`` (else it is
+            deleted; only the key columns count then), ``appeared``: it was written without having been removed, so it
+            did not exist before; and what :meth:`net_by_key` needs.
         """
+        own = self.own
         feed = reduce(DataFrame.unionAll, (self._feed(spark, run) for run in runs)).filter(wanted)
         keys = [column(name) for name in self.key.names]
         scanned = [column(name) for name in self.scan.names]
-        vnode = [F.col(VNODE)] if self.by_vnode else []
-        version, upsert = F.col("_commit_version"), F.col(IS_UPSERT)
-        is_upsert = F.col("_change_type").isin(*_UPSERTS)
-        changes = feed.select(*map(column, self.columns), *vnode, version, is_upsert.alias(IS_UPSERT))
+        vnode = [F.col(own.vnode)] if self.by_vnode else []
+        version, upsert = F.col(own.named(_COMMIT_VERSION)), F.col(own.is_upsert)
+        is_upsert = F.col(own.named(_CHANGE_TYPE)).isin(*_UPSERTS)
+        changes = feed.select(*map(column, self.columns), *vnode, version, is_upsert.alias(own.is_upsert))
         # Windows that begin alike share one shuffle and one sort; groupings that carry whole rows sort once for each.
         in_order = Window.partitionBy(*scanned).orderBy(version, upsert)
         by_key = Window.partitionBy(*keys).orderBy(version, upsert)
         in_version = Window.partitionBy(*keys, version)
         counted = changes.repartition(*keys).withColumns(
             {
-                "__is_last": F.lead(F.lit(1)).over(in_order).isNull(),
-                "__first_version": F.first(version).over(in_order),
+                own.named("is_last"): F.lead(F.lit(1)).over(in_order).isNull(),
+                own.named(_FIRST_VERSION): F.first(version).over(in_order),
             }
         )
         counted = counted.withColumns(
             {
                 # What identifies a row is written and removed in turns.
-                "__is_double": F.lag(upsert).over(by_key).eqNullSafe(upsert),
-                "__key_is_new": F.every(upsert).over(in_version),
+                own.named("is_double"): F.lag(upsert).over(by_key).eqNullSafe(upsert),
+                own.named("key_is_new"): F.every(upsert).over(in_version),
             }
         )
         of_all = Window.partitionBy(*scanned)
-        is_later = version > F.col("__first_version")
+        is_later = version > F.col(own.named(_FIRST_VERSION))
         counted = counted.withColumns(
             {
-                APPEARED: F.every(is_later | upsert).over(of_all),
-                "__key_appeared": F.every(is_later | F.col("__key_is_new")).over(of_all),
-                "__has_double": F.some("__is_double").over(of_all),
+                own.appeared: F.every(is_later | upsert).over(of_all),
+                own.named(_KEY_APPEARED): F.every(is_later | F.col(own.named("key_is_new"))).over(of_all),
+                own.named(_HAS_DOUBLE): F.some(own.named("is_double")).over(of_all),
             }
         )
-        return counted.filter("__is_last").select(
+        return counted.filter(F.col(own.named("is_last"))).select(
             *map(column, self.columns),
             *vnode,
-            IS_UPSERT,
-            APPEARED,
-            "__key_appeared",
-            "__first_version",
-            "__has_double",
+            own.is_upsert,
+            own.appeared,
+            *map(own.named, (_KEY_APPEARED, _FIRST_VERSION, _HAS_DOUBLE)),
         )
 
     def behind(self, reads: Iterable[PinnedRead]) -> Column:
         """Return the condition: a change of rows in some ranges, behind the version that they were read at."""
         values = {covered: read.version for read in reads for covered in decoded(read.ranges, self.scan)}
-        return F.coalesce(is_behind(value_of(self.scan, values)), F.lit(False))
+        return F.coalesce(self.is_behind(value_of(self.scan, values)), F.lit(False))
+
+    def is_behind(self, version: int | Column) -> Column:
+        """Return the condition: a change was committed behind a version."""
+        return F.col(self.own.named(_COMMIT_VERSION)) > version
 
     def is_read(self, ranges: Iterable[PinnedRange]) -> Column:
         """Return the condition: a row lies in some ranges; never null."""
@@ -186,24 +202,25 @@ class Upstream:
 
         A row that moved between vnodes is deleted in one and written in the other; the upsert wins.
 
-        :returns: the used columns, ``__is_upsert`` and ``__appeared``.
+        :returns: the used columns, and ``is_upsert`` and ``appeared`` of :attr:`own`.
         """
+        own = self.own
         keys = [column(name) for name in self.key.names]
-        upsert = F.col(IS_UPSERT)
+        upsert = F.col(own.is_upsert)
+        row = own.named("row")
         grouped = net.groupBy(*keys).agg(
-            F.max_by(F.struct(*map(column, self.columns)), upsert).alias("__row"),
-            F.max(upsert).alias(IS_UPSERT),
-            F.min_by("__key_appeared", "__first_version").alias(APPEARED),
+            F.max_by(F.struct(*map(column, self.columns)), upsert).alias(row),
+            F.max(upsert).alias(own.is_upsert),
+            F.min_by(own.named(_KEY_APPEARED), own.named(_FIRST_VERSION)).alias(own.appeared),
         )
-        return grouped.select(F.col("__row.*"), IS_UPSERT, APPEARED)
+        return grouped.select(F.col(f"{row}.*"), own.is_upsert, own.appeared)
 
-    def _about(self, rows: DataFrame) -> DataFrame:
+    def _about(self, rows: DataFrame, *extra: str) -> DataFrame:
         """Select what the job is about."""
-        vnode = self.vnode_of({})
-        extra = [name for name in ("_change_type", "_commit_version") if name in rows.columns]
-        rows = rows.select(*map(column, self.columns), *extra, vnode.alias(VNODE))
+        vnode = self.own.vnode
+        rows = rows.select(*map(column, self.columns), *extra, self.vnode_of({}).alias(vnode))
         if len(self.vnodes) < self.vnode_count:
-            rows = rows.filter(F.col(VNODE).isin(sorted(self.vnodes)))
+            rows = rows.filter(F.col(vnode).isin(sorted(self.vnodes)))
         return rows if self.keys == KeyRange(None, None) else rows.filter(within(self.key, self.keys))
 
     def _feed(self, spark: SparkSession, run: FeedRun) -> DataFrame:
@@ -215,7 +232,9 @@ class Upstream:
             .load(self.path)
         )
         used = (column(run.names.get(name, name)).alias(name) for name in self.columns)
-        return self._about(feed.select(*used, "_change_type", "_commit_version"))
+        of_delta = {self.own.named(name): F.col(f"_{name}") for name in (_CHANGE_TYPE, _COMMIT_VERSION)}
+        told = (value.alias(name) for name, value in of_delta.items())
+        return self._about(feed.select(*used, *told), *of_delta)
 
     def vnode_of(self, renamed: Mapping[str, str]) -> Column:
         """
@@ -246,9 +265,15 @@ class Upstream:
         # Hashes are narrow, whatever the key is, and hardly ever the same.
         hashes = chunk.select(F.xxhash64(*keys).alias("__hash"))
         rows, distinct = _count_here(hashes) if are_few(expected) else _count_there(hashes)
-        if distinct < rows and chunk.groupBy(*keys).agg(F.count("*").alias("__rows")).filter("__rows > 1").head(1):
+        if distinct < rows and self._has_several(chunk):
             raise self.duplicates()
         return rows
+
+    def _has_several(self, rows: DataFrame) -> bool:
+        """Tell whether several rows have the same key."""
+        count = self.own.named("rows")
+        counted = rows.groupBy(*map(column, self.key.names)).agg(F.count("*").alias(count))
+        return bool(counted.filter(F.col(count) > 1).head(1))
 
     def keys_without_spark(self, log: UpstreamTable, version: int, ranges: Sequence[KeyRange]) -> pa.Table | None:
         """
@@ -272,8 +297,8 @@ class Upstream:
         total = net.agg(
             F.count_if(visible).alias("through"),
             F.count("*").alias("rows"),
-            F.some("__has_double").alias("doubles"),
-            F.some(F.col(APPEARED) | F.col("__key_appeared")).alias("appeared"),
+            F.some(self.own.named(_HAS_DOUBLE)).alias("doubles"),
+            F.some(F.col(self.own.appeared) | F.col(self.own.named(_KEY_APPEARED))).alias("appeared"),
             F.array(*(F.some(column(name).isNull()) for name in self.key.names)).alias("has_nulls"),
         ).first()
         if total is None or not total["rows"]:
@@ -294,12 +319,13 @@ class Upstream:
         :param version: the window's end.
         :raises DuplicateKeyError: if the key does not identify the rows.
         """
-        names = self.key.names
-        appeared = [f"__appeared_{i}" for i in range(len(names))]
-        keys = net.filter(F.col(IS_UPSERT) & F.col(APPEARED)).select(*map(column, names)).toDF(*appeared).distinct()
+        names, own = self.key.names, self.own
+        appeared = own.numbered("appeared", len(names))
+        new = net.filter(F.col(own.is_upsert) & F.col(own.appeared))
+        keys = new.select(*map(column, names)).toDF(*appeared).distinct()
         same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, appeared, strict=True)]
         rows = self.at(spark, version).select(*map(column, names)).join(keys, same, "left_semi")
-        if rows.groupBy(*map(column, names)).count().filter("count > 1").head(1):
+        if self._has_several(rows):
             raise self.duplicates()
 
     def duplicates(self) -> DuplicateKeyError:
@@ -313,11 +339,6 @@ class Upstream:
 def are_few(rows: int | None) -> bool:
     """Tell whether so many rows' keys can be looked at in the driver's memory."""
     return rows is not None and rows <= HASHES_IN_MEMORY
-
-
-def is_behind(version: int | Column) -> Column:
-    """Return the condition: the change was committed behind a version."""
-    return F.col("_commit_version") > version
 
 
 def column(name: str) -> Column:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.barrier import Barrier, TableVersions, decoded
-from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT, RESERVED
+from airflow_backfill_provider.core.columns import OF_DELETION_VECTORS, OF_DELTAS_WRITES, own_columns
 from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
@@ -42,7 +42,6 @@ from airflow_backfill_provider.engine.source import (
     Upstream,
     are_few,
     column,
-    is_behind,
 )
 from airflow_backfill_provider.engine.spark_errors import epoch_errors, view_errors
 from airflow_backfill_provider.engine.verification import compare as compare_sides
@@ -50,6 +49,8 @@ from airflow_backfill_provider.engine.view import MaterializedView
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.protocol import EpochWrites, PartWrites
+
+_DELETION_VECTORS = "enableDeletionVectors"
 
 
 class SparkEngine:
@@ -91,6 +92,7 @@ class SparkEngine:
             rows = source.at(self._spark, version)
             result = self._query(job, source, rows.limit(0))
             _require_columns(result.schema)
+            self._require_writable(job, result.schema)
             if result.limit(1).count():
                 raise InvalidJobError("query: it gives a row where the upstream has none, so it is an aggregate")
             expected = UpstreamTable(source.path, self._storage_options).row_count(version)
@@ -263,7 +265,7 @@ class SparkEngine:
                     by_key = source.net_by_key(let_through) if source.by_vnode else let_through
                     if repairs:
                         # The upstream was looked at itself: what the view has of these keys is not its own.
-                        by_key = by_key.withColumn(APPEARED, F.lit(False))
+                        by_key = by_key.withColumn(source.own.appeared, F.lit(False))
                     # Rows as of several versions make no view that anybody could read.
                     apply = self._rewrite if barrier.read_as_of else self._merge
                     apply(tables, by_key, measured, barrier)
@@ -294,7 +296,7 @@ class SparkEngine:
     def _repair(self, tables: _Tables, barrier: Barrier) -> None:
         """Write the chosen rows anew; after the changes, for it writes them as of the window's end."""
         source = tables.source
-        outputs = check_query(tables.job.query).key_outputs(source.key.names)
+        outputs = check_query(tables.job.query).key_outputs(source.key.names, source.names)
         removed = repair.keys_to_remove(self._spark, source, barrier, tables.view.table.read(), outputs).persist()
         try:
             # Counted now: the view changes under the statement that removes them.
@@ -327,36 +329,42 @@ class SparkEngine:
         ]
         wanted = source.behind(shown)
         if tables.arrangement is not None:
-            wanted |= ~visible & is_behind(barrier.upstream.from_version)
+            wanted |= ~visible & source.is_behind(barrier.upstream.from_version)
         return source.net_changes(self._spark, feed, wanted).persist()
 
     def _merge(self, tables: _Tables, changes: DataFrame, measured: MeasuredChanges, barrier: Barrier) -> None:
         """Merge the changed keys: with their new row if it passes the query's filter, else as a delete."""
         job, source = tables.job, tables.source
         names = source.key.names
-        outputs = check_query(job.query).key_outputs(names)
-        upserts = changes.filter(F.col(IS_UPSERT))
+        outputs = check_query(job.query).key_outputs(names, source.names)
+        upserts = changes.filter(F.col(source.own.is_upsert))
         passing = self._query(job, source, upserts)
-        keys = changes.select(*(column(name).alias(f"__changed_{i}") for i, name in enumerate(names)), APPEARED)
-        same = [F.col(f"__changed_{i}").eqNullSafe(column(output)) for i, output in enumerate(outputs)]
-        joined = keys.join(passing.withColumn(IS_UPSERT, F.lit(True)), same, "left")
-        key_columns = {output: F.col(f"__changed_{i}") for i, output in enumerate(outputs)}
         columns = passing.columns
+        own = own_columns(columns)
+        changed = own.numbered("changed", len(names))
+        keys = changes.select(
+            *(column(key).alias(name) for key, name in zip(names, changed, strict=True)),
+            F.col(source.own.appeared).alias(own.appeared),
+        )
+        key_columns = {output: F.col(name) for output, name in zip(outputs, changed, strict=True)}
+        same = [name.eqNullSafe(column(output)) for output, name in key_columns.items()]
+        joined = keys.join(passing.withColumn(own.is_upsert, F.lit(True)), same, "left")
         source_rows = joined.select(
             *(key_columns.get(name, column(name)).alias(name) for name in columns),
-            F.coalesce(F.col(IS_UPSERT), F.lit(False)).alias(IS_UPSERT),
-            APPEARED,
+            F.coalesce(F.col(own.is_upsert), F.lit(False)).alias(own.is_upsert),
+            own.appeared,
         )
-        tables.view.merge(source_rows, measured, outputs, columns, tables.identity, barrier)
+        tables.view.merge(source_rows, measured, outputs, columns, own, tables.identity, barrier)
 
     def _rewrite(self, tables: _Tables, changes: DataFrame, measured: MeasuredChanges, barrier: Barrier) -> None:
         """Remove the changed keys, and append the new rows that pass the query's filter."""
         job, source = tables.job, tables.source
-        outputs = check_query(job.query).key_outputs(source.key.names)
+        outputs = check_query(job.query).key_outputs(source.key.names, source.names)
+        own = own_columns(outputs)
         keys = [column(name).alias(output) for name, output in zip(source.key.names, outputs, strict=True)]
-        written = self._query(job, source, changes.filter(F.col(IS_UPSERT)))
-        changed = changes.select(*keys, APPEARED)
-        tables.view.rewrite(changed, measured, written, outputs, tables.identity, barrier)
+        written = self._query(job, source, changes.filter(F.col(source.own.is_upsert)))
+        changed = changes.select(*keys, F.col(source.own.appeared).alias(own.appeared))
+        tables.view.rewrite(changed, measured, written, outputs, own, tables.identity, barrier)
 
     def _read_parts(
         self, tables: _Tables, barrier: Barrier, change_rows: int, seconds: dict[str, float]
@@ -447,7 +455,19 @@ class SparkEngine:
 
     def _query(self, job: BackfillJob, source: Upstream, rows: DataFrame) -> DataFrame:
         """Return the job's query over some upstream rows."""
-        return run_query(self._spark, job, rows.select(*map(column, source.columns)))
+        return run_query(self._spark, job, rows.select(*map(column, source.columns)), source.names)
+
+    def _require_writable(self, job: BackfillJob, schema: StructType) -> None:
+        """Refuse output columns that Delta could not merge changes into."""
+        default = self._spark.conf.get(f"spark.databricks.delta.properties.defaults.{_DELETION_VECTORS}", None)
+        has_vectors = job.table_properties.get(f"delta.{_DELETION_VECTORS}", default or "false").lower() == "true"
+        refused = OF_DELTAS_WRITES | OF_DELETION_VECTORS if has_vectors else OF_DELTAS_WRITES
+        for name in schema.names:
+            if name.lower() in refused:
+                raise InvalidJobError(
+                    f"query: the column {quote(name)} has a name that Delta uses itself when it merges changes"
+                    f"{' into a table with deletion vectors' if has_vectors else ''}; give it another alias"
+                )
 
     def _materialized_view(self, job: BackfillJob) -> MaterializedView:
         return MaterializedView(self._spark, job.materialized_view, self._storage_options)
@@ -510,10 +530,6 @@ def _require_columns(schema: StructType) -> None:
     if repeated:
         raise InvalidJobError(f"query: it names {', '.join(repeated)} more than once; give each column its own alias")
     for field in schema.fields:
-        if field.name.lower() in RESERVED:
-            raise InvalidJobError(
-                f"query: the column {quote(field.name)} has a name that this package uses itself; give it another alias"
-            )
         if any(character in field.name for character in " ,;{}()\n\t="):
             raise InvalidJobError(
                 f"query: the column {quote(field.name)} has characters that Delta does not allow in names; give it "

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.barrier import Barrier, TableVersion
-from airflow_backfill_provider.core.columns import APPEARED, IS_UPSERT
+from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.crash_points import CrashPoint, reached
@@ -159,6 +159,7 @@ class MaterializedView:
         measured: MeasuredChanges,
         keys: Sequence[str],
         columns: Sequence[str],
+        own: OwnColumns,
         identity: ViewIdentity,
         barrier: Barrier,
     ) -> None:
@@ -169,10 +170,11 @@ class MaterializedView:
         two rows of that key and the view one.
 
         :param changes: the view's columns and the flags of
-            :meth:`~airflow_backfill_provider.engine.source.Upstream.net_changes`; ``__is_upsert`` false deletes.
+            :meth:`~airflow_backfill_provider.engine.source.Upstream.net_changes`; ``is_upsert`` false deletes.
         :param measured: how many changes there are.
         :param keys: the view's key columns.
         :param columns: the view's columns.
+        :param own: the package's names beside them.
         """
         assignments = ", ".join(f"view.{quote(name)} = change.{quote(name)}" for name in columns)
         names = ", ".join(quote(name) for name in columns)
@@ -180,10 +182,10 @@ class MaterializedView:
         self._merge(
             sent_whole(changes, measured.through),
             [*_same(keys, measured.has_nulls), *self._filters(changes, measured.through, keys)],
-            f"WHEN MATCHED AND change.{APPEARED} THEN UPDATE SET {_refusal(keys)} "
-            f"WHEN MATCHED AND NOT change.{IS_UPSERT} THEN DELETE "
+            f"WHEN MATCHED AND change.{own.appeared} THEN UPDATE SET {_refusal(keys)} "
+            f"WHEN MATCHED AND NOT change.{own.is_upsert} THEN DELETE "
             f"WHEN MATCHED THEN UPDATE SET {assignments} "
-            f"WHEN NOT MATCHED AND change.{IS_UPSERT} THEN INSERT ({names}) VALUES ({values})",
+            f"WHEN NOT MATCHED AND change.{own.is_upsert} THEN INSERT ({names}) VALUES ({values})",
             CHANGES,
             identity,
             barrier,
@@ -195,6 +197,7 @@ class MaterializedView:
         measured: MeasuredChanges,
         written: DataFrame,
         keys: Sequence[str],
+        own: OwnColumns,
         identity: ViewIdentity,
         barrier: Barrier,
     ) -> None:
@@ -204,13 +207,14 @@ class MaterializedView:
         Removing the changed keys and appending their new rows costs much less than merging them: a merge that also
         inserts has to shuffle the rows of every file that it touches.
 
-        :param changed: the view's key columns and ``__appeared``.
+        :param changed: the view's key columns and the flag ``appeared``.
         :param measured: how many there are.
         :param written: the changed keys' new rows, in the view's columns.
         :param keys: the view's key columns.
+        :param own: the package's names beside them.
         """
         # With an assignment, which refuses, Delta looks for rows to write and carries whole ones through the merge.
-        refusal = f"WHEN MATCHED AND change.{APPEARED} THEN UPDATE SET {_refusal(keys)} "
+        refusal = f"WHEN MATCHED AND change.{own.appeared} THEN UPDATE SET {_refusal(keys)} "
         self._replace(
             sent_whole(changed, measured.through),
             written,

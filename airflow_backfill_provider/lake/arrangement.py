@@ -21,7 +21,7 @@ import pyarrow.fs as arrow_fs
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
-from airflow_backfill_provider.core.columns import APPEARED, EPOCH, IS_UPSERT, VNODE
+from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import DataFileError, StateError, TableLogError
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.location import is_local
@@ -39,8 +39,6 @@ from airflow_backfill_provider.storage import log_errors, storage_errors
 
 PIECES = 256
 """How finely the changes are cut for a planner."""
-
-_BY_EPOCH = KeyOrder((KeyField(name=EPOCH, type="long"),))
 
 
 class ArrangementFiles:
@@ -60,7 +58,7 @@ class ArrangementFiles:
         with storage_errors(self.path):
             return DeltaTable.is_deltatable(self.path, storage_options=self._options or None)
 
-    def statistics(self, order: KeyOrder, base_epoch: int) -> tuple[list[FileStatistics], KeyIndex]:
+    def statistics(self, order: KeyOrder, base_epoch: int, own: OwnColumns) -> tuple[list[FileStatistics], KeyIndex]:
         """
         Return files with bounds of (vnode, key), and the means to read exact keys, for a planner of chunks.
 
@@ -70,30 +68,32 @@ class ArrangementFiles:
 
         :param order: the order of (vnode, key).
         :param base_epoch: the epoch that the base is stamped with.
+        :param own: the package's names in it.
         """
         with arrangement_errors(self.path):
             stored = self._stored()
-            newest_epoch = {file.path: file.upper for file in stored.files(_BY_EPOCH)}
+            newest_epoch = {file.path: file.upper for file in stored.files(_by_epoch(own))}
             files = stored.files(order)
             log = [file for file in files if newest_epoch[file.path] != (base_epoch,)]
             if not log:
                 return files, stored.keys(order)
-            changed = _changed(stored, log, order)
+            changed, is_live, is_new = _changed(stored, log, order, own)
         base = [file for file in files if newest_epoch[file.path] == (base_epoch,)]
-        in_base = changed.filter(pc.invert(changed.column(APPEARED))).select(order.names)
-        live = in_key_order(changed.filter(changed.column(IS_UPSERT)), order).select(order.names)
+        in_base = changed.filter(pc.invert(is_new))
+        live = in_key_order(changed.filter(is_live), order)
         pieces = _pieces(live, order, size=sum(file.size for file in log))
         index = _LiveKeys(stored.keys(order), order, in_base, {file.path: keys for file, keys in pieces})
         return [*_without(base, in_base), *(file for file, _ in pieces)], index
 
-    def smallest_of_base(self, base_epoch: int) -> int:
+    def smallest_of_base(self, base_epoch: int, own: OwnColumns) -> int:
         """
         Return the bytes of the smallest file of the base; 0 if the base has none.
 
         :param base_epoch: the epoch that the base is stamped with.
+        :param own: the package's names in it.
         """
         with arrangement_errors(self.path):
-            files = self._stored().files(_BY_EPOCH)
+            files = self._stored().files(_by_epoch(own))
         return min((file.size for file in files if file.upper == (base_epoch,)), default=0)
 
     def size(self) -> int:
@@ -169,14 +169,20 @@ class _LiveKeys:
         return self._known[file.path]
 
 
-def _changed(stored: DataFiles, log: Sequence[FileStatistics], order: KeyOrder) -> pa.Table:
-    """Return each (vnode, key) that changed: whether it has a row now, and whether it had none in the base."""
-    columns = [*order.names, EPOCH, IS_UPSERT, APPEARED]
-    entries = pa.concat_tables([_typed(stored.read(file.path, columns), order) for file in log]).sort_by(EPOCH)
+def _by_epoch(own: OwnColumns) -> KeyOrder:
+    return KeyOrder((KeyField(name=own.epoch, type="long"),))
+
+
+def _changed(
+    stored: DataFiles, log: Sequence[FileStatistics], order: KeyOrder, own: OwnColumns
+) -> tuple[pa.Table, pa.ChunkedArray, pa.ChunkedArray]:
+    """Return each (vnode, key) that changed, whether each has a row now, and whether it had none in the base."""
+    columns = [*order.names, own.epoch, own.is_upsert, own.appeared]
+    entries = pa.concat_tables([_typed(stored.read(file.path, columns), order) for file in log]).sort_by(own.epoch)
     grouped = entries.group_by(list(order.names), use_threads=False)
-    changed = grouped.aggregate([(IS_UPSERT, "last"), (APPEARED, "first")])
-    names = {f"{IS_UPSERT}_last": IS_UPSERT, f"{APPEARED}_first": APPEARED}
-    return changed.rename_columns([names.get(name, name) for name in changed.column_names])
+    # Arrow names each result after its column, so by our prefix, which no key has.
+    changed = grouped.aggregate([(own.is_upsert, "last"), (own.appeared, "first")])
+    return changed.select(order.names), changed.column(f"{own.is_upsert}_last"), changed.column(f"{own.appeared}_first")
 
 
 def _typed(entries: pa.Table, order: KeyOrder) -> pa.Table:
@@ -208,7 +214,7 @@ def _without(base: Sequence[FileStatistics], in_base: pa.Table) -> list[FileStat
 
     Which file a changed row lies in is told by its vnode alone; where several files share a vnode, they share its rows.
     """
-    changed = {entry["values"]: entry["counts"] for entry in in_base.column(VNODE).value_counts().to_pylist()}
+    changed = {entry["values"]: entry["counts"] for entry in in_base.column(0).value_counts().to_pylist()}
     stored = [0] * (max(changed, default=0) + 2)
     for file in base:
         for vnode in _vnodes_of(file, len(stored)):

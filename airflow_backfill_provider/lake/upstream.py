@@ -20,10 +20,12 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_backfill_provider.core.barrier import TableVersion
+from airflow_backfill_provider.core.columns import OF_CHANGE_FEED
 from airflow_backfill_provider.core.errors import (
     ChangeDataFeedDisabledError,
     ChangeFeedGapError,
     StorageUnavailableError,
+    UpstreamError,
     UpstreamNotFoundError,
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
@@ -109,15 +111,22 @@ class UpstreamVersion:
 
     def require_change_data_feed(self, path: str) -> None:
         """
-        Refuse a table that does not record its changes.
+        Refuse a table that does not record its changes, or of which they cannot be read.
 
         :raises ChangeDataFeedDisabledError: with the statement that switches the feed on.
+        :raises UpstreamError: naming a column that is called like one of the feed's own.
         """
         if not self.change_data_feed:
             raise ChangeDataFeedDisabledError(
                 f"{path} has no change data feed as of version {self.version}; switch it on with: "
                 f"ALTER TABLE delta.{quote(path)} SET TBLPROPERTIES ({CHANGE_DATA_FEED} = true)"
             )
+        for name in self.types:
+            if name.lower() in OF_CHANGE_FEED:
+                raise UpstreamError(
+                    f"{path} has a column {name}, and Delta's change data feed adds one of that name itself, so that "
+                    "nobody can read the table's changes; rename it, or remove it"
+                )
 
 
 _NO_PART_OF_A_TYPE = frozenset({"metadata", "nullable", "containsNull", "valueContainsNull"})

@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from airflow_backfill_provider import compaction, creation, mutations, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy, CompactionStep
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.settings import JobSettings
@@ -127,13 +128,13 @@ def test_changes_of_an_arrangement_are_written_together_and_its_base_is_left_alo
     """Each is laid out by key; together they would not be."""
     files = ArrangementFiles(arranged.settings().arrangement)
     sizes = sorted(file.size for file in table_files(files.path).files)
-    assert files.smallest_of_base(0) in sizes
+    assert files.smallest_of_base(0, OwnColumns()) in sizes
     policy = CompactionPolicy(at=2)
     look = compaction.look(arranged, policy)
     assert look.arrangement is not None
     assert (look.view.step, look.due) == (None, True)
     assert (look.arrangement.files, look.arrangement.saved_files) == (6, 2)
-    assert look.arrangement.smaller_than == files.smallest_of_base(0)
+    assert look.arrangement.smaller_than == files.smallest_of_base(0, OwnColumns())
     tiny = compaction.look(arranged, CompactionPolicy(at=2, target_file_size=20))
     assert tiny.arrangement is not None
     assert (tiny.arrangement.smaller_than, tiny.arrangement.step) == (10, None)

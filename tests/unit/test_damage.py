@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.core import errors
+from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
@@ -136,15 +137,15 @@ def test_a_damaged_arrangement_is_damaged_state(arrangement, damage):
         damage(file)
     order = KeyOrder((KeyField(name="__vnode", type="integer"), *order_of("long").fields))
     with pytest.raises(errors.StateError, match="the arrangement at .*arrangement_a1 is damaged .* rebuild the job"):
-        ArrangementFiles(arrangement).statistics(order, 0)
+        ArrangementFiles(arrangement).statistics(order, 0, OwnColumns())
 
 
 def test_an_arrangement_with_a_damaged_log_is_damaged_state(arrangement):
     commit_file(arrangement, 1).write_text("{", encoding="utf-8")
     for look in (
         lambda: ArrangementFiles(arrangement).size(),
-        lambda: ArrangementFiles(arrangement).smallest_of_base(0),
-        lambda: ArrangementFiles(arrangement).statistics(KEY, 0),
+        lambda: ArrangementFiles(arrangement).smallest_of_base(0, OwnColumns()),
+        lambda: ArrangementFiles(arrangement).statistics(KEY, 0, OwnColumns()),
     ):
         with pytest.raises(errors.StateError, match="the arrangement at .* is damaged"):
             look()

@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider import crash_points, creation, mutations, protocol
 from airflow_backfill_provider.core.barrier import Repair, decoded
+from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ChangeDataFeedDisabledError,
@@ -22,6 +23,7 @@ from airflow_backfill_provider.core.errors import (
     MaterializedViewError,
     NotFinishedError,
     StateError,
+    UpstreamError,
     UpstreamNotFoundError,
 )
 from airflow_backfill_provider.core.job import BackfillJob
@@ -222,13 +224,21 @@ def test_vnodes_cannot_come_from_a_column_that_spark_cannot_hash(lake):
     assert not backfilling.store.created()
 
 
-def test_a_column_of_a_name_that_the_package_uses_itself_is_refused_where_it_is_used(lake):
+@pytest.mark.parametrize("name", ["_change_type", "_Commit_Version", "_COMMIT_TIMESTAMP"])
+def test_a_column_of_a_name_that_deltas_change_feed_uses_itself_is_refused(lake, name):
+    """Also where nothing uses it: Delta reads no change of such a table."""
     backfilling = Backfilling(lake)
-    write_table(backfilling.orders.path, {"id": pa.array([1]), "__Epoch": pa.array([2])})
-    with pytest.raises(InvalidJobError, match="query: column __Epoch of .* has a name that this package uses itself"):
-        backfilling.create()
+    write_table(backfilling.orders.path, {"id": pa.array([1]), name: pa.array([2])})
+    with pytest.raises(UpstreamError, match=rf"has a column {name}, .* rename it"):
+        backfilling.create(query="SELECT id FROM upstream")
     assert not backfilling.store.created()
-    backfilling.create(query="SELECT id FROM upstream")
+
+
+@pytest.mark.parametrize("name", ["__vnode", "__Epoch", "__IS_UPSERT", "___appeared", "_commit"])
+def test_a_column_of_a_name_that_the_package_uses_itself_is_one_like_any_other(lake, name):
+    backfilling = Backfilling(lake)
+    write_table(backfilling.orders.path, {"id": pa.array([1]), name: pa.array([2])})
+    assert [column.name for column in backfilling.create().upstream.columns] == ["id", name]
 
 
 @pytest.mark.parametrize(
@@ -880,7 +890,7 @@ def test_a_chunk_is_as_large_as_the_rate_limit_where_nobody_knows_how_many_rows_
     DeltaTable(arranging.orders.path).create_checkpoint()
     commit_file(arranging.orders.path, 0).unlink()
     (part,) = arranging.inject().parts
-    rows = arrangement(arranging).statistics(arranging.store.settings().scan.order, 0)
+    rows = arrangement(arranging).statistics(arranging.store.settings().scan.order, 0, OwnColumns())
     files, keys = rows
     order = arranging.store.settings().scan.order
     planned = sum(keys.count(file, covered) for file in files for covered in decoded(part.ranges, order))

@@ -434,6 +434,25 @@ def test_a_quoted_key_column_is_found_by_its_name():
     assert query.key_outputs(["order id", "a.b", "c`d"]) == ("order id", "ab", "c`d")
 
 
+@pytest.mark.parametrize(
+    ("text", "names", "hidden"),
+    [
+        ("SELECT a AS __key_id FROM upstream", [], "___key_id"),
+        ("SELECT a AS `__KEY_ID`, b AS ___key_Id FROM upstream", [], "____key_id"),
+        ("SELECT a AS b, __key_id FROM upstream", [], "___key_id"),
+        ("SELECT '__key_id' FROM upstream", [], "___key_id"),
+        ("SELECT a FROM upstream WHERE __key_id > 1", ["__key_id"], "__key_id"),
+        ("SELECT * EXCEPT (id) FROM upstream", ["a", "id", "__Key_id"], "___key_id"),
+        ("SELECT s.* FROM upstream", ["s", "__key_id", "___key_id"], "____key_id"),
+    ],
+)
+def test_a_hidden_key_column_never_has_the_name_of_another_column(text, names, hidden):
+    query = check_query(text)
+    assert query.hidden_keys(["id"], names) == {"id": hidden}
+    assert query.key_outputs(["id"], names) == (hidden,)
+    assert f"`id` AS `{hidden}` FROM" in query.render("r", ["id"], names)
+
+
 # --- splicing -------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_backfill_provider import mutations
+from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.lake import arrangement
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
@@ -30,7 +31,7 @@ def seen(backfilling):
     settings = backfilling.store.settings()
     order = settings.scan.order
     rows = PlainArrangement(settings).rows(backfilling.store.last_epoch())
-    files, keys = ArrangementFiles(settings.arrangement).statistics(order, settings.base_epoch)
+    files, keys = ArrangementFiles(settings.arrangement).statistics(order, settings.base_epoch, settings.own_columns)
     return in_order(rows, order), files, keys, order
 
 
@@ -87,12 +88,12 @@ def test_the_base_of_a_rebuilt_job_is_stamped_with_the_epoch_that_it_begins_afte
 def test_the_smallest_file_is_looked_for_in_the_base_alone(backfilling):
     files = ArrangementFiles(backfilling.store.settings().arrangement)
     sizes = sorted(path.stat().st_size for path in Path(files.path).glob("*.parquet"))
-    assert (files.smallest_of_base(0), files.size()) == (sizes[0], sum(sizes))
+    assert (files.smallest_of_base(0, OwnColumns()), files.size()) == (sizes[0], sum(sizes))
     backfilling.orders.change([3], amount=7)
     backfilling.epoch()
-    assert files.smallest_of_base(0) == sizes[0]
+    assert files.smallest_of_base(0, OwnColumns()) == sizes[0]
     assert files.size() > sum(sizes)
-    assert files.smallest_of_base(9) == 0
+    assert files.smallest_of_base(9, OwnColumns()) == 0
 
 
 def test_what_is_dropped_leaves_nothing(backfilling):
