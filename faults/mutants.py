@@ -79,6 +79,7 @@ _RUN = "tests/unit/test_protocol_run.py"
 _STORE = "tests/unit/state/test_store.py"
 _STAMPED_TABLE = "tests/integration/engine/test_stamped_table.py"
 _EPOCHS = "tests/integration/engine/test_epochs.py"
+_SUSPECT = "tests/integration/engine/test_suspect_statistics.py"
 _PREDICATES = "tests/integration/engine/test_predicates.py"
 _CRASHES = "tests/integration/engine/test_crash_points.py"
 _BARRIER = "tests/unit/core/test_barrier.py"
@@ -516,13 +517,42 @@ MUTANTS = (
         spark=True,
     ),
     Mutant(
-        name="hidden-rows-counted",
-        breaks="Rows that a deletion vector hides count as rows of the chunk.",
-        invariant="I2",
-        file="airflow_backfill_provider/lake/live_keys.py",
-        old="_live(index, file, masks.get(file.path))",
-        new="_live(index, file, None)",
-        killers=("tests/integration/engine/test_live_keys.py::test_they_are_those_that_spark_reads",),
+        name="statistics-believed",
+        breaks="What a reader finds by the statistics of files is taken for all that there is.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/chunk.py",
+        old="if found.count and found.count in bounds and not is_last:",
+        new="if True:",
+        killers=(f"{_SUSPECT}::test_a_file_with_wrong_bounds_loses_no_row",),
+        spark=True,
+    ),
+    Mutant(
+        name="finished-by-its-own-count",
+        breaks="A view counts as complete although its epochs read fewer rows than there are.",
+        invariant="I6",
+        file="airflow_backfill_provider/engine/account.py",
+        old="if there != rows_present:",
+        new="if False:",
+        killers=(f"{_SUSPECT}::test_rows_that_earlier_epochs_missed_keep_the_view_from_being_finished",),
+        spark=True,
+    ),
+    Mutant(
+        name="added-rows-not-counted",
+        breaks="What changes add to the rows that were read is not counted, so what is missing is not known.",
+        invariant="I6",
+        file="airflow_backfill_provider/core/barrier.py",
+        old="return None if before is None else before + chunk + added",
+        new="return None if before is None else before + chunk",
+        killers=("tests/unit/test_protocol_run.py::test_rows_that_are_there_are_counted_on_from_epoch_to_epoch",),
+    ),
+    Mutant(
+        name="rounded-decimals-compared",
+        breaks="A condition on decimals lets readers skip files by bounds that were rounded.",
+        invariant="I1",
+        file="airflow_backfill_provider/engine/predicates.py",
+        old="return unskipped(condition) if any(map(_is_rounded, order.fields)) else condition",
+        new="return condition",
+        killers=(f"{_SUSPECT}::test_rounded_bounds_of_decimals_hide_no_row",),
         spark=True,
     ),
     Mutant(

@@ -362,7 +362,7 @@ class EpochReport(_Frozen):
 
     :param part: the part of the chunk that it read, or ``None`` for the run that applied the changes.
     :param rows: snapshot rows by vnode; of the changes' run, net changes under 0.
-    :param rows_added: of the changes' run, the rows that they add to what was read before; negative if they remove some.
+    :param rows_added: of the changes' run, the rows that they add to what was read before, less those that they remove.
     :param seconds: wall-clock seconds by phase.
     """
 

@@ -184,7 +184,7 @@ class Arrangement:
         base = self._table.read().filter(F.col(self._own.epoch) == self._base_epoch)
         changed = self._changed(barrier, ranges).persist()
         try:
-            yield ArrangedChunk(base, changed, ranges, self._scan, self._source.columns)
+            yield ArrangedChunk(base, changed, ranges, self._scan, self._source)
         finally:
             changed.unpersist()
 
@@ -229,7 +229,7 @@ class ArrangedChunk:
     :param changed: what became of each (vnode, key) in the ranges that changed since.
     :param ranges: what to read.
     :param scan: the scan's order.
-    :param columns: the used columns.
+    :param source: the upstream that is replicated.
     """
 
     def __init__(
@@ -238,13 +238,13 @@ class ArrangedChunk:
         changed: DataFrame,
         ranges: Sequence[KeyRange],
         scan: ArrangementScan,
-        columns: Sequence[str],
+        source: Upstream,
     ) -> None:
         self._base = base
         self._changed = changed
         self._ranges = ranges
         self._scan = scan
-        self._columns = columns
+        self._source = source
 
     def rows(self) -> DataFrame:
         """
@@ -265,8 +265,7 @@ class ArrangedChunk:
             )
         )
         newest = self._changed.filter(F.col(own.named(_IS_LIVE))).select(f"{own.named(_NEWEST)}.*")
-        columns = [column(name) for name in (own.vnode, *self._columns)]
-        return kept.select(*columns).unionAll(newest.select(*columns))
+        return self._selected(kept).unionAll(self._selected(newest))
 
     def count(self) -> dict[int, int]:
         """
@@ -291,6 +290,13 @@ class ArrangedChunk:
         )
         counted = reduce(DataFrame.unionAll, parts).groupBy(vnode).agg(F.sum("rows").alias("rows"))
         return {row[own.vnode]: row["rows"] for row in counted.collect() if row["rows"]}
+
+    def require_sound(self) -> None:
+        """Evaluate the rows, which fails as :meth:`rows` says; an attempt that finds them written would not notice."""
+        self.rows().agg(F.count("*")).collect()
+
+    def _selected(self, rows: DataFrame) -> DataFrame:
+        return rows.select(*map(column, (self._scan.own.vnode, *self._source.columns)))
 
     def _split(self) -> tuple[Column | None, Column | None]:
         """Return conditions for the vnodes that ranges hold whole, and for the rest of the ranges."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from airflow_backfill_provider.core.errors import DataFileError
+from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.engine.account import RowAccount
+from airflow_backfill_provider.engine.predicates import in_any, unskipped
 from airflow_backfill_provider.engine.source import Upstream
-from airflow_backfill_provider.lake.live_keys import distinct
+
+logger = logging.getLogger(__name__)
 
 
 class Chunk(Protocol):
@@ -31,39 +34,64 @@ class Chunk(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class _CountedRows:
+    """Rows and their number."""
+
+    rows: DataFrame
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class InPlaceChunk:
     """
     A chunk read from the upstream itself.
 
+    A reader skips the files whose statistics say that they have none of the chunk's keys. Where the number of rows that
+    it found cannot be right, or nothing comes behind the chunk that would show it, the rows are counted without
+    skipping; if there are more, they are read that way, too.
+
     :param source: the upstream.
-    :param selected: its rows in the chunk's ranges.
-    :param keys: their keys, where a driver has them without Spark; ``None`` if there are too many.
-    :param expected: about how many rows it has, if that is known.
+    :param upstream: its rows, as of the chunk's version.
+    :param ranges: the chunk.
+    :param version: that version.
+    :param account: knows how many rows there are.
     """
 
     source: Upstream
-    selected: DataFrame
-    keys: Callable[[], pa.Table | None]
-    expected: int | None
+    upstream: DataFrame
+    ranges: Sequence[KeyRange]
+    version: int
+    account: RowAccount
 
     def rows(self) -> DataFrame:
         """Return the rows."""
-        return self.selected
+        return self._found.rows
 
     def count(self) -> dict[int, int]:
         """Count the rows, reading the key columns only."""
-        keys = self._found_keys()
-        if keys is None:
-            rows = self.source.measure_chunk(self.selected, expected=self.expected)
-        else:
-            rows = keys.num_rows
-            if distinct(keys) < rows:
-                raise self.source.duplicates()
-        return {0: rows} if rows else {}
+        return {0: self._found.count} if self._found.count else {}
 
-    def _found_keys(self) -> pa.Table | None:
-        # What a file lacks Spark says better, and it may read what Arrow cannot.
-        with suppress(DataFileError):
-            return self.keys()
-        return None
+    @cached_property
+    def _found(self) -> _CountedRows:
+        condition = in_any(self.source.scan, self.ranges)
+        bounds = self.account.bounds(self.version, self.ranges)
+        found = self._counted(self.upstream.filter(condition), bounds.at_most)
+        # Spark has the last word on a chunk that seems to be empty, and nothing comes behind the last one.
+        is_last = any(covered.up_to == self.source.keys.up_to for covered in self.ranges)
+        if found.count and found.count in bounds and not is_last:
+            return found
+        there = self.account.count(self.version, self.ranges)
+        if there == found.count:
+            return found
+        logger.warning(
+            "%s: statistics hide %d of a chunk's %d rows; the chunk is read without them",
+            self.source.path,
+            there - found.count,
+            there,
+        )
+        return self._counted(self.upstream.filter(unskipped(condition)), there)
+
+    def _counted(self, rows: DataFrame, most: int) -> _CountedRows:
+        # What is counted is the very frame that is written: a second reader may find other rows.
+        return _CountedRows(rows, self.source.measure_chunk(rows, expected=most))

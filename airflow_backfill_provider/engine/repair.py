@@ -17,7 +17,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from airflow_backfill_provider.core.barrier import Barrier, Repair, decoded
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyKind
 from airflow_backfill_provider.core.query import quote
-from airflow_backfill_provider.engine.predicates import in_any, literal
+from airflow_backfill_provider.engine.predicates import in_any, unskipped
 from airflow_backfill_provider.engine.source import Upstream, column
 
 
@@ -61,16 +61,11 @@ def keys_to_remove(
 
 def _read(spark: SparkSession, source: Upstream, barrier: Barrier) -> DataFrame:
     read_before = decoded(barrier.read_before, source.scan)
-    return source.at(spark, barrier.upstream.to_version).filter(in_any(source.scan, read_before))
+    # What statistics hide is what a repair has to find.
+    return source.at(spark, barrier.upstream.to_version).filter(unskipped(in_any(source.scan, read_before)))
 
 
 def _with_keys(spark: SparkSession, source: Upstream, rows: DataFrame, repair: Repair) -> DataFrame:
-    # Once more as literals of the leading column, so that statistics keep most files out.
-    field = source.key.fields[0]
-    leading = [field.decode(key[0]) for key in repair.keys]
-    values = [literal(field, value) for value in leading if value is not None]
-    near = column(field.name).isin(values) if values else F.lit(False)
-    rows = rows.filter(near | column(field.name).isNull() if None in leading else near)
     names = source.own.numbered("wanted", len(source.key.names))
     wanted = _named(_keys(spark, source, repair.keys), names)
     same = [column(key).eqNullSafe(F.col(name)) for key, name in zip(source.key.names, names, strict=True)]

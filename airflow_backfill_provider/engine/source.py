@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -19,13 +18,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.barrier import PinnedRange, PinnedRead, decoded
 from airflow_backfill_provider.core.columns import OwnColumns, names_within, own_columns
 from airflow_backfill_provider.core.errors import DuplicateKeyError
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyOrder, KeyRange
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.core.scan import by_vnode
-from airflow_backfill_provider.engine.predicates import value_of, within
-from airflow_backfill_provider.lake.key_index import keys_within
-from airflow_backfill_provider.lake.live_keys import live_keys
-from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.engine.predicates import unskipped, value_of, within
 
 HASHES_IN_MEMORY = 10_000_000
 """Rows whose keys' hashes, of eight bytes each, a driver takes into its memory."""
@@ -33,7 +29,16 @@ HASHES_IN_MEMORY = 10_000_000
 _UPSERTS = ("insert", "update_postimage")
 
 _CHANGE_TYPE, _COMMIT_VERSION = "change_type", "commit_version"
-_KEY_APPEARED, _FIRST_VERSION, _HAS_DOUBLE = "key_appeared", "first_version", "has_double"
+_FIRST_VERSION, _IMAGE = "first_version", "image"
+
+KEY_APPEARED = "key_appeared"
+"""Of a net change per vnode and key: whether no vnode had a row of the key before."""
+
+HAS_DOUBLE = "has_double"
+"""Of a net change: whether the upstream had several rows of the key at some time."""
+
+ROWS_ADDED = "rows_added"
+"""Of a net change: how many rows it adds; negative if it removes some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +48,17 @@ class MeasuredChanges:
 
     :param through: those that are let through to the view.
     :param held_back: the others.
+    :param rows_added: rows that those let through add to what was read before; negative if they remove more.
     :param some_appeared: whether one of all these may be of a row that did not exist before.
+    :param some_doubtful: whether the upstream had several rows of one of the keys at some time.
     :param has_nulls: for each key column, whether it is null in one of them.
     """
 
     through: int
     held_back: int
+    rows_added: int
     some_appeared: bool
+    some_doubtful: bool
     has_nulls: tuple[bool, ...]
 
 
@@ -66,7 +75,7 @@ class FeedRun:
     names: Mapping[str, str]
 
 
-NO_CHANGES = MeasuredChanges(0, 0, some_appeared=False, has_nulls=())
+NO_CHANGES = MeasuredChanges(0, 0, 0, some_appeared=False, some_doubtful=False, has_nulls=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +123,11 @@ class Upstream:
         return own_columns(self.types)
 
     @property
+    def is_restricted(self) -> bool:
+        """Whether the job is about some vnodes alone."""
+        return len(self.vnodes) < self.vnode_count
+
+    @property
     def key_spans_vnodes(self) -> bool:
         """Whether rows with one key may lie in several vnodes, each with a position of its own."""
         return self.by_vnode and not set(self.distribution_key) <= set(self.key.names)
@@ -148,11 +162,19 @@ class Upstream:
         vnode = [F.col(own.vnode)] if self.by_vnode else []
         version, upsert = F.col(own.named(_COMMIT_VERSION)), F.col(own.is_upsert)
         is_upsert = F.col(own.named(_CHANGE_TYPE)).isin(*_UPSERTS)
-        changes = feed.select(*map(column, self.columns), *vnode, version, is_upsert.alias(own.is_upsert))
+        image = F.col(own.named(_IMAGE))
+        changes = feed.select(
+            *map(column, self.columns),
+            *vnode,
+            version,
+            is_upsert.alias(own.is_upsert),
+            self._image().alias(own.named(_IMAGE)),
+        )
         # Windows that begin alike share one shuffle and one sort; groupings that carry whole rows sort once for each.
         in_order = Window.partitionBy(*scanned).orderBy(version, upsert)
         by_key = Window.partitionBy(*keys).orderBy(version, upsert)
         in_version = Window.partitionBy(*keys, version)
+        was_upsert = F.lag(upsert).over(by_key)
         counted = changes.repartition(*keys).withColumns(
             {
                 own.named("is_last"): F.lead(F.lit(1)).over(in_order).isNull(),
@@ -161,8 +183,9 @@ class Upstream:
         )
         counted = counted.withColumns(
             {
-                # What identifies a row is written and removed in turns.
-                own.named("is_double"): F.lag(upsert).over(by_key).eqNullSafe(upsert),
+                # What identifies a row is written and removed in turns, and what is removed is what was written.
+                own.named("is_double"): was_upsert.eqNullSafe(upsert)
+                | (was_upsert & ~upsert & ~F.lag(image).over(by_key).eqNullSafe(image)),
                 own.named("key_is_new"): F.every(upsert).over(in_version),
             }
         )
@@ -171,8 +194,9 @@ class Upstream:
         counted = counted.withColumns(
             {
                 own.appeared: F.every(is_later | upsert).over(of_all),
-                own.named(_KEY_APPEARED): F.every(is_later | F.col(own.named("key_is_new"))).over(of_all),
-                own.named(_HAS_DOUBLE): F.some(own.named("is_double")).over(of_all),
+                own.named(KEY_APPEARED): F.every(is_later | F.col(own.named("key_is_new"))).over(of_all),
+                own.named(HAS_DOUBLE): F.some(own.named("is_double")).over(Window.partitionBy(*keys)),
+                own.named(ROWS_ADDED): F.sum(F.when(upsert, 1).otherwise(-1)).over(of_all),
             }
         )
         return counted.filter(F.col(own.named("is_last"))).select(
@@ -180,8 +204,13 @@ class Upstream:
             *vnode,
             own.is_upsert,
             own.appeared,
-            *map(own.named, (_KEY_APPEARED, _FIRST_VERSION, _HAS_DOUBLE)),
+            *map(own.named, (KEY_APPEARED, _FIRST_VERSION, HAS_DOUBLE, ROWS_ADDED)),
         )
+
+    def _image(self) -> Column:
+        """Return a hash of a row's used columns, as far as Spark can hash them; nulls count, which it passes over."""
+        hashable = [column(name) for name, kind in self.types.items() if '"map"' not in kind and "variant" not in kind]
+        return F.xxhash64(*(part for value in hashable for part in (value.isNull(), value)))
 
     def behind(self, reads: Iterable[PinnedRead]) -> Column:
         """Return the condition: a change of rows in some ranges, behind the version that they were read at."""
@@ -195,6 +224,10 @@ class Upstream:
     def is_read(self, ranges: Iterable[PinnedRange]) -> Column:
         """Return the condition: a row lies in some ranges; never null."""
         return value_of(self.scan, dict.fromkeys(decoded(ranges, self.scan), 1)).isNotNull()
+
+    def leaves_something(self) -> Column:
+        """Return the condition: a net change matters, that is, not of a row that came and went in between."""
+        return F.col(self.own.is_upsert) | ~F.col(self.own.appeared)
 
     def net_by_key(self, net: DataFrame) -> DataFrame:
         """
@@ -211,7 +244,7 @@ class Upstream:
         grouped = net.groupBy(*keys).agg(
             F.max_by(F.struct(*map(column, self.columns)), upsert).alias(row),
             F.max(upsert).alias(own.is_upsert),
-            F.min_by(own.named(_KEY_APPEARED), own.named(_FIRST_VERSION)).alias(own.appeared),
+            F.min_by(own.named(KEY_APPEARED), own.named(_FIRST_VERSION)).alias(own.appeared),
         )
         return grouped.select(F.col(f"{row}.*"), own.is_upsert, own.appeared)
 
@@ -219,9 +252,9 @@ class Upstream:
         """Select what the job is about."""
         vnode = self.own.vnode
         rows = rows.select(*map(column, self.columns), *extra, self.vnode_of({}).alias(vnode))
-        if len(self.vnodes) < self.vnode_count:
+        if self.is_restricted:
             rows = rows.filter(F.col(vnode).isin(sorted(self.vnodes)))
-        return rows if self.keys == KeyRange(None, None) else rows.filter(within(self.key, self.keys))
+        return rows if self.keys == EVERYTHING else rows.filter(unskipped(within(self.key, self.keys)))
 
     def _feed(self, spark: SparkSession, run: FeedRun) -> DataFrame:
         feed = (
@@ -251,63 +284,56 @@ class Upstream:
         ]
         return F.pmod(F.hash(*hashed), F.lit(self.vnode_count))
 
-    def measure_chunk(self, chunk: DataFrame, *, expected: int | None) -> int:
+    def measure_chunk(self, chunk: DataFrame, *, expected: int) -> int:
         """
         Count the chunk's rows, and refuse a key that several of them have.
 
         Reads the key columns only. It is the same number for every attempt of an epoch, also for one that finds the
         chunk written already, which the write's own metrics could not say.
 
-        :param expected: about how many rows it has, if that is known.
+        :param expected: about how many rows it has.
         :raises DuplicateKeyError: if the key does not identify the rows.
         """
         keys = [column(name) for name in self.key.names]
         # Hashes are narrow, whatever the key is, and hardly ever the same.
         hashes = chunk.select(F.xxhash64(*keys).alias("__hash"))
         rows, distinct = _count_here(hashes) if are_few(expected) else _count_there(hashes)
-        if distinct < rows and self._has_several(chunk):
+        if distinct < rows and self.has_several(chunk):
             raise self.duplicates()
         return rows
 
-    def _has_several(self, rows: DataFrame) -> bool:
+    def has_several(self, rows: DataFrame) -> bool:
         """Tell whether several rows have the same key."""
         count = self.own.named("rows")
         counted = rows.groupBy(*map(column, self.key.names)).agg(F.count("*").alias(count))
         return bool(counted.filter(F.col(count) > 1).head(1))
 
-    def keys_without_spark(self, log: UpstreamTable, version: int, ranges: Sequence[KeyRange]) -> pa.Table | None:
-        """
-        Return the keys of the rows in some ranges of keys as of a version, read by the driver.
-
-        :returns: ``None`` if that takes Spark: there are too many, or whether the job is about a row takes its vnode.
-        :raises DataFileError: if a file cannot be read.
-        """
-        if len(self.vnodes) < self.vnode_count:
-            return None
-        keys = live_keys(log.files_at(version), self.key, ranges)
-        return None if keys is None else keys_within(keys, self.key, self.keys)
-
     def measure_changes(self, net: DataFrame, visible: Column) -> MeasuredChanges:
         """
-        Count net changes, and refuse a key that was written twice, or removed twice, with nothing in between.
+        Count net changes.
 
         :param visible: whether a change is let through to the view.
-        :raises DuplicateKeyError: if the key does not identify the rows.
         """
         total = net.agg(
             F.count_if(visible).alias("through"),
             F.count("*").alias("rows"),
-            F.some(self.own.named(_HAS_DOUBLE)).alias("doubles"),
-            F.some(F.col(self.own.appeared) | F.col(self.own.named(_KEY_APPEARED))).alias("appeared"),
+            F.sum(F.when(visible, F.col(self.own.named(ROWS_ADDED)))).alias("added"),
+            F.some(self.own.named(HAS_DOUBLE)).alias("doubles"),
+            F.some(F.col(self.own.appeared) | F.col(self.own.named(KEY_APPEARED))).alias("appeared"),
             F.array(*(F.some(column(name).isNull()) for name in self.key.names)).alias("has_nulls"),
         ).first()
         if total is None or not total["rows"]:
             return NO_CHANGES
-        if total["doubles"]:
-            raise self.duplicates()
         through = int(total["through"])
         held_back = int(total["rows"]) - through
-        return MeasuredChanges(through, held_back, bool(total["appeared"]), tuple(total["has_nulls"]))
+        return MeasuredChanges(
+            through,
+            held_back,
+            int(total["added"] or 0),
+            some_appeared=bool(total["appeared"]),
+            some_doubtful=bool(total["doubles"]),
+            has_nulls=tuple(total["has_nulls"]),
+        )
 
     def require_single(self, spark: SparkSession, net: DataFrame, version: int) -> None:
         """
@@ -325,7 +351,7 @@ class Upstream:
         keys = new.select(*map(column, names)).toDF(*appeared).distinct()
         same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, appeared, strict=True)]
         rows = self.at(spark, version).select(*map(column, names)).join(keys, same, "left_semi")
-        if self._has_several(rows):
+        if self.has_several(rows):
             raise self.duplicates()
 
     def duplicates(self) -> DuplicateKeyError:
@@ -336,9 +362,9 @@ class Upstream:
         )
 
 
-def are_few(rows: int | None) -> bool:
+def are_few(rows: int) -> bool:
     """Tell whether so many rows' keys can be looked at in the driver's memory."""
-    return rows is not None and rows <= HASHES_IN_MEMORY
+    return rows <= HASHES_IN_MEMORY
 
 
 def column(name: str) -> Column:

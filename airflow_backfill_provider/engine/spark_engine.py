@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
@@ -27,12 +28,13 @@ from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstrea
 from airflow_backfill_provider.core.verification import ComparedVnodes, PinnedVerification
 from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.engine import repair
-from airflow_backfill_provider.engine.arrangement import Arrangement
+from airflow_backfill_provider.engine.account import RowAccount
+from airflow_backfill_provider.engine.arrangement import ArrangedChunk, Arrangement
 from airflow_backfill_provider.engine.chunk import Chunk, InPlaceChunk
 from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.compared_sides import ComparedSides
+from airflow_backfill_provider.engine.doubtful import settled
 from airflow_backfill_provider.engine.driver_lock import driver_lock
-from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.query import run_query
 from airflow_backfill_provider.engine.session import prepare_session
 from airflow_backfill_provider.engine.source import (
@@ -43,7 +45,7 @@ from airflow_backfill_provider.engine.source import (
     are_few,
     column,
 )
-from airflow_backfill_provider.engine.spark_errors import epoch_errors, view_errors
+from airflow_backfill_provider.engine.spark_errors import epoch_errors, is_duplicate_key, view_errors
 from airflow_backfill_provider.engine.verification import compare as compare_sides
 from airflow_backfill_provider.engine.view import MaterializedView
 from airflow_backfill_provider.lake.upstream import UpstreamTable
@@ -65,6 +67,7 @@ class SparkEngine:
         self._spark = prepare_session(spark, storage_options)
         self._storage_options = storage_options
         self._opened: _OpenedVersion | None = None
+        self._accounts: RowAccount | None = None
 
     def check(
         self,
@@ -136,18 +139,22 @@ class SparkEngine:
         with self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"), ExitStack() as opened:
             opened.enter_context(self._same_upstream(barrier, tables))
             self._require_untouched(settings, barrier, since, seconds)
+            changes = opened.enter_context(self._changes(tables, barrier, seconds))
+            through, added = changes.measured.through, changes.measured.rows_added
             if tables.arrangement is not None:
-                changes = self._apply_changes(tables, barrier, seconds)
-                return self._read_parts(tables, barrier, changes, seconds)
+                self._apply(tables, barrier, changes, seconds)
+                return EpochWrites(self._read_parts(tables, barrier, seconds), through, seconds, added)
             with _timed(seconds, "check"):
                 chunks = [
                     opened.enter_context(self._chunk(tables, barrier, part)) for part in range(len(barrier.parts))
                 ]
                 counts = [chunk.count() for chunk in chunks]
-            changes = self._apply_changes(tables, barrier, seconds)
+                rows_read = sum(sum(rows.values()) for rows in counts)
+                self._account(tables).settle(barrier, barrier.rows_present(since, chunk=rows_read, added=added))
+            self._apply(tables, barrier, changes, seconds)
             for part, (chunk, rows) in enumerate(zip(chunks, counts, strict=True)):
                 self._append(tables, barrier, part, chunk, rows, seconds)
-            return EpochWrites(_sum(counts), changes, seconds)
+            return EpochWrites(_sum(counts), through, seconds, added)
 
     def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
         """
@@ -162,8 +169,9 @@ class SparkEngine:
             self._same_upstream(barrier, tables),
         ):
             self._require_untouched(settings, barrier, since, seconds)
-            rows = self._apply_changes(tables, barrier, seconds)
-        return PartWrites({0: rows}, seconds)
+            with self._changes(tables, barrier, seconds) as changes:
+                self._apply(tables, barrier, changes, seconds)
+        return PartWrites({0: changes.measured.through}, seconds, changes.measured.rows_added)
 
     def read_part(
         self, settings: JobSettings, barrier: Barrier, part: int, *, since: TableVersions | None
@@ -199,6 +207,15 @@ class SparkEngine:
         if tables.arrangement is not None:
             arrangement = tables.arrangement.require_untouched(barrier, since.arrangement if since else None)
         return TableVersions(view=newest, arrangement=arrangement)
+
+    def account(self, settings: JobSettings, barrier: Barrier, rows_present: int | None) -> int | None:
+        """
+        Hold how many rows were read against how many there are; see :mod:`.account`.
+
+        :raises MissingRowsError: if these are others.
+        """
+        with self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"):
+            return self._account(self._tables(settings)).settle(barrier, rows_present)
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish on the view's table that it is finished; a no-op if it says so already."""
@@ -240,8 +257,9 @@ class SparkEngine:
 
     # ------------------------------------------------------------------------------------------------ one epoch
 
-    def _apply_changes(self, tables: _Tables, barrier: Barrier, seconds: dict[str, float]) -> int:
-        """Write the window's changes where they belong, and return how many were let through to the view."""
+    @contextmanager
+    def _changes(self, tables: _Tables, barrier: Barrier, seconds: dict[str, float]) -> Iterator[_Changes]:
+        """Find the window's changes and count them, to be used inside the block."""
         source = tables.source
         visible = source.is_read(barrier.read_before)
         with ExitStack() as opened:
@@ -250,30 +268,41 @@ class SparkEngine:
                 if net is not None:
                     opened.callback(net.unpersist)
                 measured = NO_CHANGES if net is None else source.measure_changes(net, visible)
-                repairs = tables.settings.repairs_view(barrier)
-                if net is not None and measured.some_appeared and (repairs or source.key_spans_vnodes):
+                if net is not None and measured.some_doubtful:
+                    net = settled(self._spark, source, net, barrier.upstream.to_version).persist()
+                    opened.callback(net.unpersist)
+                    measured = source.measure_changes(net, visible)
+                must_be_single = tables.settings.repairs_view(barrier) or source.key_spans_vnodes
+                if net is not None and measured.some_appeared and must_be_single:
                     source.require_single(self._spark, net, barrier.upstream.to_version)
-            if net is not None and tables.arrangement is not None and measured.held_back:
-                with _timed(seconds, "arrangement"):
-                    reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
-                    tables.arrangement.append(net.filter(~visible), barrier, measured.held_back)
-                    reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
-            with _timed(seconds, "changes"):
-                reached(CrashPoint.BEFORE_CHANGES_COMMIT)
-                if net is not None and measured.through:
-                    let_through = net.filter(visible)
-                    by_key = source.net_by_key(let_through) if source.by_vnode else let_through
-                    if repairs:
-                        # The upstream was looked at itself: what the view has of these keys is not its own.
-                        by_key = by_key.withColumn(source.own.appeared, F.lit(False))
-                    # Rows as of several versions make no view that anybody could read.
-                    apply = self._rewrite if barrier.read_as_of else self._merge
-                    apply(tables, by_key, measured, barrier)
-                reached(CrashPoint.AFTER_CHANGES_COMMIT)
-            if barrier.repair:
-                with _timed(seconds, "repair"):
-                    self._repair(tables, barrier)
-        return measured.through
+            yield _Changes(net, visible, measured)
+
+    def _apply(self, tables: _Tables, barrier: Barrier, changes: _Changes, seconds: dict[str, float]) -> None:
+        """Write the window's changes where they belong."""
+        source, net, measured = tables.source, changes.net, changes.measured
+        if net is not None and tables.arrangement is not None and measured.held_back:
+            with _timed(seconds, "arrangement"):
+                reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
+                tables.arrangement.append(
+                    net.filter(~changes.visible & source.leaves_something()), barrier, measured.held_back
+                )
+                reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
+        with _timed(seconds, "changes"):
+            reached(CrashPoint.BEFORE_CHANGES_COMMIT)
+            if net is not None and measured.through:
+                let_through = net.filter(changes.visible)
+                by_key = source.net_by_key(let_through) if source.by_vnode else let_through
+                by_key = by_key.filter(source.leaves_something())
+                if tables.settings.repairs_view(barrier):
+                    # The upstream was looked at itself: what the view has of these keys is not its own.
+                    by_key = by_key.withColumn(source.own.appeared, F.lit(False))
+                # Rows as of several versions make no view that anybody could read.
+                apply = self._rewrite if barrier.read_as_of else self._merge
+                apply(tables, by_key, measured, barrier)
+            reached(CrashPoint.AFTER_CHANGES_COMMIT)
+        if barrier.repair:
+            with _timed(seconds, "repair"):
+                self._repair(tables, barrier)
 
     @contextmanager
     def _same_upstream(self, barrier: Barrier, tables: _Tables) -> Iterator[None]:
@@ -366,10 +395,8 @@ class SparkEngine:
         changed = changes.select(*keys, F.col(source.own.appeared).alias(own.appeared))
         tables.view.rewrite(changed, measured, written, outputs, own, tables.identity, barrier)
 
-    def _read_parts(
-        self, tables: _Tables, barrier: Barrier, change_rows: int, seconds: dict[str, float]
-    ) -> EpochWrites:
-        """Read all parts of the chunk side by side."""
+    def _read_parts(self, tables: _Tables, barrier: Barrier, seconds: dict[str, float]) -> dict[int, int]:
+        """Read all parts of the chunk side by side, and return their rows by vnode."""
         parts = range(len(barrier.parts))
         timings: list[dict[str, float]] = [{} for _ in parts]
         with ThreadPoolExecutor(max_workers=max(len(parts), 1)) as runs:
@@ -378,13 +405,26 @@ class SparkEngine:
         for spent in timings:
             for phase, took in spent.items():
                 seconds[phase] = max(seconds.get(phase, 0.0), took)
-        return EpochWrites(_sum(counts), change_rows, seconds)
+        return _sum(counts)
 
     def _read_part(self, tables: _Tables, barrier: Barrier, part: int, seconds: dict[str, float]) -> dict[int, int]:
         with self._chunk(tables, barrier, part) as chunk:
-            with _timed(seconds, "count"):
-                rows = dict(chunk.count())
-            self._append(tables, barrier, part, chunk, rows, seconds)
+            try:
+                if isinstance(chunk, ArrangedChunk) and tables.view.has_chunk(part, tables.identity, barrier):
+                    chunk.require_sound()
+                return self._append_counted(tables, barrier, part, chunk, seconds)
+            except PySparkException as error:
+                if not (is_duplicate_key(error) and isinstance(chunk, ArrangedChunk)):
+                    raise
+                settled_chunk = chunk.settled(self._rows_at(tables.source, barrier.upstream.to_version))
+            return self._append_counted(tables, barrier, part, settled_chunk, seconds)
+
+    def _append_counted(
+        self, tables: _Tables, barrier: Barrier, part: int, chunk: Chunk, seconds: dict[str, float]
+    ) -> dict[int, int]:
+        with _timed(seconds, "count"):
+            rows = dict(chunk.count())
+        self._append(tables, barrier, part, chunk, rows, seconds)
         return rows
 
     def _append(
@@ -408,13 +448,13 @@ class SparkEngine:
         if tables.arrangement is not None:
             return tables.arrangement.chunk(barrier, ranges)
         source = tables.source
-        log = UpstreamTable(source.path, self._storage_options)
         return nullcontext(
             InPlaceChunk(
                 source=source,
-                selected=self._rows_at(source, barrier.chunk_version).filter(in_any(source.scan, ranges)),
-                keys=lambda: source.keys_without_spark(log, barrier.chunk_version, ranges),
-                expected=barrier.rate_limit,
+                upstream=self._rows_at(source, barrier.chunk_version),
+                ranges=ranges,
+                version=barrier.chunk_version,
+                account=self._account(tables),
             )
         )
 
@@ -430,6 +470,13 @@ class SparkEngine:
             opened = _OpenedVersion(source, version, source.at(self._spark, version))
             self._opened = opened
         return opened.rows
+
+    def _account(self, tables: _Tables) -> RowAccount:
+        """Return the account of a job's rows; the same one for the same job, for it remembers what it counted."""
+        if self._accounts is None or self._accounts.source != tables.source:
+            log = UpstreamTable(tables.source.path, self._storage_options)
+            self._accounts = RowAccount(self._spark, tables.source, log)
+        return self._accounts
 
     # --------------------------------------------------------------------------------------------------- tables
 
@@ -480,6 +527,20 @@ class _OpenedVersion:
     source: Upstream
     version: int
     rows: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """
+    What the window changed, looked at and not yet written.
+
+    :param net: the net changes; ``None`` if there are none that the epoch writes.
+    :param visible: the condition that a change is let through to the view.
+    """
+
+    net: DataFrame | None
+    visible: Column
+    measured: MeasuredChanges
 
 
 @dataclass(frozen=True, slots=True)

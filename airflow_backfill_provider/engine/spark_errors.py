@@ -78,6 +78,11 @@ def is_conflict(error: BaseException) -> bool:
     return _CONFLICT.search(f"{type(error).__name__} {error}") is not None
 
 
+def is_duplicate_key(error: BaseException) -> bool:
+    """Tell whether a write of ours refused a key that the upstream inserted although it had it."""
+    return DUPLICATE_KEY in str(error) and "USER_RAISED_EXCEPTION" in str(error)
+
+
 def _require_values(error: BaseException, what: str) -> None:
     """Say that the query fails on a row, if that is what went wrong."""
     found = _OF_A_ROW.search(str(error))
@@ -133,7 +138,7 @@ def epoch_errors(what: str, *, arrangement: str | None = None) -> Iterator[None]
         raise
     except (PySparkException, Py4JError) as error:
         text = str(error)
-        if DUPLICATE_KEY in text and "USER_RAISED_EXCEPTION" in text:
+        if is_duplicate_key(error):
             raise DuplicateKeyError(
                 f"{what}: the upstream inserted a key that it has already; remove the duplicates and rebuild the job"
             ) from error

@@ -285,6 +285,10 @@ class MaterializedView:
         finally:
             self._spark.catalog.dropTempView(relation)
 
+    def has_chunk(self, part: int, identity: ViewIdentity, barrier: Barrier) -> bool:
+        """Tell whether an earlier attempt appended a part of the chunk."""
+        return self.table.is_written(snapshot_part(part), identity, barrier)
+
     def append(self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier) -> None:
         """Append a part of the chunk, once per epoch."""
         self.table.append(rows, snapshot_part(part), identity, barrier)

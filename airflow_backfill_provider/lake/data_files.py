@@ -204,9 +204,8 @@ class DataFiles:
 
     def _partition_values(self, name: str) -> list[Bound]:
         """Return what all keys of each file have in a column; empty where Python has no such value."""
-        column = _nested(self._actions, "partition", name)
-        values = _python_values(column)
-        is_null = column.is_null().to_pylist()
+        values = self._column("partition", name)
+        is_null = _nested(self._actions, "partition", name).is_null().to_pylist()
         return [(value,) if null or value is not None else () for value, null in zip(values, is_null, strict=True)]
 
     def _stored_rows(self, path: str) -> int:
@@ -241,7 +240,7 @@ def field_ids_of(table: DeltaTable) -> dict[str, int] | None:
     }
 
 
-def _nested(rows: pa.Table, *path: str) -> pa.ChunkedArray | None:
+def _nested(rows: pa.Table, *path: str) -> Any:
     """Return a column by its exact name, or a field inside of one; ``None`` if there is none."""
     name, *fields = path
     if name not in rows.column_names:

@@ -373,9 +373,9 @@ class UpstreamTable:
 
     def files_at(self, version: int) -> DataFiles:
         """Return the data files of a version."""
-        if self._described is not None and self._described.version == version:
-            return self._described
-        return self._files_of(self._open(version))
+        if self._described is None or self._described.version != version:
+            self._described = self._files_of(self._open(version))
+        return self._described
 
     def _files_of(self, table: DeltaTable) -> DataFiles:
         return DataFiles(table, self.path, self._options)

@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.crash_points import CrashPoint
 from tests.builders import PAID, shown_after
 from tests.dying import dies_at
+from tests.property.memory_engine import EVERYTHING as EVERY_ROW
 from tests.property.memory_engine import Backfilling, Prepared
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -54,6 +55,28 @@ def write_as_a_stranger(backfilling):
 
 
 # --- epochs ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+def test_rows_that_are_there_are_counted_on_from_epoch_to_epoch(lake, strategy):
+    """I6: what a finished view has to have is known by counting chunks and changes, not from anybody's statistics."""
+    backfilling = Backfilling(lake, rate_limit=4, query=EVERY_ROW, strategy=strategy)
+    orders = backfilling.orders
+    orders.add(*range(0, 20, 2))
+    backfilling.create()
+    changes = [
+        lambda: (orders.add(1, 3, 50), orders.change([0, 2], status="draft")),
+        lambda: (orders.rekey({4: 100, 16: 5}), orders.remove(0, 2)),
+        lambda: (orders.remove(6), orders.add(0), orders.remove(50)),
+        orders.compact,
+    ]
+    for change in changes:
+        commit = backfilling.epoch()
+        assert commit.rows_present == len(backfilling.view.rows)
+        change()
+    backfilling.finish()
+    (*_, last) = backfilling.store.commits()
+    assert last.rows_present == len(backfilling.view.rows) == len(orders.rows)
 
 
 def test_the_view_is_the_query_after_every_epoch_while_the_upstream_changes(lake):

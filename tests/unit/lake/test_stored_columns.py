@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_backfill_provider.core.errors import DataFileError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.lake.live_keys import live_keys
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.lake.stored_columns import read_stored
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from tests.builders import order_of, write_table
@@ -62,7 +62,7 @@ def test_a_key_beside_a_struct_of_the_same_path_has_its_own_statistics(tmp_path)
     order = KeyOrder((KeyField(name="a.b", type="long"),))
     (file,), _ = table.files(0, order)
     assert (file.lower, file.upper, file.row_count) == ((1,), (3,), 3)
-    assert live_keys(table.files_at(0), order, [KeyRange((1,), None)]).num_rows == 2
+    assert table.files_at(0).keys(order).count(file, KeyRange((1,), None)) == 2
 
 
 def test_a_file_whose_columns_cannot_be_told_apart_is_named(tmp_path):
@@ -70,4 +70,4 @@ def test_a_file_whose_columns_cannot_be_told_apart_is_named(tmp_path):
     (path,) = (tmp_path / "t").glob("*.parquet")
     pq.write_table(pa.table({"k1": [1], "K1": [2]}), path)
     with pytest.raises(DataFileError, match=path.name):
-        live_keys(UpstreamTable(table.path).files_at(0), order_of("long"), [EVERYTHING])
+        UpstreamTable(table.path).files_at(0).keys(order_of("long")).read(FileStatistics(path=path.name, row_count=1))

@@ -1,0 +1,63 @@
+"""
+Keys whose changes cannot be netted, because for a while the upstream had several rows of them.
+
+Of such a key, two rows are written or removed one after the other, or a row is removed that is not the one written
+last. Which row is left, no order of the changes tells; the upstream at the end of the window does. Where it has one row
+of the key, or none, its owner has corrected the mistake, and that is the net change. Where it has several, the key is
+refused.
+
+The executors have no such case: their upstream's primary key is unique.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.engine.source import HAS_DOUBLE, KEY_APPEARED, ROWS_ADDED, Upstream, column
+
+
+def settled(spark: SparkSession, source: Upstream, net: DataFrame, version: int) -> DataFrame:
+    """
+    Return net changes in which those of doubtful keys say what the upstream has in the end.
+
+    :param net: net changes, as :meth:`~airflow_backfill_provider.engine.source.Upstream.net_changes` gives them.
+    :param version: the end of the window.
+    :raises DuplicateKeyError: if the upstream has several rows of a key.
+    """
+    own, names = source.own, source.key.names
+    doubtful = F.col(own.named(HAS_DOUBLE))
+    of_keys = own.numbered("doubtful", len(names))
+    keys = net.filter(doubtful).select(*map(column, names)).toDF(*of_keys).distinct()
+    left = source.at(spark, version)
+    left = left.join(keys, _same([*map(column, names)], [*map(F.col, of_keys)]), "left_semi")
+    if source.has_several(left):
+        raise source.duplicates()
+    scanned = source.scan.names
+    of_left = own.numbered("left", len(scanned))
+    row, there = own.named("row"), own.named("there")
+    left = left.select(
+        *(column(name).alias(alias) for name, alias in zip(scanned, of_left, strict=True)),
+        F.struct(*map(column, source.columns)).alias(row),
+        F.lit(1).alias(there),
+    )
+    found = net.join(left, _same([*map(column, scanned)], [*map(F.col, of_left)]), "left")
+    is_there = F.col(there).isNotNull()
+    before = F.when(is_there, 1).otherwise(0) - F.col(own.named(ROWS_ADDED))
+    said = {
+        **{name: F.col(row).getField(name) for name in source.columns if name not in names},
+        own.is_upsert: is_there,
+        own.appeared: before == 0,
+        own.named(KEY_APPEARED): before == 0,
+        own.named(HAS_DOUBLE): F.lit(False),
+    }
+    return found.select(
+        *(
+            F.when(doubtful, said[name]).otherwise(column(name)).alias(name) if name in said else column(name)
+            for name in net.columns
+        )
+    )
+
+
+def _same(left: list[Column], right: list[Column]) -> list[Column]:
+    return [mine.eqNullSafe(theirs) for mine, theirs in zip(left, right, strict=True)]

@@ -1,0 +1,74 @@
+"""A key that the upstream had twice for a while, until its owner corrected it, never costs a rebuild."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider.core.errors import DuplicateKeyError
+from tests.integration.engine.lakehouse import Lakehouse
+
+pytestmark = pytest.mark.spark
+
+SECOND = "INSERT INTO {upstream} VALUES ({key}, 300, 'second')"
+CORRECTIONS = {
+    "the second row goes": [SECOND, "DELETE FROM {upstream} WHERE id = {key} AND note = 'second'"],
+    "the first row goes": [SECOND, "DELETE FROM {upstream} WHERE id = {key} AND note <> 'second'"],
+    "both go and one comes": [
+        SECOND,
+        "DELETE FROM {upstream} WHERE id = {key}",
+        "INSERT INTO {upstream} VALUES ({key}, 30, 'third')",
+    ],
+    "both go": [SECOND, "DELETE FROM {upstream} WHERE id = {key}"],
+    "the table is written without repetitions": [
+        "INSERT INTO {upstream} SELECT * FROM {upstream} WHERE id = {key}",
+        "INSERT OVERWRITE {upstream} SELECT DISTINCT * FROM {upstream}",
+    ],
+    "the second row gets a key of its own": [
+        SECOND,
+        "UPDATE {upstream} SET id = {key} + 100 WHERE id = {key} AND note = 'second'",
+    ],
+}
+QUERY = "SELECT id, amount * 2 AS doubled, note FROM upstream WHERE amount < 1000"
+SHAPES = {
+    "no_shuffle": {"strategy": "no_shuffle"},
+    "on_finish": {"strategy": "no_shuffle", "visibility": "on_finish"},
+    "arrangement": {"strategy": "arrangement"},
+}
+
+
+def begun(lakehouse: Lakehouse, **fields) -> Lakehouse:
+    """Make a job over twelve rows that has read some of them."""
+    lakehouse.make_upstream("id BIGINT, amount BIGINT, note STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, id, 'first' FROM range(12)")
+    lakehouse.create(query=QUERY, rate_limit=5, **fields)
+    lakehouse.epoch()
+    return lakehouse
+
+
+def assert_whole(lakehouse: Lakehouse) -> None:
+    lakehouse.finish()
+    lakehouse.assert_equals_query(QUERY.replace("upstream", "{upstream}"))
+    assert lakehouse.backfill.status().finished
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_window_that_has_mistakes_and_their_corrections_goes_through(lakehouse: Lakehouse, shape: str) -> None:
+    """I1: what the upstream has in the end counts, of rows that were read and of others, also of a finished view."""
+    begun(lakehouse, **SHAPES[shape])
+    for first_key in (0, 6):
+        for key, statements in enumerate(CORRECTIONS.values(), start=first_key):
+            for statement in statements:
+                lakehouse.sql(statement.replace("{key}", str(key)))
+        assert_whole(lakehouse)
+
+
+@pytest.mark.parametrize("shape", ["no_shuffle", "arrangement"])
+@pytest.mark.parametrize("key", [0, 11], ids=["of a row that was read", "of a row that was not"])
+def test_what_was_refused_goes_through_once_it_is_corrected(lakehouse: Lakehouse, shape: str, key: int) -> None:
+    """I6: no epoch stays pinned that can never be run."""
+    begun(lakehouse, **SHAPES[shape])
+    lakehouse.sql(f"INSERT INTO {{upstream}} VALUES ({key}, 300, 'second')")
+    with pytest.raises(DuplicateKeyError):
+        lakehouse.finish()
+    lakehouse.sql(f"DELETE FROM {{upstream}} WHERE id = {key} AND note = 'first'")
+    assert_whole(lakehouse)
