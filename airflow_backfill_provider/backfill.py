@@ -15,6 +15,7 @@ from airflow_backfill_provider import creation
 from airflow_backfill_provider.allowed_roots import require_allowed, require_location_allowed
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
+from airflow_backfill_provider.core.failures import EpochFailure
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
@@ -121,6 +122,7 @@ class Backfill:
             state=self.store.state(),
             barriers=tuple(barriers),
             commits=tuple(commits),
+            failures=tuple(self.store.failures(since_epoch=last)),
             feed=self.upstream.change_feed(
                 read_up_to(settings, barriers, commits),
                 changes_needed_after(settings, barriers, commits),
@@ -150,6 +152,7 @@ class ReadBackfill:
 
     :param barriers: the newest ones, ascending.
     :param commits: the commits of those.
+    :param failures: recorded failures of the newest one.
     :param feed: what the upstream's log says of the versions that these have not read.
     :param verified: what the newest finished verification found, if there is one.
     :param verification_waits: whether one was asked for.
@@ -160,6 +163,7 @@ class ReadBackfill:
     state: BackfillState
     barriers: tuple[Barrier, ...]
     commits: tuple[EpochCommit, ...]
+    failures: tuple[EpochFailure, ...] = ()
     feed: ChangeFeed
     verified: VerifiedState | None = None
     verification_waits: bool = False
@@ -177,6 +181,7 @@ class ReadBackfill:
         return {
             "barriers": self.barriers,
             "commits": self.commits,
+            "failures": self.failures,
             "feed": self.feed,
             "now": clock(),
             "verified": self.verified,

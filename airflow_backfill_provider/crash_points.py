@@ -17,7 +17,7 @@ class CrashPoint(StrEnum):
 
     Those of the creation are reached where the view is made, or made anew. Those of the arrangement are reached under
     that strategy only, that of a removal only in repairs and where changes waited for their view to be finished, those
-    of a report only where several runs share an epoch.
+    of a report only where several runs share an epoch, those of a fence only where an epoch is given up.
     """
 
     BEFORE_CREATION_COMMIT = "before_creation_commit"
@@ -35,6 +35,10 @@ class CrashPoint(StrEnum):
     BEFORE_STATE_COMMIT = "before_state_commit"
     AFTER_STATE_COMMIT = "after_state_commit"
     BEFORE_LOG_COMMIT = "before_log_commit"
+    BEFORE_FENCE = "before_fence"
+    AFTER_CHUNK_FENCE = "after_chunk_fence"
+    AFTER_FENCE = "after_fence"
+    BEFORE_GIVING_UP = "before_giving_up"
 
 
 def _carry_on(_: CrashPoint) -> None:

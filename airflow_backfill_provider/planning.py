@@ -91,7 +91,11 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         first_epoch_files=sum(part.scanned_files for part in outlook.parts),
         first_epoch_rows_scanned=sum(part.scanned_rows for part in outlook.parts),
         first_epoch_bytes=sum(part.scanned_bytes for part in outlook.parts),
-        warnings=(*outlook.warnings, *(() if created else _view_warnings(backfill))),
+        warnings=(
+            *([described.unfinished] if described.unfinished else []),
+            *outlook.warnings,
+            *(() if created else _view_warnings(backfill)),
+        ),
     )
 
 

@@ -295,11 +295,13 @@ def _committed(backfill: Backfill) -> tuple[JobSettings, BackfillState, Barrier]
         if (backfill.settings().incarnation, _newest_commit(backfill)) != (settings.incarnation, newest):
             continue
         epoch = max(state.epoch, newest.epoch if newest else settings.base_epoch)
-        if epoch == settings.base_epoch:
+        barrier = None if epoch == settings.base_epoch else store.pinned(epoch)
+        # Of a job whose first epochs were given up, the view is as of no version.
+        if barrier is None or barrier.upstream.come_to is None:
             raise NotVerifiedError(
                 f"no epoch of job {backfill.job.name} was committed yet, so there is nothing to verify; run it"
             )
-        return settings, state, store.pinned(epoch)
+        return settings, state, barrier
     raise ConcurrentUpdateError(f"epochs of job {backfill.job.name} are committed too fast to look at one; try again")
 
 

@@ -106,7 +106,8 @@ SETTINGS_COLUMNS = {
 LOG_COLUMNS = {
     "epoch": "the epoch",
     "event": "`injected`: the barrier is pinned. `reported`: a run that shares the epoch did its step. "
-    "`committed`: the epoch is done",
+    "`committed`: the epoch is done. `failed`: an attempt failed. `given_up`: what is left of the epoch is done, "
+    "[the rest never will be](concepts.md#epochs-that-are-given-up)",
     "incarnation": "the incarnation that the epoch belongs to",
     "from_version": "last upstream version of the epoch before. In the first -1, under `arrangement` the version that "
     "the arrangement was made of",
@@ -117,8 +118,9 @@ LOG_COLUMNS = {
     "upstream_output_row_count": "net changes let through, before the query's filter",
     "watermark": "commit time of the upstream's `to_version`",
     "seconds": "wall-clock seconds of the attempt that reported or committed; of runs side by side, the slowest one's",
-    "at": "when it was pinned, reported or committed",
-    "record": "the whole barrier, report or commit as JSON",
+    "at": "when it was pinned, reported, committed or given up, or when the attempt failed",
+    "record": "the whole barrier, report, commit or failure as JSON; of `given_up`, what stands for the barrier, and "
+    "the commit",
 }
 STATE_COLUMNS = {
     "vnode": "the virtual node, from 0",
@@ -158,9 +160,9 @@ WHAT_TO_DO = {
     "off meanwhile",
     "ChangeFeedGapError": "[rebuild](how-to/rebuild.md), and [keep changes longer](how-to/set-retention.md)",
     "UpstreamReplacedError": "[rebuild](how-to/rebuild.md) if the table that lies there now is the right one",
-    "UpstreamSchemaChangedError": "adapt the query, [rebuild](how-to/rebuild.md)",
-    "DuplicateKeyError": "remove the duplicates, or give `upstream.key` the columns that identify a row; "
-    "[rebuild](how-to/rebuild.md) if the job exists",
+    "UpstreamSchemaChangedError": "undo the change, or adapt the query, [rebuild](how-to/rebuild.md)",
+    "DuplicateKeyError": "remove the duplicates and run again; or give `upstream.key` the columns that identify a row, "
+    "and [rebuild](how-to/rebuild.md) if the job exists",
     "MaterializedViewError": "choose another folder; if something else wrote to the view, "
     "[repair](how-to/repair-rows.md) what it wrote to, or [rebuild](how-to/rebuild.md)",
     "StateError": "what it says",
@@ -180,8 +182,10 @@ WHAT_TO_DO = {
     "SparkServerUnavailableError": "start the server, or give the right token; see "
     "[a warm engine](how-to/keep-a-warm-engine.md)",
     "SparkSettingError": "give the setting to the server, and leave it out here",
-    "QueryFailedError": "let the query say what such a row gives, and [rebuild](how-to/rebuild.md)",
+    "QueryFailedError": "correct the row and run again; or let the query say what such a row gives, and "
+    "[rebuild](how-to/rebuild.md)",
     "EpochFailedError": "run again; if it fails the same way, mend the cause that it names",
+    "EpochGivenUpError": "run the next epoch, which is pinned anew; `status` says why this one was given up",
     "InvalidConnectionError": "correct the connection",
     "InvalidPolicyError": "correct what it names",
     "NotVerifiedError": "[verify](how-to/verify-a-view.md) the view; run an epoch before, if none was",

@@ -27,7 +27,7 @@ from airflow_backfill_provider.core.errors import BackfillError, StorageUnavaila
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.query import quote
 from faults.campaign import Campaign, Outcome, Play, WrongError
-from faults.shapes import COLUMNS, EXPECTED, Shape, Stage, change, forget_tables, require_right, stage
+from faults.shapes import COLUMNS, EXPECTED, QUERY, Shape, Stage, change, forget_tables, require_right, stage
 from faults.spark import spark_session
 from tests.builders import commit_file
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
@@ -225,6 +225,35 @@ def _duplicate(lakehouse: Lakehouse, _: random.Random) -> None:
 def _remove_twice(lakehouse: Lakehouse) -> None:
     lakehouse.sql("DELETE FROM {upstream} WHERE name = 'twice'")
     rebuild(lakehouse)
+
+
+def _mended_by(statement: str) -> Mend:
+    """Return what corrects the upstream; the job goes on without a rebuild."""
+    return lambda lakehouse: lakehouse.sql(statement)
+
+
+@fault(
+    "a key that was not read is there twice, and then once",
+    refused=True,
+    mend=_mended_by("DELETE FROM {upstream} WHERE name = 'twice'"),
+)
+def _duplicate_of_unread(lakehouse: Lakehouse, _: random.Random) -> None:
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, 'twice', 1, NULL, tag, ratio, raw FROM {upstream} WHERE id = 38")
+
+
+@fault(
+    "the query fails on a row that is corrected",
+    refused=True,
+    mend=_mended_by("UPDATE {upstream} SET id = 778 WHERE id = 777"),
+)
+def _bad_row(lakehouse: Lakehouse, random: random.Random) -> None:
+    assert lakehouse.job is not None
+    fields = lakehouse.job.model_dump(mode="json")
+    kept = {name: fields[name] for name in fields if name not in {"name", "materialized_view", "state"}}
+    lakehouse.rebuild(**{**kept, "query": QUERY.replace("raw FROM", "raw, 1 div (id - 777) AS share FROM")})
+    for _ in range(random.randint(0, 3)):
+        lakehouse.epoch()
+    lakehouse.sql("INSERT INTO {upstream} VALUES (777, 'bad', 1, NULL, 't', 1, X'01')")
 
 
 FAULTS["a key is there twice"] = Fault(strike=_duplicate, refused=True, mend=_remove_twice)

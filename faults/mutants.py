@@ -85,6 +85,7 @@ _CRASHES = "tests/integration/engine/test_crash_points.py"
 _BARRIER = "tests/unit/core/test_barrier.py"
 _INJECT = "tests/unit/test_protocol_inject.py"
 _STAMPED = "tests/integration/engine/test_stamped_table.py"
+_GIVING_UP = "tests/integration/engine/test_giving_up.py"
 _HISTORY = "tests/integration/engine/test_foreign_history.py"
 
 MUTANTS = (
@@ -185,7 +186,7 @@ MUTANTS = (
         name="state-counted-twice",
         breaks="An epoch that died behind the commit of its state counts its rows again.",
         invariant="I2",
-        file="airflow_backfill_provider/protocol/run.py",
+        file="airflow_backfill_provider/protocol/epoch_run.py",
         old="if state.epoch < barrier.epoch:",
         new="if state.epoch <= barrier.epoch:",
         killers=(f"{_RUN}::test_an_epoch_that_died_anywhere_is_completed_by_the_next_run",),
@@ -203,7 +204,7 @@ MUTANTS = (
         name="stale-incarnation-accepted",
         breaks="An epoch that was pinned before a rebuild is run into the rebuilt view.",
         invariant="I5",
-        file="airflow_backfill_provider/protocol/run.py",
+        file="airflow_backfill_provider/protocol/epoch_run.py",
         old="if barrier.incarnation != settings.incarnation:",
         new="if not barrier.incarnation:",
         killers=(f"{_CREATE}::test_a_barrier_from_before_a_rebuild_is_refused_and_the_next_one_is_a_new_one",),
@@ -231,8 +232,8 @@ MUTANTS = (
         breaks="A second commit of an epoch is recorded beside the first one.",
         invariant="I5",
         file="airflow_backfill_provider/state/store.py",
-        old="return None if earlier else Write(records.commit_row(barrier, commit))",
-        new="return Write(records.commit_row(barrier, commit))",
+        old="return None if earlier else Write(row)",
+        new="return Write(row)",
         killers=(f"{_STORE}::test_the_first_commit_of_an_epoch_wins",),
     ),
     Mutant(
@@ -277,8 +278,8 @@ MUTANTS = (
         breaks="The first epoch goes on from an arrangement of versions that the upstream does not have any more.",
         invariant="I6",
         file="airflow_backfill_provider/protocol/inject.py",
-        old="return previous.upstream.end if previous else settings.arranged",
-        new="return previous.upstream.end if previous else None",
+        old="return previous.upstream.come_to if previous else settings.arranged",
+        new="return previous.upstream.come_to if previous else None",
         killers=(f"{_INJECT}::test_an_arrangement_of_a_history_that_was_taken_back_is_refused_before_its_first_epoch",),
     ),
     Mutant(
@@ -343,8 +344,8 @@ MUTANTS = (
         breaks="A write of the epoch from another plan than the pinned one is taken for its own.",
         invariant="I5",
         file="airflow_backfill_provider/engine/stamped_table.py",
-        old='elif stamp_of(commit).get("digest") == barrier.digest:',
-        new='elif "digest" in stamp_of(commit):',
+        old='elif stamp.get("digest") == barrier.digest:',
+        new='elif "digest" in stamp:',
         killers=(f"{_STAMPED_TABLE}::test_a_write_of_the_epoch_from_another_plan_is_refused",),
     ),
     # --- changes that wait ---
@@ -465,6 +466,25 @@ MUTANTS = (
         new="",
         killers=(f"{_CRASHES}::test_second_run_overtakes_the_first",),
         spark=True,
+    ),
+    Mutant(
+        name="fence-of-another-epoch",
+        breaks="A part of an epoch that is given up stays free for an attempt that slept.",
+        invariant="I5",
+        file="airflow_backfill_provider/engine/stamped_table.py",
+        old="self._write_nothing(transaction_id(identity, part), barrier.epoch, stamp)",
+        new="self._write_nothing(transaction_id(identity, part), barrier.prev_epoch, stamp)",
+        killers=(f"{_GIVING_UP}::test_giving_up_that_died_is_completed",),
+        spark=True,
+    ),
+    Mutant(
+        name="given-up-though-written",
+        breaks="A window that was applied is given up, and its changes are merged into what has them already.",
+        invariant="I1",
+        file="airflow_backfill_provider/protocol/give_up.py",
+        old="applied = bool(written) or None in run.reported() or not run.engine.fence_changes(settings, barrier)",
+        new="applied = run.engine.fence_changes(settings, barrier) and False",
+        killers=("tests/unit/test_giving_up.py::test_what_an_attempt_wrote_before_the_fence_stays",),
     ),
     Mutant(
         name="fence-too-low",

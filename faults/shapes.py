@@ -36,6 +36,10 @@ QUERY = EXPECTED.replace("{upstream}", "upstream")
 OF_EVERY_EPOCH = frozenset(CrashPoint) - {
     CrashPoint.BEFORE_CREATION_COMMIT,
     CrashPoint.AFTER_CREATION_COMMIT,
+    CrashPoint.BEFORE_FENCE,
+    CrashPoint.AFTER_CHUNK_FENCE,
+    CrashPoint.AFTER_FENCE,
+    CrashPoint.BEFORE_GIVING_UP,
     CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
     CrashPoint.AFTER_ARRANGEMENT_COMMIT,
     CrashPoint.AFTER_REMOVAL_COMMIT,

@@ -24,7 +24,7 @@ from airflow_backfill_provider import creation
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, PinnedRead, TableVersion, TableVersions, decoded
 from airflow_backfill_provider.core.compaction import CompactionPlan
-from airflow_backfill_provider.core.errors import DuplicateKeyError, EpochFailedError
+from airflow_backfill_provider.core.errors import DuplicateKeyError, EpochFailedError, EpochGivenUpError
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyField, KeyRange, Position
 from airflow_backfill_provider.core.scan import VnodeRange
@@ -175,17 +175,23 @@ class PlainSource:
         return barrier.upstream.from_version
 
     def let_through(self, barrier: Barrier) -> dict[Position, Change]:
-        """Return the changes of what was read before, and append those of all else to the arrangement, once."""
+        """Return the changes of what was read before."""
         read_before = decoded(barrier.read_before, self.order)
-        if not (read_before or self.scan.by_vnode):
+        if not read_before:
             return {}
         net = self.net_changes(barrier)
-        visible = {place: change for place, change in net.items() if self.covers(read_before, place)}
-        if self.scan.by_vnode and (held_back := {place: net[place] for place in net.keys() - visible.keys()}):
+        return {place: change for place, change in net.items() if self.covers(read_before, place)}
+
+    def hold_back(self, barrier: Barrier) -> None:
+        """Append the changes of what was not read before to the arrangement, once, if there is one."""
+        if not self.scan.by_vnode:
+            return
+        read_before = decoded(barrier.read_before, self.order)
+        net = self.net_changes(barrier)
+        if held_back := {place: change for place, change in net.items() if not self.covers(read_before, place)}:
             reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
             self.arrangement.append(held_back, barrier.epoch)
             reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
-        return visible
 
     def read_after(self, barrier: Barrier) -> int | None:
         """Count the rows that the view is the query of after the epoch; ``None`` if they are as of several versions."""
@@ -242,10 +248,26 @@ class PlainArrangement:
         """Append an epoch's changes of rows that are not read yet, unless they are there."""
         with _LOCK:
             newest = max((entry[self._own.epoch] for entry in self._entries()), default=self._base_epoch)
+            if epoch in self._given_up():
+                raise EpochGivenUpError(f"the changes of epoch {epoch} were given up")
             if newest > epoch:
                 raise EpochFailedError(f"epoch {epoch} was overtaken")
             if newest < epoch:
                 write_deltalake(self._path, self._table(changes, epoch), mode="append")
+
+    def fence(self, epoch: int) -> bool:
+        """Let nobody append an epoch's changes any more, unless they are there; return whether they are not."""
+        with _LOCK:
+            if ArrangementFiles(self._path).exists() and any(
+                entry[self._own.epoch] == epoch for entry in self._entries()
+            ):
+                return False
+            Path(f"{self._path}.given_up").mkdir(parents=True, exist_ok=True)
+            Path(f"{self._path}.given_up", str(epoch)).touch()
+            return True
+
+    def _given_up(self) -> set[int]:
+        return {int(file.name) for file in Path(f"{self._path}.given_up").glob("*")}
 
     def rows(self, epoch: int) -> Rows:
         """Return the newest rows as of an epoch."""
@@ -322,7 +344,9 @@ class CountingEngine:
 
     def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
         """Count the changes."""
-        changes = source_of(settings).let_through(barrier).values()
+        source = source_of(settings)
+        source.hold_back(barrier)
+        changes = source.let_through(barrier).values()
         return PartWrites({0: len(changes)}, rows_added=sum(change.added for change in changes))
 
     def read_part(
@@ -339,6 +363,15 @@ class CountingEngine:
     def account(self, settings: JobSettings, barrier: Barrier, rows_present: int | None) -> int | None:
         """Believe what was counted."""
         return rows_present
+
+    def fence_chunk(self, settings: JobSettings, barrier: Barrier) -> frozenset[int]:
+        """Find nothing written."""
+        return frozenset()
+
+    def fence_changes(self, settings: JobSettings, barrier: Barrier) -> bool:
+        """Find nothing written but what the arrangement has."""
+        source = source_of(settings)
+        return not source.scan.by_vnode or source.arrangement.fence(barrier.epoch)
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Do nothing."""

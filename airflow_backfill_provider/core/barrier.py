@@ -20,6 +20,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from airflow_backfill_provider.core.failures import GivenUp
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder, KeyRange
 
 
@@ -118,6 +119,11 @@ class UpstreamWindow(_Frozen):
     def end(self) -> TableVersion:
         """The version that the job has come to with the epoch."""
         return TableVersion(version=self.to_version, written_at=self.watermark)
+
+    @property
+    def come_to(self) -> TableVersion | None:
+        """The same, or ``None`` if the job has come to no version yet: its first epoch was given up."""
+        return self.end if self.to_version >= 0 else None
 
 
 class PinnedRange(_Frozen):
@@ -219,6 +225,7 @@ class Barrier(_Frozen):
     :param warnings: what the planner had to say.
     :param injected_by: who asked for it.
     :param injected_at: when.
+    :param given_up: why nothing, or not all, of what was pinned was done. The other fields say what was done.
     """
 
     job: str
@@ -243,6 +250,7 @@ class Barrier(_Frozen):
     warnings: tuple[str, ...] = ()
     injected_by: Requester
     injected_at: dt.datetime
+    given_up: GivenUp | None = None
 
     @property
     def digest(self) -> str:
@@ -390,6 +398,7 @@ class EpochCommit(_Frozen):
     :param view_written_at: when that version's commit says that it was written.
     :param arrangement: the arrangement's version after the epoch's writes, if it has one.
     :param seconds: wall-clock seconds by phase.
+    :param given_up: whether nothing, or not all, of what was pinned was done; the barrier says why.
     """
 
     epoch: int
@@ -407,6 +416,7 @@ class EpochCommit(_Frozen):
     watermark: dt.datetime
     seconds: dict[str, float]
     committed_at: dt.datetime
+    given_up: bool = False
 
     @property
     def tables(self) -> TableVersions | None:
@@ -415,6 +425,18 @@ class EpochCommit(_Frozen):
             return None
         view = TableVersion(version=self.view_version, written_at=self.view_written_at)
         return TableVersions(view=view, arrangement=self.arrangement, rows_present=self.rows_present)
+
+
+class GivenUpEpoch(_Frozen):
+    """
+    The barrier log's last record of an epoch that was given up.
+
+    :param barrier: what is left of it, in the place of what was pinned.
+    :param commit: what was done.
+    """
+
+    barrier: Barrier
+    commit: EpochCommit
 
 
 def left_behind(tables: TableVersions | None) -> dict[str, Any]:

@@ -37,6 +37,9 @@ def demand_of(
     somebody hears of it. What is left of the snapshot does only while no epoch is under way: its
     commit asks for the next one.
 
+    What was given up asks for no epoch by itself, for it would fail again at once: a newer version of the upstream
+    does, or a change of the settings.
+
     :param settings: those in force; ``None`` before the job is created.
     :param newest: the newest barrier of the job's incarnation.
     :param commit: the commit of that barrier's epoch.
@@ -50,12 +53,14 @@ def demand_of(
     if replaced:
         return Demand(("replaced", settings.incarnation, latest_version), replaced)
     covered = newest.upstream.to_version if newest else settings.first_version
-    if latest_version > covered:
+    given_up = newest.given_up if newest else None
+    if latest_version > max(covered, given_up.to_version if given_up else -1):
         reason = f"the upstream has version {latest_version}, and epochs cover those up to {covered}"
         # The run that creates the job was told of the version already.
         just_created = newest is None and settings.sequence == 1
         return Demand(("version", "" if just_created else settings.incarnation, latest_version), reason)
-    if newest is not None and commit is None:
+    waits = given_up is not None and settings.sequence <= given_up.settings_sequence
+    if (newest is not None and commit is None) or waits:
         return None
     return _of_what_is_left(settings, newest, commit)
 

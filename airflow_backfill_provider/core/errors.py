@@ -14,6 +14,9 @@ class BackfillError(Exception):
     retryable: bool = False
     """Whether the same call, made again later with nothing else changed, may succeed."""
 
+    pinned_anew: bool = False
+    """Whether an epoch that fails with it may succeed once it is pinned anew, as of a later version of the upstream."""
+
 
 class InvalidJobError(BackfillError, ValueError):
     """The job's definition is wrong: a field, the query, or a combination of them."""
@@ -26,13 +29,19 @@ class InvalidPolicyError(BackfillError, ValueError):
 class UpstreamError(BackfillError):
     """The upstream table cannot be backfilled as it is."""
 
+    pinned_anew = True
+
 
 class UpstreamNotFoundError(UpstreamError):
     """There is no readable Delta table at the upstream's path."""
 
+    pinned_anew = False
+
 
 class ChangeDataFeedDisabledError(UpstreamError):
     """The upstream does not record its changes."""
+
+    pinned_anew = False
 
 
 class ChangeFeedGapError(UpstreamError):
@@ -41,6 +50,8 @@ class ChangeFeedGapError(UpstreamError):
 
 class UpstreamReplacedError(UpstreamError):
     """Another table lies at the upstream's path than the one the job was created on, or an older copy of it."""
+
+    pinned_anew = False
 
 
 class UpstreamSchemaChangedError(UpstreamError):
@@ -88,6 +99,8 @@ class LocationNotAllowedError(BackfillError, ValueError):
 class DataFileError(BackfillError):
     """A data file of a table is damaged or gone, so what it held cannot be known."""
 
+    pinned_anew = True
+
 
 class TableLogError(BackfillError):
     """A table's log is damaged, so what the table holds cannot be known."""
@@ -128,13 +141,19 @@ class SparkSettingError(BackfillError, ValueError):
 
 
 class QueryFailedError(BackfillError):
-    """The job's query fails on a row of the upstream, and will on every attempt."""
+    """The job's query fails on a row of the upstream, and will on every attempt of the epoch."""
+
+    pinned_anew = True
 
 
 class EpochFailedError(BackfillError):
     """The epoch's application ended without a commit; running the same barrier again is safe."""
 
     retryable = True
+
+
+class EpochGivenUpError(EpochFailedError):
+    """Another attempt gave the epoch up, so this one writes nothing; whoever asks again gets an epoch pinned anew."""
 
 
 class NotVerifiedError(BackfillError):

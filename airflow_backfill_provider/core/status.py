@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.failures import EpochFailure, LastFailure
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.verified_state import VerifiedState
@@ -97,8 +98,10 @@ class JobSummary(BaseModel):
     :param parallelism: runs that share an epoch, from the next barrier on.
     :param alarms: what the watchdog found: each of a ``kind`` (``stalled``, ``headroom``, ``replaced``), with
         ``message`` and ``remedy``.
-    :param warnings: what the planner said of the newest epoch, the alarms, and why no verification is known, if so, as
+    :param warnings: what the planner said of the newest epoch, that the upstream is itself a view which is not
+        finished, the alarms, an epoch that failed and is still pinned, and why no verification is known, if so, as
         sentences.
+    :param last_failure: what went wrong last, if no epoch was committed since.
     :param verified: what the newest finished verification found; ``None`` if there is none since the job was created or
         rebuilt.
     :param verification_waits: whether a verification was asked for, which the next run of an epoch carries out.
@@ -136,6 +139,7 @@ class JobSummary(BaseModel):
     headroom_hours: float | None
     alarms: tuple[Alarm, ...]
     warnings: tuple[str, ...]
+    last_failure: LastFailure | None = None
     verified: VerifiedState | None = None
     verification_waits: bool = False
     verification_problem: str | None = None
@@ -169,6 +173,7 @@ def job_summary(
     commits: Sequence[EpochCommit],
     feed: ChangeFeed,
     now: dt.datetime,
+    failures: Sequence[EpochFailure] = (),
     verified: VerifiedState | None = None,
     verification_waits: bool = False,
     verification_problem: str | None = None,
@@ -179,6 +184,7 @@ def job_summary(
     :param barriers: the newest barriers of the log, ascending; at least the last two epochs, more for the speed.
     :param commits: the commits of those.
     :param feed: what the upstream's log says of the versions that these have not read.
+    :param failures: recorded failures of the newest epochs, in the order of epochs and times.
     :param verified: what the newest finished verification found.
     :param verification_waits: whether one was asked for.
     :param verification_problem: why neither is known, if so.
@@ -195,6 +201,7 @@ def job_summary(
     pinned = newest if newest and (not committed or newest.epoch > committed.epoch) else None
     lag_versions = max(feed.latest_version - (shown.upstream.to_version if shown else -1), 0)
     headroom = feed.headroom(now)
+    last_failure = _last_failure(newest, pinned, failures)
     alarms = watch(settings=settings, barriers=barriers, commits=commits, feed=feed, finished=finished, now=now)
     return JobSummary(
         name=settings.job["name"],
@@ -216,7 +223,7 @@ def job_summary(
         rows_per_second=speed,
         eta_seconds=_eta(settings, rows_estimated - rows_read, speed, finished=finished),
         watermark=committed.watermark if committed and finished else None,
-        upstream_version=shown.upstream.to_version if shown else None,
+        upstream_version=shown.upstream.come_to.version if shown and shown.upstream.come_to else None,
         oldest_rows_version=shown.oldest_version_after if shown else None,
         upstream_latest_version=feed.latest_version,
         lag_versions=lag_versions,
@@ -226,17 +233,34 @@ def job_summary(
         alarms=alarms,
         warnings=(
             *(newest.warnings if newest else ()),
+            *([feed.unfinished] if feed.unfinished else []),
             *map(str, alarms),
+            # Of one that was given up, there is an alarm.
+            *([f"{last_failure}; {last_failure.remedy}"] if last_failure and not last_failure.given_up else []),
             *(
                 []
                 if verification_problem is None
                 else [f"whether the view was verified is unknown: {verification_problem}"]
             ),
         ),
+        last_failure=last_failure,
         verified=verified,
         verification_waits=verification_waits,
         verification_problem=verification_problem,
     )
+
+
+def _last_failure(
+    newest: Barrier | None, pinned: Barrier | None, failures: Sequence[EpochFailure]
+) -> LastFailure | None:
+    if newest is not None and newest.given_up is not None:
+        return LastFailure.of_given_up(newest.epoch, newest.given_up)
+    if pinned is None:
+        return None
+    ours = [
+        failure for failure in failures if (failure.epoch, failure.incarnation) == (pinned.epoch, pinned.incarnation)
+    ]
+    return LastFailure.of_attempt(ours[-1]) if ours else None
 
 
 def _condition(settings: JobSettings, *, finished: bool, pinned: bool) -> JobCondition:

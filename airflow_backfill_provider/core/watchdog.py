@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, TableVersion
 from airflow_backfill_provider.core.durations import duration
+from airflow_backfill_provider.core.failures import LastFailure
 from airflow_backfill_provider.core.settings import JobSettings
 
 PATIENCE = 3
@@ -82,6 +83,7 @@ class ChangeFeed:
     :param needed_since: when that was committed; ``None`` if its commit file is gone.
     :param replaced: how the log gives away that it is not the one which the job has read; empty if it doesn't. Then
         nothing else is known of what is unread.
+    :param unfinished: what to say of an upstream that is a materialized view which is not finished.
     """
 
     latest_version: int
@@ -90,6 +92,7 @@ class ChangeFeed:
     needed_version: int | None = None
     needed_since: dt.datetime | None = None
     replaced: str = ""
+    unfinished: str = ""
 
     def headroom(self, now: dt.datetime) -> dt.timedelta | None:
         """Return how long the changes stay that are needed, zero if they may be gone; ``None`` if none are needed."""
@@ -107,7 +110,7 @@ def come_to(settings: JobSettings, barriers: Sequence[Barrier]) -> TableVersion 
     :param barriers: the newest barriers of the log, ascending.
     :returns: before the first barrier, what the arrangement is made of; ``None`` without one.
     """
-    ours = (barrier.upstream.end for barrier in reversed(barriers) if barrier.incarnation == settings.incarnation)
+    ours = (barrier.upstream.come_to for barrier in reversed(barriers) if barrier.incarnation == settings.incarnation)
     return next(ours, settings.arranged)
 
 
@@ -162,7 +165,7 @@ def watch(
     """
     if settings.cancelled:
         return ()
-    alarms = [_replaced(feed), _headroom(settings, barriers, feed, now)]
+    alarms = [_replaced(feed), _headroom(settings, barriers, feed, now), _given_up(barriers)]
     if settings.reads_snapshot and not finished:
         alarms.append(_stalled(settings, barriers, commits, now))
     return tuple(alarm for alarm in alarms if alarm is not None)
@@ -178,6 +181,15 @@ def _replaced(feed: ChangeFeed) -> Alarm | None:
         remedy="rebuild the job to backfill from what is there now, or put the right table back; until then the view "
         "stays as it is",
     )
+
+
+def _given_up(barriers: Sequence[Barrier]) -> Alarm | None:
+    """Tell of an epoch that was given up, until another one is pinned; that is given up in turn, or goes well."""
+    newest = barriers[-1] if barriers else None
+    if newest is None or newest.given_up is None:
+        return None
+    failure = LastFailure.of_given_up(newest.epoch, newest.given_up)
+    return Alarm(kind=AlarmKind.STALLED, message=str(failure), remedy=failure.remedy)
 
 
 def _stalled(
@@ -209,7 +221,7 @@ def _stuck(
 def _idle(barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> Alarm | None:
     """Tell of epochs that were to read rows and read none."""
     may_read = {b.epoch for b in barriers if not b.paused and b.rate_limit != 0}
-    last = commits[-IDLE_EPOCHS:]
+    last = [commit for commit in commits if not commit.given_up][-IDLE_EPOCHS:]
     if len(last) < IDLE_EPOCHS or any(
         commit.snapshot_read_row_count or commit.completed or commit.epoch not in may_read for commit in last
     ):

@@ -133,6 +133,10 @@ class Arrangement:
         with session_settings(self._table.spark, _SMALL_PAGES):
             self._table.append(laid_out, ARRANGEMENT, self._identity, barrier)
 
+    def fence_changes(self, barrier: Barrier) -> bool:
+        """Give up an epoch's changes, unless they are written; return whether they are not."""
+        return not self._files.exists() or not self._table.fence(ARRANGEMENT, self._identity, barrier)
+
     def compact(self, plan: CompactionPlan) -> None:
         """
         Do to the files of changes what is planned; files of the base are none of the small ones.

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Protocol
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.engine.account import RowAccount
@@ -32,6 +33,33 @@ class Chunk(Protocol):
         :raises DuplicateKeyError: if the key does not identify the rows.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedChunk:
+    """
+    A chunk by vnodes read from the upstream itself, for an arrangement that was told of a key twice.
+
+    An arrangement cannot know which of two rows is left once the other one is removed. The upstream does.
+
+    :param source: the upstream.
+    :param selected: its rows in the chunk's ranges.
+    """
+
+    source: Upstream
+    selected: DataFrame
+
+    def rows(self) -> DataFrame:
+        """Return the rows."""
+        return self.selected
+
+    def count(self) -> dict[int, int]:
+        """Count the rows by vnode, unless two of them have one key."""
+        if self.source.has_several(self.selected):
+            raise self.source.duplicates()
+        vnode = self.source.own.vnode
+        counted = self.selected.groupBy(vnode).agg(F.count("*").alias("rows")).collect()
+        return {row[vnode]: row["rows"] for row in counted}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -30,11 +31,12 @@ from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.engine import repair
 from airflow_backfill_provider.engine.account import RowAccount
 from airflow_backfill_provider.engine.arrangement import ArrangedChunk, Arrangement
-from airflow_backfill_provider.engine.chunk import Chunk, InPlaceChunk
+from airflow_backfill_provider.engine.chunk import CheckedChunk, Chunk, InPlaceChunk
 from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.compared_sides import ComparedSides
 from airflow_backfill_provider.engine.doubtful import settled
 from airflow_backfill_provider.engine.driver_lock import driver_lock
+from airflow_backfill_provider.engine.predicates import in_any, unskipped
 from airflow_backfill_provider.engine.query import run_query
 from airflow_backfill_provider.engine.session import prepare_session
 from airflow_backfill_provider.engine.source import (
@@ -152,8 +154,8 @@ class SparkEngine:
                 rows_read = sum(sum(rows.values()) for rows in counts)
                 self._account(tables).settle(barrier, barrier.rows_present(since, chunk=rows_read, added=added))
             self._apply(tables, barrier, changes, seconds)
-            for part, (chunk, rows) in enumerate(zip(chunks, counts, strict=True)):
-                self._append(tables, barrier, part, chunk, rows, seconds)
+            for part, chunk in enumerate(chunks):
+                self._append(tables, barrier, part, chunk, seconds)
             return EpochWrites(_sum(counts), through, seconds, added)
 
     def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
@@ -217,6 +219,20 @@ class SparkEngine:
         with self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"):
             return self._account(self._tables(settings)).settle(barrier, rows_present)
 
+    def fence_chunk(self, settings: JobSettings, barrier: Barrier) -> frozenset[int]:
+        """Give up every part of the barrier's chunk that is not written; return those that are."""
+        tables = self._own_tables(settings, barrier)
+        with self._epoch_errors(settings, f"giving up epoch {barrier.epoch} of job {barrier.job}"):
+            return tables.view.fence_chunk(len(barrier.parts), tables.identity, barrier)
+
+    def fence_changes(self, settings: JobSettings, barrier: Barrier) -> bool:
+        """Give up the barrier's changes, unless some of them are written; return whether none is."""
+        tables = self._own_tables(settings, barrier)
+        with self._epoch_errors(settings, f"giving up epoch {barrier.epoch} of job {barrier.job}"):
+            if not tables.view.fence_changes(tables.identity, barrier):
+                return False
+            return tables.arrangement is None or tables.arrangement.fence_changes(barrier)
+
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish on the view's table that it is finished; a no-op if it says so already."""
         with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}"):
@@ -275,18 +291,13 @@ class SparkEngine:
                 must_be_single = tables.settings.repairs_view(barrier) or source.key_spans_vnodes
                 if net is not None and measured.some_appeared and must_be_single:
                     source.require_single(self._spark, net, barrier.upstream.to_version)
+                if barrier.repair:
+                    _evaluate(self._repaired(tables, barrier))
             yield _Changes(net, visible, measured)
 
     def _apply(self, tables: _Tables, barrier: Barrier, changes: _Changes, seconds: dict[str, float]) -> None:
         """Write the window's changes where they belong."""
         source, net, measured = tables.source, changes.net, changes.measured
-        if net is not None and tables.arrangement is not None and measured.held_back:
-            with _timed(seconds, "arrangement"):
-                reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
-                tables.arrangement.append(
-                    net.filter(~changes.visible & source.leaves_something()), barrier, measured.held_back
-                )
-                reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
         with _timed(seconds, "changes"):
             reached(CrashPoint.BEFORE_CHANGES_COMMIT)
             if net is not None and measured.through:
@@ -303,6 +314,13 @@ class SparkEngine:
         if barrier.repair:
             with _timed(seconds, "repair"):
                 self._repair(tables, barrier)
+        # Behind all that a row can make fail, for what is written here cannot be given up any more.
+        if net is not None and tables.arrangement is not None and measured.held_back:
+            with _timed(seconds, "arrangement"):
+                reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
+                held_back = net.filter(~changes.visible & source.leaves_something())
+                tables.arrangement.append(held_back, barrier, measured.held_back)
+                reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
 
     @contextmanager
     def _same_upstream(self, barrier: Barrier, tables: _Tables) -> Iterator[None]:
@@ -330,11 +348,14 @@ class SparkEngine:
         try:
             # Counted now: the view changes under the statement that removes them.
             removed.count()
-            chosen = repair.rows_to_write(self._spark, source, barrier)
-            written = self._query(tables.job, source, chosen)
-            tables.view.repair(removed, written, outputs, tables.identity, barrier)
+            tables.view.repair(removed, self._repaired(tables, barrier), outputs, tables.identity, barrier)
         finally:
             removed.unpersist()
+
+    def _repaired(self, tables: _Tables, barrier: Barrier) -> DataFrame:
+        """Return the view's rows that a repair writes."""
+        chosen = repair.rows_to_write(self._spark, tables.source, barrier)
+        return self._query(tables.job, tables.source, chosen)
 
     def _net_changes(self, tables: _Tables, barrier: Barrier, visible: Column) -> DataFrame | None:
         """
@@ -393,6 +414,7 @@ class SparkEngine:
         keys = [column(name).alias(output) for name, output in zip(source.key.names, outputs, strict=True)]
         written = self._query(job, source, changes.filter(F.col(source.own.is_upsert)))
         changed = changes.select(*keys, F.col(source.own.appeared).alias(own.appeared))
+        _evaluate(written)
         tables.view.rewrite(changed, measured, written, outputs, own, tables.identity, barrier)
 
     def _read_parts(self, tables: _Tables, barrier: Barrier, seconds: dict[str, float]) -> dict[int, int]:
@@ -412,19 +434,24 @@ class SparkEngine:
             try:
                 if isinstance(chunk, ArrangedChunk) and tables.view.has_chunk(part, tables.identity, barrier):
                     chunk.require_sound()
-                return self._append_counted(tables, barrier, part, chunk, seconds)
-            except PySparkException as error:
-                if not (is_duplicate_key(error) and isinstance(chunk, ArrangedChunk)):
+                return self._count_and_append(tables, barrier, part, chunk, seconds)
+            except (PySparkException, Py4JError) as error:
+                if tables.arrangement is None or not is_duplicate_key(error):
                     raise
-                settled_chunk = chunk.settled(self._rows_at(tables.source, barrier.upstream.to_version))
-            return self._append_counted(tables, barrier, part, settled_chunk, seconds)
+        # One of the two rows may be gone by now.
+        ranges = decoded(barrier.parts[part].ranges, tables.source.scan)
+        condition = unskipped(in_any(tables.source.scan, ranges))
+        chunk = CheckedChunk(
+            source=tables.source, selected=self._rows_at(tables.source, barrier.chunk_version).filter(condition)
+        )
+        return self._count_and_append(tables, barrier, part, chunk, seconds)
 
-    def _append_counted(
+    def _count_and_append(
         self, tables: _Tables, barrier: Barrier, part: int, chunk: Chunk, seconds: dict[str, float]
     ) -> dict[int, int]:
         with _timed(seconds, "count"):
             rows = dict(chunk.count())
-        self._append(tables, barrier, part, chunk, rows, seconds)
+        self._append(tables, barrier, part, chunk, seconds)
         return rows
 
     def _append(
@@ -433,14 +460,13 @@ class SparkEngine:
         barrier: Barrier,
         part: int,
         chunk: Chunk,
-        rows: Mapping[int, int],
         seconds: dict[str, float],
     ) -> None:
         reached(CrashPoint.BEFORE_SNAPSHOT_COMMIT)
         with _timed(seconds, "snapshot"):
-            if rows:
-                result = self._query(tables.job, tables.source, chunk.rows())
-                tables.view.append(result, part, tables.identity, barrier)
+            # Also one without a row leaves its commit: where none is, the part was given up, or may still be.
+            result = self._query(tables.job, tables.source, chunk.rows())
+            tables.view.append(result, part, tables.identity, barrier)
         reached(CrashPoint.AFTER_SNAPSHOT_COMMIT)
 
     def _chunk(self, tables: _Tables, barrier: Barrier, part: int) -> AbstractContextManager[Chunk]:
@@ -499,6 +525,12 @@ class SparkEngine:
                 storage_options=self._storage_options,
             )
         return _Tables(settings, job, source, self._materialized_view(job), identity, arrangement)
+
+    def _own_tables(self, settings: JobSettings, barrier: Barrier) -> _Tables:
+        """Return the job's tables, of which the view must be the incarnation's."""
+        tables = self._tables(settings)
+        tables.view.require_ours(tables.identity, barrier, None)
+        return tables
 
     def _query(self, job: BackfillJob, source: Upstream, rows: DataFrame) -> DataFrame:
         """Return the job's query over some upstream rows."""
@@ -598,6 +630,15 @@ def _require_columns(schema: StructType) -> None:
             )
         if field.dataType.typeName() == "void":
             raise InvalidJobError(f"query: the column {quote(field.name)} has no type; cast it")
+
+
+def _evaluate(rows: DataFrame) -> None:
+    """
+    Work rows out and throw them away.
+
+    What a row makes fail has to fail before others are removed to make room for it.
+    """
+    rows.write.format("noop").mode("overwrite").save()
 
 
 @contextmanager

@@ -79,8 +79,9 @@ def is_conflict(error: BaseException) -> bool:
 
 
 def is_duplicate_key(error: BaseException) -> bool:
-    """Tell whether a write of ours refused a key that the upstream inserted although it had it."""
-    return DUPLICATE_KEY in str(error) and "USER_RAISED_EXCEPTION" in str(error)
+    """Tell whether something failed because the upstream inserted a key that it had."""
+    text = str(error)
+    return DUPLICATE_KEY in text and "USER_RAISED_EXCEPTION" in text
 
 
 def _require_values(error: BaseException, what: str) -> None:
@@ -88,8 +89,8 @@ def _require_values(error: BaseException, what: str) -> None:
     found = _OF_A_ROW.search(str(error))
     if found:
         raise QueryFailedError(
-            f"{what}: the query fails on a row of the upstream ({found['condition']}); let the query say what such a "
-            "row gives (try_cast, try_divide, a filter), and rebuild the job"
+            f"{what}: the query fails on a row of the upstream ({found['condition']}); correct the row, or let the "
+            "query say what such a row gives (try_cast, try_divide, a filter) and rebuild the job"
         ) from error
 
 
@@ -140,7 +141,7 @@ def epoch_errors(what: str, *, arrangement: str | None = None) -> Iterator[None]
         text = str(error)
         if is_duplicate_key(error):
             raise DuplicateKeyError(
-                f"{what}: the upstream inserted a key that it has already; remove the duplicates and rebuild the job"
+                f"{what}: the upstream inserted a key that it has already; remove the duplicates"
             ) from error
         _require_values(error, what)
         if is_full(error):

@@ -19,7 +19,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.barrier import Barrier, TableVersion
-from airflow_backfill_provider.core.errors import BackfillError, EpochFailedError, MaterializedViewError, StateError
+from airflow_backfill_provider.core.errors import (
+    BackfillError,
+    EpochFailedError,
+    EpochGivenUpError,
+    MaterializedViewError,
+    StateError,
+)
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import is_conflict
@@ -37,6 +43,9 @@ _TRANSACTION_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 _FENCE = 2**62
+
+GIVEN_UP = "given_up"
+"""The event of a commit that stands in the place of a part of an epoch, which is given up."""
 
 logger = logging.getLogger(__name__)
 
@@ -183,14 +192,47 @@ class StampedTable:
 
     def use_up(self, transaction: str) -> None:
         """Make Delta skip every later write with a transaction id."""
+        self._write_nothing(transaction, _FENCE, {"event": "fence"})
+
+    def fence(self, part: str, identity: ViewIdentity, barrier: Barrier) -> bool:
+        """
+        Make Delta skip every later write of a part of an epoch, unless the part is written.
+
+        Whoever is first in the table's log wins: a part that is written has used up the fence's place, too.
+
+        :returns: whether the part is written.
+        :raises BackfillError: if the log shows neither.
+        """
+        written = self._fenced_or_written(part, identity, barrier)
+        if written is not None:
+            return written
+        stamp = _stamp(barrier, part, event=GIVEN_UP)
+        failure = _attempt(lambda: self._write_nothing(transaction_id(identity, part), barrier.epoch, stamp))
+        written = self._fenced_or_written(part, identity, barrier)
+        if written is not None:
+            return written
+        if failure is not None:
+            raise failure
+        raise EpochFailedError(
+            f"epoch {barrier.epoch}: {self.path} shows neither part {part} nor that it is given up; run the epoch again"
+        )
+
+    def _fenced_or_written(self, part: str, identity: ViewIdentity, barrier: Barrier) -> bool | None:
+        """Tell whether a part is written; ``None`` if it may still be."""
+        try:
+            return self.is_written(part, identity, barrier) or None
+        except EpochGivenUpError:
+            return False
+
+    def _write_nothing(self, transaction: str, version: int, stamp: Mapping[str, object]) -> None:
         (
             self.read()
             .limit(0)
             .write.format("delta")
             .mode("append")
             .option("txnAppId", transaction)
-            .option("txnVersion", _FENCE)
-            .option("userMetadata", json.dumps({"event": "fence"}))
+            .option("txnVersion", version)
+            .option("userMetadata", json.dumps(stamp))
             .save(self.path)
         )
 
@@ -208,6 +250,7 @@ class StampedTable:
 
         :raises MaterializedViewError: if the epoch was committed from another plan.
         :raises EpochFailedError: if a later epoch wrote the part; then there is nothing left to do for this one.
+        :raises EpochGivenUpError: if the part was given up.
         """
         overtaken_by = None
         for commit in self.commits_back(identity):
@@ -218,9 +261,15 @@ class StampedTable:
                 continue
             if epoch < barrier.epoch:
                 break
+            stamp = stamp_of(commit)
             if epoch > barrier.epoch:
                 overtaken_by = epoch
-            elif stamp_of(commit).get("digest") == barrier.digest:
+            elif stamp.get("digest") == barrier.digest:
+                if stamp.get("event") == GIVEN_UP:
+                    raise EpochGivenUpError(
+                        f"part {part} of epoch {barrier.epoch} of job {identity.job} was given up, as version "
+                        f"{commit.version} of {self.path} says; this attempt does not write it"
+                    )
                 return True
             else:
                 raise self._kind.error(
@@ -379,16 +428,17 @@ def _is_harmless(commit: Commit) -> bool:
 def _is_of_earlier_epoch(commit: Commit, identity: ViewIdentity, barrier: Barrier) -> bool:
     """Tell whether an earlier epoch wrote a commit: it was done before this one began, so nothing of this is older."""
     stamp = stamp_of(commit)
-    if stamp.get("event") != "epoch" or stamp.get("incarnation") != identity.incarnation:
+    if stamp.get("event") not in {"epoch", GIVEN_UP} or stamp.get("incarnation") != identity.incarnation:
         return False
     return int(str(stamp["epoch"])) < barrier.epoch
 
 
-def _stamp(barrier: Barrier, part: str) -> dict[str, object]:
+def _stamp(barrier: Barrier, part: str, event: str = "epoch") -> dict[str, object]:
     """Return what the commit of a part says of itself; the watermark only once the view is complete."""
-    watermark = {"watermark": barrier.upstream.watermark.isoformat()} if barrier.completes else {}
+    completes = barrier.completes and event == "epoch"
+    watermark = {"watermark": barrier.upstream.watermark.isoformat()} if completes else {}
     return {
-        "event": "epoch",
+        "event": event,
         "job": barrier.job,
         "incarnation": barrier.incarnation,
         "epoch": barrier.epoch,

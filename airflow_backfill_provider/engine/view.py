@@ -293,6 +293,19 @@ class MaterializedView:
         """Append a part of the chunk, once per epoch."""
         self.table.append(rows, snapshot_part(part), identity, barrier)
 
+    def fence_chunk(self, parts: int, identity: ViewIdentity, barrier: Barrier) -> frozenset[int]:
+        """Give up every part of a chunk that is not written; return those that are."""
+        return frozenset(part for part in range(parts) if self.table.fence(snapshot_part(part), identity, barrier))
+
+    def fence_changes(self, identity: ViewIdentity, barrier: Barrier) -> bool:
+        """
+        Give up an epoch's changes, in the order in which they are written, unless one of their parts is.
+
+        :returns: whether none is.
+        """
+        # Behind a part that somebody wrote, none is given up: those before it he had nothing to write for.
+        return not any(self.table.fence(part, identity, barrier) for part in OF_CHANGES)
+
     def _filters(self, changes: DataFrame, rows: int, keys: Sequence[str]) -> list[str]:
         """Return what keeps unchanged rows out of a merge; where files are written anew they are all needed."""
         if rows > MOST_KEYS:

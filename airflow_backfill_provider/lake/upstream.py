@@ -41,6 +41,7 @@ from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
 from airflow_backfill_provider.lake.retention import changes_kept_for
 from airflow_backfill_provider.lake.same_log import ends_before, other_table, written_at_another_time
+from airflow_backfill_provider.lake.view_identity import unfinished_view
 from airflow_backfill_provider.storage import one_line, storage_errors
 
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
@@ -58,6 +59,7 @@ class UpstreamVersion:
     :param types: column → type, as Delta writes it; nested types as JSON.
     :param change_data_feed: whether the table records its changes as of this version.
     :param physical_names: column → its name in the data files, where that is another one.
+    :param unfinished: what to say of a materialized view that is not finished; empty of any other table.
     """
 
     version: int
@@ -65,6 +67,7 @@ class UpstreamVersion:
     types: Mapping[str, str]
     change_data_feed: bool
     physical_names: Mapping[str, str] = field(default_factory=dict)
+    unfinished: str = ""
 
     def key_order(self, key: Iterable[KeyColumn]) -> KeyOrder:
         """Return the order of key columns, with the types that they have as of this version."""
@@ -181,6 +184,7 @@ class UpstreamTable:
             types={found["name"]: _type_name(found["type"]) for found in fields},
             change_data_feed=metadata.configuration.get(CHANGE_DATA_FEED, "false").lower() == "true",
             physical_names={name: stored for name, stored in physical_names_of(table).items() if stored != name},
+            unfinished=unfinished_view(self.path, metadata.configuration),
         )
 
     def version_at(self, instant: dt.datetime) -> int | None:
@@ -235,6 +239,7 @@ class UpstreamTable:
         """
         table, log = self._open(None), self.log
         latest, kept_for = table.version(), changes_kept_for(table.metadata().configuration)
+        unfinished = unfinished_view(self.path, table.metadata().configuration)
         replaced = (
             (created_on and other_table(self.path, str(table.metadata().id), created_on.table_id))
             or ends_before(self.path, latest, max(come_to.version if come_to else -1, read_up_to or -1))
@@ -242,7 +247,7 @@ class UpstreamTable:
         )
         if read_up_to is None or replaced:
             # Of changes of another table nothing can be said.
-            return ChangeFeed(latest_version=latest, kept_for=kept_for, replaced=replaced or "")
+            return ChangeFeed(latest_version=latest, kept_for=kept_for, replaced=replaced or "", unfinished=unfinished)
         needed_after = read_up_to if needed_after is None else needed_after
         # Both look at the same commit, unless changes wait.
         commit_of = functools.cache(log.commit)
@@ -262,6 +267,7 @@ class UpstreamTable:
             unread_since=oldest.timestamp if oldest else None,
             needed_version=needed[0] if needed else None,
             needed_since=needed[1].timestamp if needed and needed[1] else None,
+            unfinished=unfinished,
         )
 
     def require_changes(self, from_version: int, to_version: int) -> None:

@@ -79,6 +79,22 @@ def identity_of(properties: Mapping[str, str]) -> ViewIdentity | None:
     return ViewIdentity(properties[JOB_PROPERTY], properties.get(INCARNATION_PROPERTY, ""))
 
 
+def unfinished_view(path: str, properties: Mapping[str, str]) -> str:
+    """
+    Return what to say of an upstream that is a materialized view which is not finished; empty if it isn't one.
+
+    :param path: canonical location of the upstream.
+    :param properties: its table properties.
+    """
+    found = identity_of(properties)
+    if found is None or properties.get(FINISHED_PROPERTY) == "true":
+        return ""
+    return (
+        f"the upstream {path} is the materialized view of job {found.job}, which is not finished: it lacks rows, "
+        "or shows them as of several versions, and a view over it shows no more; finish that job, then run this one"
+    )
+
+
 def remove_log_without_commit(path: str) -> None:
     """
     Remove what is left at a local path of a table whose maker died before it committed: Spark takes it for a table.

@@ -13,6 +13,7 @@ from airflow_backfill_provider.core.application import epoch_application
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.carried import CarriedEpochs
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError
+from airflow_backfill_provider.core.giving_up import require_done
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
 from airflow_backfill_provider.operators.arguments import epoch_of, epochs_per_run_of, is_unset
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
@@ -166,8 +167,14 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
     def _run(self, backfill: Backfill, barrier: Barrier) -> EpochCommit:
         """Run one epoch."""
         store = backfill.store
-        ran = self._submit(backfill, barrier, [], done=lambda: store.commit_of(barrier.epoch) is not None)
-        commit = store.commit_of(barrier.epoch)
+
+        def done() -> bool:
+            commit = store.commit_of(barrier.epoch)
+            return commit is not None and not commit.given_up
+
+        require_done(store.commit_of(barrier.epoch), barrier.job)
+        ran = self._submit(backfill, barrier, [], done=done)
+        commit = require_done(store.commit_of(barrier.epoch), barrier.job)
         if commit is None:
             raise _not_committed(backfill, barrier)
         self._tell(backfill, [commit], ran=ran)
@@ -243,7 +250,8 @@ def _application_of(backfill: Backfill, barrier: Barrier) -> str:
     """
     asked = barrier.injected_by
     carried = backfill.store.carried_by(asked).barriers if asked.is_task_run else (barrier,)
-    return epoch_application(carried[0].epoch)
+    # Of a barrier that was given up meanwhile, nothing is carried.
+    return epoch_application(carried[0].epoch if carried else barrier.epoch)
 
 
 def _further(epochs: int, until: dt.datetime | None) -> list[str]:

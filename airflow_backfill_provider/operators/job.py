@@ -38,6 +38,8 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
             else:
                 _submit(self, backfill, "create", context)
             settings = backfill.require_created()
+            if unfinished := backfill.upstream.at().unfinished:
+                self.log.warning("%s", unfinished)
         return settings_summary(settings)
 
 

@@ -18,6 +18,7 @@ from airflow_backfill_provider import story
 from airflow_backfill_provider.core.application import epoch_application
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
+from airflow_backfill_provider.core.giving_up import require_done
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
 from airflow_backfill_provider.operators.arguments import epoch_of
 from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator
@@ -121,7 +122,7 @@ class EpochSummaryOperator(EpochTellingOperator):
             if barrier is None:
                 progress, _ = current_progress(store, store.settings().incarnation)
                 return no_epoch(str(self.barrier.get("reason", "there is no barrier")), progress)
-            commit = store.commit_of(barrier.epoch)
+            commit = require_done(store.commit_of(barrier.epoch), barrier.job)
             if commit is None:
                 raise EpochFailedError(
                     f"epoch {barrier.epoch} of job {backfill.job.name} is not committed; parts that are not read yet: "
@@ -141,7 +142,7 @@ def _pinned(backfill: Backfill, barrier: Any) -> Barrier | None:
 
 def _left(backfill: Backfill, barrier: Barrier) -> list[int]:
     """Return the parts that nobody has read yet."""
-    if backfill.store.commit_of(barrier.epoch) is not None:
+    if require_done(backfill.store.commit_of(barrier.epoch), barrier.job) is not None:
         return []
     reported = {report.part for report in backfill.store.reports(barrier)}
     return [part for part in range(len(barrier.parts)) if part not in reported]
@@ -149,7 +150,7 @@ def _left(backfill: Backfill, barrier: Barrier) -> list[int]:
 
 def _is_done(backfill: Backfill, barrier: Barrier, part: int | None) -> bool:
     """Tell whether a run has nothing left to do: it reported, and it is not the one that has to commit."""
-    if backfill.store.commit_of(barrier.epoch) is not None:
+    if require_done(backfill.store.commit_of(barrier.epoch), barrier.job) is not None:
         return True
     reported = {report.part for report in backfill.store.reports(barrier)}
     return part in reported and len(reported) < len(barrier.parts) + 1
@@ -164,7 +165,8 @@ def _submit(
     try:
         operator.run_application(backfill, name, APPLICATION, arguments)
     except AirflowException as error:
-        if not _is_done(backfill, barrier, part):
+        commit = backfill.store.commit_of(barrier.epoch)
+        if (commit is not None and commit.given_up) or not _is_done(backfill, barrier, part):
             raise
         operator.log.warning("the application failed after it reported, or beside another: %s", error)
     if not _is_done(backfill, barrier, part):

@@ -8,6 +8,7 @@ then the task that creates the job has said which one it is.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from airflow.models.dagrun import DagRun
@@ -24,14 +25,15 @@ def jobs_with_begun(session: Session, dag_ids: Collection[str]) -> list[Register
     """Return the backfills of some DAGs, and of those of their runs that are under way, by name."""
     known = jobs_of_dags(session, dag_ids)
     owned = {(job.name, dag_id) for job in known for dag_id in job.dag_ids}
-    begun = _said(session, DagRun.state.in_([DagRunState.RUNNING, DagRunState.QUEUED]))
-    new = {
-        (job.name, dag_id): job
-        for job in begun
-        for dag_id in job.dag_ids
-        if dag_id in dag_ids and (job.name, dag_id) not in owned
-    }
-    return sorted([*known, *new.values()], key=lambda job: (job.name, job.dag_ids))
+    jobs = {job.key: job for job in known}
+    for begun in _said(session, DagRun.state.in_([DagRunState.RUNNING, DagRunState.QUEUED])):
+        (dag_id,) = begun.dag_ids
+        if dag_id not in dag_ids or (begun.name, dag_id) in owned:
+            continue
+        # Of a job that other DAGs know, it is the one that runs it now.
+        others = jobs[begun.key].dag_ids if begun.key in jobs else ()
+        jobs[begun.key] = replace(begun, dag_ids=(dag_id, *others))
+    return sorted(jobs.values(), key=lambda job: (job.name, job.dag_ids))
 
 
 def jobs_of_task_runs_with_begun(session: Session, dag_id: str, runs: TaskRuns) -> list[RegisteredJob]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,9 @@ from airflow_backfill_provider.hooks.backfill import BackfillHook
 _OUTLETS = TaskOutletAssetReference.asset_id, TaskOutletAssetReference.dag_id
 _EVENTS = AssetEvent.asset_id, AssetEvent.source_dag_id
 
+NEVER = 0
+"""The newest event of a DAG that only has a view among its outlets."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredJob:
@@ -38,7 +41,8 @@ class RegisteredJob:
     :param name: the job's name.
     :param definition: its definition as the DAG gave it.
     :param backfill_conn_id: the connection that says where its control tables lie.
-    :param dag_ids: the DAGs that it belongs to, of those that were asked about; sorted.
+    :param dag_ids: the DAGs that it belongs to, of those that were asked about; first those that ran it, the last one
+        before the others, then those that only know it, by name.
     """
 
     name: str
@@ -69,12 +73,17 @@ class TaskRuns:
 def jobs_of_dags(session: Session, dag_ids: Collection[str]) -> list[RegisteredJob]:
     """Return the backfills of some DAGs, by name."""
     views = _views(session)
-    found: dict[int, set[str]] = defaultdict(set)
-    for asset, dag in (_OUTLETS, _EVENTS):
-        # The DAGs are compared here: databases are slow with two long lists.
-        for asset_id, dag_id in session.execute(select(asset, dag).distinct().where(asset.in_(views))):
-            if dag_id in dag_ids:
-                found[asset_id].add(str(dag_id))
+    found: dict[int, dict[str, int]] = defaultdict(dict)
+    asset, dag = _OUTLETS
+    # The DAGs are compared here: databases are slow with two long lists.
+    for asset_id, dag_id in session.execute(select(asset, dag).distinct().where(asset.in_(views))):
+        if dag_id in dag_ids:
+            found[asset_id][str(dag_id)] = NEVER
+    asset, dag = _EVENTS
+    newest = select(asset, dag, func.max(AssetEvent.id)).where(asset.in_(views)).group_by(asset, dag)
+    for asset_id, dag_id, event_id in session.execute(newest):
+        if dag_id in dag_ids:
+            found[asset_id][str(dag_id)] = event_id
     return _registered(views, found)
 
 
@@ -84,7 +93,7 @@ def job_of_dag(session: Session, dag_id: str, name: str) -> RegisteredJob | None
     for asset, dag in (_OUTLETS, _EVENTS):
         newest = session.scalar(select(func.max(asset)).where(asset.in_(views), dag == dag_id))
         if newest is not None:
-            return _registered(views, {newest: {dag_id}})[0]
+            return _registered(views, {newest: {dag_id: NEVER}})[0]
     return None
 
 
@@ -101,7 +110,7 @@ def jobs_of_task_runs(session: Session, dag_id: str, runs: TaskRuns) -> list[Reg
     if runs.map_index is not None:
         emitted.append(AssetEvent.source_map_index == runs.map_index)
     found = session.scalars(select(AssetEvent.asset_id).distinct().where(*emitted))
-    return _registered(views, {asset_id: {dag_id} for asset_id in found})
+    return _registered(views, {asset_id: {dag_id: NEVER} for asset_id in found})
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +136,12 @@ def _views(session: Session, name: str | None = None) -> dict[int, _View]:
     return {found: _View(called, extra) for found, called, extra in session.execute(query) if DEFINITION in extra}
 
 
-def _registered(views: Mapping[int, _View], dags: Mapping[int, Iterable[str]]) -> list[RegisteredJob]:
-    """Return a job for each view that belongs to a DAG; of several definitions of one job in a DAG the newest."""
+def _registered(views: Mapping[int, _View], dags: Mapping[int, Mapping[str, int]]) -> list[RegisteredJob]:
+    """
+    Return a job for each view that belongs to a DAG; of several definitions of one job in a DAG the newest.
+
+    :param dags: by view, the DAGs that it belongs to, each with its newest event of the view.
+    """
     newest: dict[tuple[str, str], int] = {}
     for asset_id in sorted(dags):
         for dag_id in dags[asset_id]:
@@ -141,7 +154,7 @@ def _registered(views: Mapping[int, _View], dags: Mapping[int, Iterable[str]]) -
             name=views[asset_id].name,
             definition=views[asset_id].extra[DEFINITION],
             backfill_conn_id=views[asset_id].extra.get(CONNECTION) or BackfillHook.default_conn_name,
-            dag_ids=tuple(sorted(dag_ids)),
+            dag_ids=tuple(sorted(dag_ids, key=lambda dag_id: (-dags[asset_id][dag_id], dag_id))),
         )
         for asset_id, dag_ids in owned.items()
     ]

@@ -187,7 +187,9 @@ class LoggedEpoch(_Response):
             paused=barrier.paused,
             parallelism=barrier.parallelism,
             mutations=barrier.mutations,
-            warnings=barrier.warnings,
+            warnings=barrier.warnings
+            if barrier.given_up is None
+            else (*barrier.warnings, f"given up: {barrier.given_up.message}"),
             requested_by=str(barrier.injected_by),
             dag_id=barrier.injected_by.dag_id,
             run_id=barrier.injected_by.run_id,

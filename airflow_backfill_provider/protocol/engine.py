@@ -109,6 +109,22 @@ class Engine(Exclusive, Protocol):
         """
         ...
 
+    def fence_chunk(self, settings: JobSettings, barrier: Barrier) -> frozenset[int]:
+        """
+        Keep every part of the barrier's chunk that is not written from being written, by anybody and for good.
+
+        :returns: the parts that are written.
+        """
+        ...
+
+    def fence_changes(self, settings: JobSettings, barrier: Barrier) -> bool:
+        """
+        Keep the barrier's changes from being written, by anybody and for good, unless some of them are written.
+
+        :returns: whether none is.
+        """
+        ...
+
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish on the view's table that it is finished; a no-op if it says so already."""
         ...

@@ -46,7 +46,8 @@ def run_next_epoch(
     barrier = injection.barrier
     if barrier is None or injection.commit is not None:
         return injection
-    return Injection(barrier, run_barrier(barrier, store=store, engine=engine(barrier), clock=clock))
+    done = run_barrier(barrier, store=store, engine=engine(barrier), clock=clock, by=str(requester))
+    return Injection(barrier, done)
 
 
 def run_epochs(

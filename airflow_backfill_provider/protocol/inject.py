@@ -116,7 +116,7 @@ def inject_barrier(
             return Injection(None, reason=idle, newest=newest)
         pinned = store.pin(barrier)
         reached(CrashPoint.AFTER_PIN)
-        if pinned.incarnation != settings.incarnation:
+        if pinned.incarnation != settings.incarnation or pinned.given_up is not None:
             continue
         if idle and pinned == barrier:
             done = store.record_commit(barrier, _idle_commit(barrier, basis, clock()))
@@ -168,7 +168,7 @@ class _Basis:
     def come_to(self) -> TableVersion | None:
         """The upstream's version that the job has come to, by which its log is known again."""
         previous, settings = self.previous, self.settings
-        return previous.upstream.end if previous else settings.arranged
+        return previous.upstream.come_to if previous else settings.arranged
 
     @property
     def asked(self) -> tuple[JobSettings, ...]:
@@ -370,7 +370,9 @@ def _chunk(basis: _Basis, to_version: int, *, may_wait: bool) -> tuple[SnapshotP
             storage_options=basis.store.storage_options,
         )
 
-    newest = max((read.version for read in previous.view_after), default=None) if previous and may_wait else None
+    # What failed there fails again: the chunk of an epoch that was given up is read where it may be corrected.
+    reads_on = previous is not None and may_wait and previous.given_up is None
+    newest = max((read.version for read in previous.view_after), default=None) if previous and reads_on else None
     if newest is not None and not basis.settings.scan.by_vnode:
         plan = plan_at(newest)
         if not _completes(basis, plan):

@@ -13,8 +13,9 @@ from typing import TypeVar
 import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport, GivenUpEpoch
 from airflow_backfill_provider.core.errors import StateLayoutError
+from airflow_backfill_provider.core.failures import EpochFailure
 from airflow_backfill_provider.core.keys import KeyOrder, Position
 from airflow_backfill_provider.core.progress import (
     BackfillState,
@@ -32,6 +33,8 @@ from airflow_backfill_provider.state.stamps import CHECKSUM, VERSION
 INJECTED = "injected"
 REPORTED = "reported"
 COMMITTED = "committed"
+FAILED = "failed"
+GIVEN_UP = "given_up"
 
 SETTINGS_SCHEMA = pa.schema(
     [
@@ -135,9 +138,34 @@ def report_row(barrier: Barrier, report: EpochReport) -> pa.Table:
 
 def commit_row(barrier: Barrier, commit: EpochCommit) -> pa.Table:
     """Return the commit's row: the epoch is done."""
+    return _done_row(barrier, commit, COMMITTED, commit)
+
+
+def given_up_row(given_up: GivenUpEpoch) -> pa.Table:
+    """Return the row of an epoch that was given up: what is left of it is done."""
+    return _done_row(given_up.barrier, given_up.commit, GIVEN_UP, given_up)
+
+
+def failure_row(barrier: Barrier, failure: EpochFailure) -> pa.Table:
+    """Return the row of an attempt that failed."""
+    row = {
+        "epoch": failure.epoch,
+        "event": FAILED,
+        "incarnation": failure.incarnation,
+        "from_version": barrier.upstream.from_version,
+        "to_version": barrier.upstream.to_version,
+        "requested_by": str(barrier.injected_by),
+        "watermark": barrier.upstream.watermark,
+        "at": failure.at,
+        "record": failure.model_dump_json(),
+    }
+    return pa.Table.from_pylist([row], schema=BARRIER_LOG_SCHEMA)
+
+
+def _done_row(barrier: Barrier, commit: EpochCommit, event: str, record: BaseModel) -> pa.Table:
     row = {
         "epoch": commit.epoch,
-        "event": COMMITTED,
+        "event": event,
         "incarnation": commit.incarnation,
         "from_version": barrier.upstream.from_version,
         "to_version": barrier.upstream.to_version,
@@ -147,7 +175,7 @@ def commit_row(barrier: Barrier, commit: EpochCommit) -> pa.Table:
         "watermark": commit.watermark,
         "seconds": sum(commit.seconds.values()),
         "at": commit.committed_at,
-        "record": commit.model_dump_json(),
+        "record": record.model_dump_json(),
     }
     return pa.Table.from_pylist([row], schema=BARRIER_LOG_SCHEMA)
 

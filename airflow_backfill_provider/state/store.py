@@ -15,9 +15,10 @@ from itertools import takewhile, zip_longest
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport, Requester
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport, GivenUpEpoch, Requester
 from airflow_backfill_provider.core.carried import CarriedEpochs
 from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError, StateLayoutError
+from airflow_backfill_provider.core.failures import EpochFailure, is_news
 from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
@@ -164,6 +165,11 @@ class BackfillReader:
         """Return what the runs that share a barrier's epoch have reported so far, one for each that did."""
         return self._reports(self._barrier_log.read_since("epoch", barrier.epoch), barrier.epoch)
 
+    def failures(self, *, since_epoch: int = 0) -> list[EpochFailure]:
+        """Return the recorded failures of epochs from one on, in the order of epochs and times."""
+        failures = self._parse_log(self._log_rows(since_epoch), records.FAILED, EpochFailure)
+        return sorted(failures, key=lambda failure: (failure.epoch, failure.at))
+
     def log(self, *, since_epoch: int = 0, before_epoch: int | None = None) -> tuple[list[Barrier], list[EpochCommit]]:
         """Return barriers and commits from an epoch on, and before another one, from one read."""
         rows = self._log_rows(since_epoch, before_epoch)
@@ -175,11 +181,21 @@ class BackfillReader:
 
     def newest_barrier(self, settings: JobSettings) -> Barrier | None:
         """Return the newest barrier of the settings' incarnation."""
-        newest = self.last_epoch()
+        return self._newest_up_to(self.last_epoch(), settings)
+
+    def barrier_before(self, barrier: Barrier, settings: JobSettings) -> Barrier | None:
+        """Return the barrier before another one of the settings' incarnation, ``None`` if that is its first."""
+        return self._newest_up_to(barrier.epoch - 1, settings)
+
+    def _newest_up_to(self, newest: int, settings: JobSettings) -> Barrier | None:
         reach = 1
         while newest > settings.base_epoch:
             since = max(newest - reach, settings.base_epoch) + 1
-            ours = [found for found in self.barriers(since_epoch=since) if found.incarnation == settings.incarnation]
+            ours = [
+                found
+                for found in self.barriers(since_epoch=since)
+                if found.incarnation == settings.incarnation and found.epoch <= newest
+            ]
             if ours or since == settings.base_epoch + 1:
                 return ours[-1] if ours else None
             # A late injector of an earlier incarnation pinned the newest ones.
@@ -205,9 +221,15 @@ class BackfillReader:
         )
 
     def carried_by(self, requester: Requester) -> CarriedEpochs:
-        """Return the epochs that a task run pinned, of the incarnation that it pinned the last one of."""
+        """
+        Return the epochs that a task run pinned, of the incarnation that it pinned the last one of.
+
+        Those that were given up it did not carry.
+        """
         rows = self._barrier_log.read(f"requested_by = {text_literal(str(requester))}")
-        mine = [barrier for barrier in self._barriers(rows) if barrier.injected_by == requester]
+        mine = [
+            barrier for barrier in self._barriers(rows) if barrier.injected_by == requester and barrier.given_up is None
+        ]
         barriers = tuple(barrier for barrier in mine if barrier.incarnation == mine[-1].incarnation)
         epochs = {barrier.epoch for barrier in barriers}
         commits = tuple(commit for commit in self._commits(rows) if commit.epoch in epochs)
@@ -252,7 +274,10 @@ class BackfillReader:
         return self._barrier_log.read_since("epoch", since_epoch) if since_epoch else self._barrier_log.read()
 
     def _barriers(self, rows: pa.Table) -> list[Barrier]:
-        return sorted(self._parse_log(rows, records.INJECTED, Barrier), key=lambda barrier: barrier.epoch)
+        # What is left of an epoch that was given up stands for what was pinned.
+        left = {given_up.barrier.epoch: given_up.barrier for given_up in self._given_up(rows)}
+        pinned = self._parse_log(rows, records.INJECTED, Barrier)
+        return sorted((left.get(barrier.epoch, barrier) for barrier in pinned), key=lambda barrier: barrier.epoch)
 
     def _consecutive(self, rows: pa.Table, first_epoch: int) -> list[Barrier]:
         """Return the barriers of all rows from an epoch on; every epoch has one."""
@@ -264,7 +289,11 @@ class BackfillReader:
         return barriers
 
     def _commits(self, rows: pa.Table) -> list[EpochCommit]:
-        return sorted(self._parse_log(rows, records.COMMITTED, EpochCommit), key=lambda commit: commit.epoch)
+        commits = [*self._parse_log(rows, records.COMMITTED, EpochCommit), *(g.commit for g in self._given_up(rows))]
+        return sorted(commits, key=lambda commit: commit.epoch)
+
+    def _given_up(self, rows: pa.Table) -> list[GivenUpEpoch]:
+        return self._parse_log(rows, records.GIVEN_UP, GivenUpEpoch)
 
     def _reports(self, rows: pa.Table, epoch: int) -> list[EpochReport]:
         reports = self._parse_log(rows, records.REPORTED, EpochReport)
@@ -394,16 +423,41 @@ class BackfillStore(BackfillReader):
 
         :returns: the commit that the log holds: the first one wins.
         """
+        return self._record_end(commit, records.commit_row(barrier, commit))
+
+    def record_given_up(self, given_up: GivenUpEpoch) -> EpochCommit:
+        """
+        Write into the barrier log that an epoch is given up, and what is left of it is done.
+
+        :returns: as :meth:`record_commit`.
+        """
+        return self._record_end(given_up.commit, records.given_up_row(given_up))
+
+    def _record_end(self, commit: EpochCommit, row: pa.Table) -> EpochCommit:
         recorded = commit
 
         def decide(rows: pa.Table) -> Write | None:
             nonlocal recorded
-            earlier = [found for found in self._commits(rows) if found.epoch == barrier.epoch]
+            earlier = [found for found in self._commits(rows) if found.epoch == commit.epoch]
             recorded = earlier[0] if earlier else commit
-            return None if earlier else Write(records.commit_row(barrier, commit))
+            return None if earlier else Write(row)
 
-        self._barrier_log.update(decide, reading=Since("epoch", barrier.epoch))
+        self._barrier_log.update(decide, reading=Since("epoch", commit.epoch))
         return recorded
+
+    def record_failure(self, barrier: Barrier, failure: EpochFailure) -> None:
+        """Write into the barrier log that an attempt failed, unless that is said often enough, or the epoch is done."""
+
+        def decide(rows: pa.Table) -> Write | None:
+            earlier = [
+                found
+                for found in self._parse_log(rows, records.FAILED, EpochFailure)
+                if (found.epoch, found.incarnation) == (failure.epoch, failure.incarnation)
+            ]
+            done = any(commit.epoch == failure.epoch for commit in self._commits(rows))
+            return None if done or not is_news(earlier, failure) else Write(records.failure_row(barrier, failure))
+
+        self._barrier_log.update(decide, reading=Since("epoch", failure.epoch))
 
     def record_report(self, barrier: Barrier, report: EpochReport) -> None:
         """Write into the barrier log what one of several runs did; a no-op if the run reported before."""

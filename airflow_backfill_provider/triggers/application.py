@@ -98,7 +98,8 @@ class SparkApplicationTrigger(BaseTrigger):
         return self._records.read(self.name)
 
     def _committed(self) -> bool:
-        return self.epoch is not None and self._reader.commit_of(self.epoch) is not None
+        commit = None if self.epoch is None else self._reader.commit_of(self.epoch)
+        return commit is not None and not commit.given_up
 
     def _stop(self) -> None:
         record = self._records.read(self.name)

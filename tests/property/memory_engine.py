@@ -26,7 +26,13 @@ from deltalake import DeltaTable
 from airflow_backfill_provider import creation, protocol
 from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester, TableVersion, TableVersions, decoded
-from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError, MissingRowsError
+from airflow_backfill_provider.core.errors import (
+    EpochFailedError,
+    EpochGivenUpError,
+    MaterializedViewError,
+    MissingRowsError,
+    QueryFailedError,
+)
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
@@ -44,8 +50,18 @@ from tests.plain_engine import Change, PlainSource, Row, Rows, read_version
 Output = tuple[Any, ...]
 
 EVERYTHING = "SELECT * FROM upstream"
+BAD = -13
+"""An amount that the query fails on, where the order is paid."""
+
+
+def _cents(row: Row) -> int:
+    if row["amount"] == BAD:
+        raise QueryFailedError("the query fails on a row of the upstream")
+    return int(row["amount"]) * 100
+
+
 QUERIES: dict[str, Callable[[Row], Output | None]] = {
-    PAID: lambda row: (row["id"], row["amount"] * 100) if row["status"] == "paid" else None,
+    PAID: lambda row: (row["id"], _cents(row)) if row["status"] == "paid" else None,
     EVERYTHING: lambda row: (row["id"], row["status"], row["amount"]),
 }
 
@@ -57,6 +73,7 @@ class ViewCommit(NamedTuple):
     part: str
     epoch: int
     digest: str
+    given_up: bool = False
 
 
 @dataclass
@@ -175,6 +192,20 @@ class MemoryEngine:
             raise MissingRowsError(f"epoch {barrier.epoch} has {rows_present} of {there} rows")
         return rows_present
 
+    def fence_chunk(self, settings: JobSettings, barrier: Barrier) -> frozenset[int]:
+        """Give up the parts of the chunk that are not written."""
+        self.calls.append(f"fence chunk {barrier.epoch}")
+        parts = range(len(barrier.parts))
+        return frozenset(part for part in parts if self._fence(f"snapshot/{part}", settings, barrier))
+
+    def fence_changes(self, settings: JobSettings, barrier: Barrier) -> bool:
+        """Give up the changes, in the order in which they are written, unless some of them are."""
+        self.calls.append(f"fence changes {barrier.epoch}")
+        if any(self._fence(part, settings, barrier) for part in ("changes", "repair")):
+            return False
+        source = self._source(settings)
+        return not source.scan.by_vnode or source.arrangement.fence(barrier.epoch)
+
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish that the view is finished, unless it says so."""
         self.calls.append("mark_finished")
@@ -222,6 +253,7 @@ class MemoryEngine:
         reached(CrashPoint.AFTER_CHANGES_COMMIT)
         if barrier.repair:
             self._repair(settings, barrier, source)
+        source.hold_back(barrier)
         return visible.values()
 
     def _repair(self, settings: JobSettings, barrier: Barrier, source: PlainSource) -> None:
@@ -246,8 +278,7 @@ class MemoryEngine:
     ) -> dict[int, int]:
         rows = source.by_key(chunk)
         reached(CrashPoint.BEFORE_SNAPSHOT_COMMIT)
-        if chunk:
-            self._once(f"snapshot/{part}", settings, barrier, lambda view: view.rows.extend(_rows(settings, rows)))
+        self._once(f"snapshot/{part}", settings, barrier, lambda view: view.rows.extend(_rows(settings, rows)))
         reached(CrashPoint.AFTER_SNAPSHOT_COMMIT)
         return source.counted(chunk)
 
@@ -260,12 +291,27 @@ class MemoryEngine:
             if barrier.epoch in epochs:
                 if epochs[barrier.epoch].digest != barrier.digest:
                     raise MaterializedViewError(f"epoch {barrier.epoch} was written from another plan")
+                if epochs[barrier.epoch].given_up:
+                    raise EpochGivenUpError(f"part {part} of epoch {barrier.epoch} was given up")
                 return
             if max(epochs, default=0) > barrier.epoch:
                 raise EpochFailedError(f"epoch {barrier.epoch} was overtaken")
             write(view)
             view.version += 1
             view.log.append(ViewCommit(view.version, part, barrier.epoch, barrier.digest))
+
+    def _fence(self, part: str, settings: JobSettings, barrier: Barrier) -> bool:
+        """Take the place of a part that is not written; return whether it is."""
+        with self.warehouse.lock:
+            view = self._view(settings)
+            epochs = {commit.epoch: commit for commit in view.log if commit.part == part}
+            if barrier.epoch in epochs:
+                return not epochs[barrier.epoch].given_up
+            if max(epochs, default=0) > barrier.epoch:
+                raise EpochFailedError(f"epoch {barrier.epoch} was overtaken")
+            view.version += 1
+            view.log.append(ViewCommit(view.version, part, barrier.epoch, barrier.digest, given_up=True))
+            return False
 
     def _view(self, settings: JobSettings) -> View:
         path, mine = settings.job["materialized_view"], ViewIdentity.of(settings)

@@ -35,6 +35,8 @@ def create(job: JobFile, *, master: Master = None, conf: Conf = None, debug: Deb
         )
     done = "was created already" if existed else "created"
     typer.echo(f"{backfill.job.name}: {done}, strategy {settings.strategy}, state at {backfill.job.state}")
+    if unfinished := backfill.upstream.at().unfinished:
+        typer.echo(f"warning: {unfinished}")
 
 
 @reporting

@@ -58,10 +58,16 @@ def dies(remote: str, lakehouse: Lakehouse, point: str = "", *epochs: str) -> bo
 
 
 OF_CREATIONS = {CrashPoint.BEFORE_CREATION_COMMIT, CrashPoint.AFTER_CREATION_COMMIT}
+OF_GIVING_UP = {
+    CrashPoint.BEFORE_FENCE,
+    CrashPoint.AFTER_CHUNK_FENCE,
+    CrashPoint.AFTER_FENCE,
+    CrashPoint.BEFORE_GIVING_UP,
+}
 OF_ARRANGEMENTS = {CrashPoint.BEFORE_ARRANGEMENT_COMMIT, CrashPoint.AFTER_ARRANGEMENT_COMMIT}
 OF_REPLACEMENTS = {CrashPoint.AFTER_REMOVAL_COMMIT}
 OF_SHARED_EPOCHS = {CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT}
-NOT_OF_EVERY_EPOCH = OF_CREATIONS | OF_ARRANGEMENTS | OF_REPLACEMENTS | OF_SHARED_EPOCHS
+NOT_OF_EVERY_EPOCH = OF_CREATIONS | OF_GIVING_UP | OF_ARRANGEMENTS | OF_REPLACEMENTS | OF_SHARED_EPOCHS
 POINTS = [point for point in CrashPoint if point not in NOT_OF_EVERY_EPOCH]
 """What an epoch passes that reads in place, in one run."""
 

@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.barrier import (
     digest,
 )
 from airflow_backfill_provider.core.errors import StateLayoutError
+from airflow_backfill_provider.core.failures import GivenUp
 from airflow_backfill_provider.core.keys import KeyRange
 from tests.builders import NOW, barrier_of, commit_of, order_of, part_of, report_of, shown_after, window_of
 
@@ -77,6 +78,7 @@ NOT_DECIDING = {
     "warnings": [("careful",)],
     "injected_by": [TASK, Requester(user="somebody")],
     "injected_at": NOW + dt.timedelta(days=1),
+    "given_up": GivenUp(error="E", message="m", by="x", at=NOW, to_version=1, settings_sequence=1),
 }
 
 

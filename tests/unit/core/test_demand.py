@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.demand import demand_of
-from tests.builders import barrier_of, commit_of, settings_of, window_of
+from airflow_backfill_provider.core.failures import GivenUp
+from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
 
 FIRST = barrier_of(1, upstream=window_of(-1, 5))
 UNFINISHED = commit_of(FIRST)
@@ -100,3 +101,20 @@ def test_a_rebuild_asks_again_for_what_is_left_of_the_snapshot():
 
 def test_a_version_that_came_behind_the_first_epoch_is_not_what_the_creating_run_was_told_of():
     assert demand_of(settings_of(), FIRST, UNFINISHED, 6).key != demand_of(None, None, None, 6).key
+
+
+def given_up_at(to_version, **changes):
+    """An epoch that was given up: its window, up to a version, did not move."""
+    why = GivenUp(error="QueryFailedError", message="m", by="x", at=NOW, to_version=to_version, settings_sequence=1)
+    return barrier_of(upstream=window_of(4, 4), given_up=why, **changes)
+
+
+def test_what_was_given_up_asks_for_nothing_until_the_upstream_or_the_settings_change():
+    """It would fail again at once, and again."""
+    newest = given_up_at(7)
+    commit = commit_of(newest, given_up=True)
+    settings = settings_of()
+    assert demand_of(settings, newest, commit, 7) is None
+    assert demand_of(settings, newest, commit, 8).reason == "the upstream has version 8, and epochs cover those up to 4"
+    resumed = settings.model_copy(update={"sequence": 2})
+    assert demand_of(resumed, newest, commit, 7) is not None

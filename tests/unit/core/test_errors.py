@@ -14,6 +14,7 @@ RETRYABLE = {
     "CompactionFailedError",
     "ConcurrentUpdateError",
     "EpochFailedError",
+    "EpochGivenUpError",
     "SparkServerUnavailableError",
     "StorageUnavailableError",
     "VerificationFailedError",

@@ -1,0 +1,133 @@
+"""
+Giving up an epoch that cannot be done as it is pinned, so that the next one is pinned anew.
+
+A barrier is the same for every attempt (I2), so a fault in the versions that it pinned stays: a row that the query
+fails on, a key that two rows have. Its owner corrects it in a later version, which only a later barrier reads.
+
+What is written of the epoch stays, and the rest is never written: each part that is not there yet is fenced, so that an
+attempt that slept finds its place taken (I5). Whether a part was written or fenced first, the table's own log
+decides, and so everybody who gives the epoch up finds the same left of it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, GivenUpEpoch
+from airflow_backfill_provider.core.errors import BackfillError, EpochGivenUpError
+from airflow_backfill_provider.core.failures import EpochFailure, GivenUp
+from airflow_backfill_provider.core.giving_up import all_given_up, chunk_given_up
+from airflow_backfill_provider.crash_points import CrashPoint, reached
+from airflow_backfill_provider.protocol.engine import EpochWrites
+from airflow_backfill_provider.protocol.epoch_run import EpochRun, require_current, together
+from airflow_backfill_provider.state.store import BackfillStore
+
+logger = logging.getLogger(__name__)
+
+
+def give_up(run: EpochRun, error: BackfillError) -> EpochCommit | None:
+    """
+    Give up what is not written of an epoch, if its error is one that a barrier pinned anew may not meet.
+
+    :param error: why the attempt failed.
+    :returns: the epoch's commit, which says whether it was given up; ``None`` if it stays pinned.
+    """
+    if not (error.pinned_anew or isinstance(error, EpochGivenUpError)):
+        return None
+    try:
+        return _given_up(run, error)
+    except BackfillError as problem:
+        committed = run.store.commit_of(run.barrier.epoch)
+        if committed is None:
+            logger.warning("epoch %d is not given up: %s", run.barrier.epoch, problem)
+        return committed
+
+
+def given_up_error(error: BackfillError, barrier: Barrier) -> BackfillError:
+    """Return an error that says that the epoch was given up because of another one."""
+    return type(error)(
+        f"{error}. Epoch {barrier.epoch} of job {barrier.job} is given up: what is not written of it never will be. "
+        "Correct what is wrong and run the next epoch, which is pinned anew; no rebuild is needed for that"
+    )
+
+
+def still_pinned_error(error: BackfillError, barrier: Barrier) -> BackfillError:
+    """Return an error that says that the epoch could not be given up, although another one would ask for that."""
+    return type(error)(
+        f"{error}. Epoch {barrier.epoch} of job {barrier.job} could not be given up and stays pinned: run it again, "
+        "and rebuild the job if it fails in the same way"
+    )
+
+
+def record_failure(barrier: Barrier, error: Exception, *, store: BackfillStore, by: str, now: dt.datetime) -> None:
+    """Write down that an attempt failed, as well as it goes: the attempt's own error matters more."""
+    ours = isinstance(error, BackfillError)
+    failure = EpochFailure(
+        epoch=barrier.epoch,
+        incarnation=barrier.incarnation,
+        error=type(error).__name__,
+        message=str(error) if ours else "",
+        by=by,
+        at=now,
+        retryable=isinstance(error, BackfillError) and error.retryable,
+    )
+    try:
+        store.record_failure(barrier, failure)
+    except Exception as problem:  # noqa: BLE001 - whatever it is, the attempt failed for another reason
+        logger.info("that epoch %d failed is not recorded: %s", barrier.epoch, type(problem).__name__)
+
+
+def _given_up(run: EpochRun, error: BackfillError) -> EpochCommit:
+    barrier, settings, store = run.barrier, run.settings, run.store
+    require_current(barrier, store.settings(), store)
+    reached(CrashPoint.BEFORE_FENCE)
+    written = run.engine.fence_chunk(settings, barrier)
+    reached(CrashPoint.AFTER_CHUNK_FENCE)
+    # Where a part of the chunk is written, the changes were applied before.
+    applied = bool(written) or None in run.reported() or not run.engine.fence_changes(settings, barrier)
+    reached(CrashPoint.AFTER_FENCE)
+    writes = _writes(run, written) if applied else EpochWrites({}, 0)
+    if applied and len(written) == len(barrier.parts):
+        return run.commit(writes)
+    why = _why(run, error)
+    if applied:
+        left = chunk_given_up(barrier, written, why=why)
+    else:
+        left = all_given_up(barrier, previous=store.barrier_before(barrier, settings), settings=settings, why=why)
+    state, tables = run.commit_state(left, writes)
+    left = left.model_copy(update={"completes": state.completed})
+    tables = tables.model_copy(update={"rows_present": run.rows_present(left, writes)})
+    reached(CrashPoint.BEFORE_GIVING_UP)
+    commit = run.committed(left, state, tables, writes)
+    return store.record_given_up(GivenUpEpoch(barrier=left, commit=commit))
+
+
+def _writes(run: EpochRun, written: frozenset[int]) -> EpochWrites:
+    """Return what was written of an epoch; what nobody reported is done again, which writes what is missing alone."""
+    barrier, settings = run.barrier, run.settings
+    reports = run.reported()
+    if None not in reports:
+        run.record(None, run.engine.apply_changes(settings, barrier, since=run.since))
+    for part in sorted(written - reports.keys()):
+        run.record(part, run.engine.read_part(settings, barrier, part, since=run.since))
+    reports = run.reported()
+    return together([reports[part] for part in (None, *sorted(written))])
+
+
+def _why(run: EpochRun, error: BackfillError) -> GivenUp:
+    """Return why the epoch is given up: where another attempt began with it, for its reason, if that is known."""
+    name, message, by = type(error).__name__, str(error), run.by
+    if isinstance(error, EpochGivenUpError):
+        known = [failure for failure in run.store.failures(since_epoch=run.barrier.epoch) if not failure.retryable]
+        known = [failure for failure in known if failure.epoch == run.barrier.epoch]
+        if known:
+            name, message, by = known[-1].error, known[-1].message, known[-1].by
+    return GivenUp(
+        error=name,
+        message=message,
+        by=by,
+        at=run.clock(),
+        to_version=run.barrier.upstream.to_version,
+        settings_sequence=run.barrier.settings_sequence,
+    )
