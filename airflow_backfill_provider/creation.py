@@ -65,6 +65,7 @@ def create_job(
             upstream=resolved,
             incarnation=_new_incarnation(),
             **_arranged(strategy, upstream, described),
+            paused=job.paused,
             rate_limit=job.rate_limit,
             parallelism=job.parallelism,
             requested_by=requested_by,
@@ -137,9 +138,9 @@ def rebuild_job(
             state_table=f"vnode_state_{incarnation}",
             base_epoch=store.last_epoch(),
             **_arranged(strategy, upstream, described),
+            paused=job.paused,
             rate_limit=job.rate_limit,
             parallelism=job.parallelism,
-            paused=False,
             cancelled=False,
             finished_epoch=None,
             repair_sequence=0,
@@ -284,7 +285,7 @@ def _ensure_tables(store: BackfillStore, settings: JobSettings, engine: Engine) 
 
 def _has_arrangement(settings: JobSettings, store: BackfillStore) -> bool:
     """Tell whether the arrangement is there, or not needed: no epoch makes one once the first one is pinned."""
-    if settings.arranged_version is None or store.newest_barrier(settings) is not None:
+    if settings.arranged_version is None or settings.cancelled or store.newest_barrier(settings) is not None:
         return True
     return ArrangementFiles(settings.arrangement, store.storage_options).exists()
 

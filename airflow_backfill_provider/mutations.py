@@ -17,7 +17,7 @@ from airflow_backfill_provider.core.job import GREATEST_RATE_LIMIT, encoded_key,
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.vnodes import parse_vnodes
-from airflow_backfill_provider.protocol import Clock, utc_now
+from airflow_backfill_provider.protocol import Clock, drop_arrangement_of_cancelled, utc_now
 from airflow_backfill_provider.state.store import BackfillStore
 
 MOST_KEYS = 10_000
@@ -114,8 +114,15 @@ def repair_job(
 
 
 def cancel_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
-    """Stop a job for good: no barrier is injected any more. Its view stays as the last epoch left it."""
-    return _mutate(store, SettingsChange.CANCEL, requested_by, clock, cancelled=True)
+    """
+    Stop a job for good: no barrier is injected any more. Its view stays as the last epoch left it.
+
+    Its arrangement is dropped, unless it is to be kept; with an epoch half done, once that is completed. Cancelling
+    again does what a cancellation that died left undone.
+    """
+    settings = _mutate(store, SettingsChange.CANCEL, requested_by, clock, cancelled=True)
+    drop_arrangement_of_cancelled(store)
+    return settings
 
 
 def _mutate(

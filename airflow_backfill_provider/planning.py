@@ -154,7 +154,7 @@ def _of_new(backfill: Backfill, described: UpstreamVersion, choice: StrategyChoi
     bounds = job.restrict_to.keys
     restriction = KeyRange(order.decode(bounds.after), order.decode(bounds.up_to))
     scan = NoShuffleScan(order, job.vnode_count, restriction)
-    reads = job.rate_limit != 0
+    reads = not job.paused and job.rate_limit != 0
     parts: Sequence[ChunkPlan] = ()
     if reads and choice.strategy is Strategy.NO_SHUFFLE:
         parts = plan_parts(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.errors import ChangeFeedGapError, StateError
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, JobCancelledError, StateError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyOrder, KeyRange
 from airflow_backfill_provider.core.planner import ChunkPlan, FileStatistics, plan_parts
@@ -76,6 +76,10 @@ def plan_snapshot(
     arrangement = ArrangementFiles(settings.arrangement, storage_options)
     rows = upstream.row_count(version)
     if not arrangement.exists():
+        if settings.cancelled:
+            raise JobCancelledError(
+                f"job {settings.job['name']} was cancelled and its arrangement is gone; rebuild it to start over"
+            )
         if previous is not None:
             raise StateError(
                 f"the arrangement of job {settings.job['name']} is gone from {arrangement.path}, but epochs began to "

@@ -31,6 +31,14 @@ What object stores' clients say that got no answer, also inside of an error abou
 A range that is not there is an answer: the file is shorter than its table says.
 """
 
+_JSON = re.compile(r"\{\s*\\*\".*\}", re.DOTALL)
+"""A piece of a log or of a record, which an error about it quotes: statistics of rows, say."""
+
+_QUOTED_VALUE = re.compile(
+    r"\b(string|value|literal|input|parse|parsing|cast|convert(?:ing)?)\s+('[^']*'|\"[^\"]*\")", re.IGNORECASE
+)
+"""A value of a row, in what Arrow and DataFusion say of one that they cannot read or convert."""
+
 _BACKTRACE = re.compile(r"^ +\d+: .*(?:\n +at .*)*$", re.MULTILINE)
 """What Rust adds to an error where ``RUST_BACKTRACE`` is set."""
 
@@ -95,7 +103,8 @@ def log_errors(location: str) -> Iterator[None]:
         raise TableLogError(
             f"the log of the Delta table at {location} is damaged ({one_line(error)}); restore the table from a copy, "
             "or rebuild the job"
-        ) from error
+            # A traceback would show what the log says of rows.
+        ) from None
 
 
 @contextmanager
@@ -150,10 +159,15 @@ def storage_full(location: str) -> StorageUnavailableError:
 
 
 def one_line(error: BaseException | str) -> str:
-    """Return what an error says, fit to be shown: in one line, without signatures of addresses and backtraces."""
+    """
+    Return what an error says, fit to be shown: in one line, without signatures of addresses and backtraces.
+
+    Neither does it quote what tables hold: pieces of logs and values are left out.
+    """
     # A signature may stand behind the question mark.
     text = _URL_PARAMETERS.sub(r"\1", _COLOURS.sub("", str(error)).replace("↳", ""))
-    return " ".join(_BACKTRACE.sub("", text).split())
+    text = _QUOTED_VALUE.sub(r"\1 '…'", _JSON.sub("{…}", _BACKTRACE.sub("", text)))
+    return " ".join(text.split())
 
 
 def _require_bytes(storage: arrow_fs.FileSystem, table: str, file: str) -> None:

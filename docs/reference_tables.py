@@ -43,6 +43,7 @@ JOB_TYPES = {
     "query": "text",
     "strategy": "`auto`, `no_shuffle` or `arrangement`",
     "vnode_count": "whole number, 1 to 32768",
+    "paused": "true or false",
     "rate_limit": "whole number from 0, or null",
     "parallelism": "whole number, 1 to `vnode_count`; above 1 only with `arrangement` or `auto`",
     "visibility": "`every_epoch` or `on_finish`; with `on_finish` the distribution key must be of key columns, unless "

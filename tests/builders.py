@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -370,3 +371,4 @@ def edit_commit(path: str | Path, version: int, **info: Any) -> None:
 def committed_at(path: str | Path, version: int, instant: dt.datetime) -> None:
     """Make a version look as if it had been committed at an instant."""
     edit_commit(path, version, timestamp=int(instant.timestamp() * 1000))
+    os.utime(commit_file(path, version), (instant.timestamp(), instant.timestamp()))

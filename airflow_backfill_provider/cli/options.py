@@ -87,7 +87,12 @@ JobFile = Annotated[
 ]
 Debug = Annotated[
     bool,
-    typer.Option("--debug", metavar="", help="Show tracebacks, and what Spark and Java print.", show_default=False),
+    typer.Option(
+        "--debug",
+        metavar="",
+        help="Show tracebacks, and what Spark and Java print, which may quote rows.",
+        show_default=False,
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object.", show_default=False)]
 Master = Annotated[

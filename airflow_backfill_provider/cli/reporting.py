@@ -80,6 +80,8 @@ def _describe(error: Exception) -> str:
 
     if isinstance(error, BackfillError):
         return str(error)
-    # Spark's and pydantic's texts go on for many lines; the first one says what happened.
+    if type(error).__module__.partition(".")[0] in {"pyspark", "py4j"}:
+        return f"{type(error).__name__} (--debug shows where; Spark's message may quote rows)"
+    # Pydantic's texts, say, go on for many lines; the first one says what happened.
     first = next((line for line in str(error).splitlines() if line.strip()), "no message")
     return f"{type(error).__name__}: {first} (--debug shows where)"

@@ -61,7 +61,15 @@ class Requester(_Frozen):
         if self.dag_id is None:
             return self.user or "unknown"
         mapped = f"[{self.map_index}]" if self.map_index >= 0 else ""
-        return f"{self.dag_id}.{self.task_id}{mapped} of run {self.run_id}"
+        return f"{self.dag_id}.{self.task_id}{mapped}{_OF_RUN}{self.run_id}"
+
+
+_OF_RUN = " of run "
+
+
+def is_task_run(requested_by: str) -> bool:
+    """Tell whether what a record says of who asked for it is a :class:`Requester` that is a task run."""
+    return _OF_RUN in requested_by
 
 
 class PinnedMutation(_Frozen):
@@ -105,8 +113,10 @@ class UpstreamWindow(_Frozen):
     :param table_id: the Delta table's id; another table at the same path is refused.
     :param from_version: last version of the previous epoch; -1 before the first.
     :param to_version: the version that the changes run up to, and the snapshot chunk is read at unless changes wait.
-    :param watermark: commit timestamp of ``to_version``.
+    :param watermark: commit timestamp of ``to_version``, as Delta has it for ``timestampAsOf``; never earlier than that
+        of the epoch before.
     :param row_count: rows at the chunk's version by the log's statistics; an estimate for progress only.
+    :param written_at: when the commit of ``to_version`` says that it was written, if it does.
     """
 
     table_id: str
@@ -114,11 +124,13 @@ class UpstreamWindow(_Frozen):
     to_version: int
     watermark: dt.datetime
     row_count: int
+    written_at: dt.datetime | None = None
 
     @property
     def end(self) -> TableVersion:
         """The version that the job has come to with the epoch."""
-        return TableVersion(version=self.to_version, written_at=self.watermark)
+        # An older release wrote down the watermark alone, which was what the commit said.
+        return TableVersion(version=self.to_version, written_at=self.written_at or self.watermark)
 
     @property
     def come_to(self) -> TableVersion | None:
@@ -269,6 +281,8 @@ class Barrier(_Frozen):
                 "repair",
             },
         )
+        # It tells whose log it is, and nothing of rows.
+        deciding["upstream"].pop("written_at")
         # A barrier that an older release pinned keeps its digest.
         newer_fields = {"read_as_of", "publishes", "older_version"}
         leaves = self.model_dump(mode="json", include=newer_fields, exclude_defaults=True)

@@ -37,7 +37,7 @@ from airflow_backfill_provider.core.vnodes import parse_vnodes
 MAX_VNODE_COUNT = 32_768
 GREATEST_RATE_LIMIT = 2**63 - 1
 
-INITIAL_SETTINGS = ("rate_limit", "parallelism")
+INITIAL_SETTINGS = ("paused", "rate_limit", "parallelism")
 """Fields that only say where the job's settings begin; they may be edited at any time."""
 
 JobName = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z0-9_]+$", max_length=100)]
@@ -139,6 +139,8 @@ class BackfillJob(BaseModel):
     :param strategy: how history is read; ``auto`` chooses by the statistics of the upstream's files when the job is
         created.
     :param vnode_count: number of virtual nodes, frozen once the job is created.
+    :param paused: whether the job starts paused, so that its epochs read no snapshot until it is resumed. A running job
+        is paused and resumed through its settings, which are authoritative from then on.
     :param rate_limit: snapshot rows per epoch the job starts with; ``None`` is unlimited, 0 reads none. A running
         job is throttled through its settings, which are authoritative from then on.
     :param parallelism: parallel runs that share the vnodes under ``arrangement``, to start with. A running job is
@@ -160,6 +162,7 @@ class BackfillJob(BaseModel):
     query: StrictStr
     strategy: Strategy = Strategy.AUTO
     vnode_count: VnodeCount = 256
+    paused: StrictBool = False
     rate_limit: RateLimit | None = None
     parallelism: Parallelism = 1
     visibility: Visibility = Visibility.EVERY_EPOCH
@@ -271,7 +274,7 @@ class BackfillJob(BaseModel):
         """
         Return what makes two definitions the same job, ready for JSON.
 
-        Rate limit and parallelism are left out: they only say where the job's settings begin.
+        Pause, rate limit and parallelism are left out: they only say where the job's settings begin.
         """
         return self.model_dump(mode="json", exclude=set(INITIAL_SETTINGS))
 
@@ -332,6 +335,12 @@ def _explain(error: ValidationError) -> str:
         message = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
             message = f"unknown field; allowed are {', '.join(_fields_at(problem['loc'][:-1]))}"
+        elif field == "upstream.key" and problem["type"] in {"missing", "too_short"}:
+            message = (
+                "is required, with at least 1 item: the columns that identify a row. A table without a key, of one row "
+                "or of rows that repeat, cannot be backfilled, for a change would not find its row; give it a column "
+                "that is unique"
+            )
         elif problem["type"] == "missing":
             message = "is required"
         elif problem["type"] == "tuple_type":

@@ -177,7 +177,7 @@ class JobSettings(BaseModel):
 
     @property
     def definition_digest(self) -> str:
-        """Digest of all that decides which rows the view has; rate limit and parallelism do not."""
+        """Digest of all that decides which rows the view has; pause, rate limit and parallelism do not."""
         job = {name: value for name, value in self.job.items() if name not in INITIAL_SETTINGS}
         return digest({"job": job, "upstream": self.upstream.model_dump(mode="json"), "strategy": self.strategy})
 

@@ -27,12 +27,13 @@ class Visibility(StrEnum):
     ON_FINISH = "on_finish"
 
 
-def may_wait(*, versions: int, oldest_age: dt.timedelta, kept_for: dt.timedelta) -> bool:
+def may_wait(*, versions: int, oldest_age: dt.timedelta, kept_for: dt.timedelta | None) -> bool:
     """
     Tell whether the changes of an unfinished view can wait for a later epoch.
 
     :param versions: upstream versions that the view's rows are as of.
     :param oldest_age: how long ago the oldest of them was committed.
     :param kept_for: how long the upstream keeps its changes; half of it is left for the epoch that applies them.
+        ``None`` if nobody knows.
     """
-    return versions < MOST_VERSIONS and oldest_age < kept_for / 2
+    return kept_for is not None and versions < MOST_VERSIONS and oldest_age < kept_for / 2

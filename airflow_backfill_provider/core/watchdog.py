@@ -77,7 +77,8 @@ class ChangeFeed:
     What the upstream's log says of the versions that no committed epoch has read.
 
     :param latest_version: the newest version.
-    :param kept_for: how long the table keeps its changes.
+    :param kept_for: how long the table keeps its changes; ``None`` if nobody knows.
+    :param unreadable: if so, the table's properties that should say it.
     :param unread_since: when the oldest unread version was committed; ``None`` if nobody knows, or all are read.
     :param needed_version: the oldest unread version that changed rows, so that an epoch must read its changes.
     :param needed_since: when that was committed; ``None`` if its commit file is gone.
@@ -87,7 +88,8 @@ class ChangeFeed:
     """
 
     latest_version: int
-    kept_for: dt.timedelta
+    kept_for: dt.timedelta | None
+    unreadable: str = ""
     unread_since: dt.datetime | None = None
     needed_version: int | None = None
     needed_since: dt.datetime | None = None
@@ -95,11 +97,17 @@ class ChangeFeed:
     unfinished: str = ""
 
     def headroom(self, now: dt.datetime) -> dt.timedelta | None:
-        """Return how long the changes stay that are needed, zero if they may be gone; ``None`` if none are needed."""
+        """
+        Return how long the changes stay that are needed, zero if they may be gone.
+
+        :returns: ``None`` if none are needed, or nobody knows how long they stay.
+        """
         if self.needed_version is None:
             return None
         if self.needed_since is None:
             return dt.timedelta(0)
+        if self.kept_for is None:
+            return None
         return max(self.needed_since + self.kept_for - now, dt.timedelta(0))
 
 
@@ -165,7 +173,12 @@ def watch(
     """
     if settings.cancelled:
         return ()
-    alarms = [_replaced(feed), _headroom(settings, barriers, feed, now), _given_up(barriers)]
+    alarms = [
+        _replaced(feed),
+        _unknown_retention(settings, feed),
+        _headroom(settings, barriers, feed, now),
+        _given_up(barriers),
+    ]
     if settings.reads_snapshot and not finished:
         alarms.append(_stalled(settings, barriers, commits, now))
     return tuple(alarm for alarm in alarms if alarm is not None)
@@ -254,12 +267,25 @@ def _silent(
     )
 
 
+def _unknown_retention(settings: JobSettings, feed: ChangeFeed) -> Alarm | None:
+    """Tell of an upstream whose changes may be gone at any time, for all that can be read."""
+    if not feed.unreadable:
+        return None
+    return Alarm(
+        kind=AlarmKind.HEADROOM,
+        message=f"nobody can tell how long {settings.job['upstream']['path']} keeps its changes, for Delta does not "
+        f"read {feed.unreadable}",
+        remedy="set it as Delta reads it, such as 'interval 30 days', with ALTER TABLE … SET TBLPROPERTIES",
+    )
+
+
 def _headroom(settings: JobSettings, barriers: Sequence[Barrier], feed: ChangeFeed, now: dt.datetime) -> Alarm | None:
     """Tell of changes that may be gone before the next epochs read them."""
     left = feed.headroom(now)
     if left is None:
         return None
-    path, kept = settings.job["upstream"]["path"], _span(feed.kept_for)
+    kept_for = feed.kept_for or dt.timedelta(0)
+    path, kept = settings.job["upstream"]["path"], "an unknown time" if feed.kept_for is None else _span(kept_for)
     needed = f"the changes of {path} from version {feed.needed_version} on"
     if not left:
         return Alarm(
@@ -269,7 +295,7 @@ def _headroom(settings: JobSettings, barriers: Sequence[Barrier], feed: ChangeFe
             "(delta.deletedFileRetentionDuration, delta.logRetentionDuration)",
         )
     interval = _usual_interval(barriers) or dt.timedelta(0)
-    if left >= max(min(HEADROOM, feed.kept_for / HEADROOM_SHARE), PATIENCE * interval):
+    if left >= max(min(HEADROOM, kept_for / HEADROOM_SHARE), PATIENCE * interval):
         return None
     return Alarm(
         kind=AlarmKind.HEADROOM,

@@ -11,10 +11,13 @@ import datetime as dt
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider import compaction, creation, protocol, repairing, story, verification
@@ -31,6 +34,7 @@ from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.engine.connect import connected, ended_by_sigterm, remote_from_environment
 from airflow_backfill_provider.engine.connect_engine import ConnectEngine
 from airflow_backfill_provider.engine.spark_engine import SparkEngine
+from airflow_backfill_provider.engine.spark_words import said
 from airflow_backfill_provider.spark_settings import (
     APPLICATION_VARIABLE,
     session_conf_from_environment,
@@ -56,6 +60,11 @@ def run_application(action: Callable[..., None], **arguments: Any) -> int:
     except BackfillError as error:
         _say(SAYS_ERROR, str(error))
         return FAILED if error.retryable else FAILED_FOR_GOOD
+    except (PySparkException, Py4JError) as error:
+        # The submitter would show the last lines of the output else, which may quote rows.
+        traceback.print_exc()
+        _say(SAYS_ERROR, f"Spark failed: {said(error)}")
+        return FAILED
     return DONE
 
 

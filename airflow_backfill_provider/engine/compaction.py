@@ -15,7 +15,8 @@ from pyspark.errors import PySparkException
 from airflow_backfill_provider.core.compaction import MOST_DELETED_OF_FILE, CompactionPlan, CompactionStep
 from airflow_backfill_provider.core.errors import CompactionFailedError
 from airflow_backfill_provider.engine.session import session_settings
-from airflow_backfill_provider.engine.spark_errors import first_line, is_conflict
+from airflow_backfill_provider.engine.spark_errors import is_conflict
+from airflow_backfill_provider.engine.spark_words import first_line
 from airflow_backfill_provider.engine.stamped_table import StampedTable
 
 ATTEMPTS = 3
@@ -46,10 +47,11 @@ def compact(table: StampedTable, plan: CompactionPlan, incarnation: str) -> None
                 table.spark.sql(statement).collect()
             except (PySparkException, Py4JError) as error:
                 if attempt == ATTEMPTS or not is_conflict(error):
+                    # Rows are copied as they are, so nothing is said of one.
                     raise CompactionFailedError(
                         f"{table.path} was not compacted, its rows are as they were: {first_line(error)}; try again, "
                         "best while no epoch runs"
-                    ) from error
+                    ) from None
                 logger.info("an epoch was faster than the compaction of %s; trying again", table.path)
             else:
                 return

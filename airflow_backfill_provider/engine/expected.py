@@ -141,7 +141,9 @@ def _between(
 
 
 def _literals(fields: Sequence[KeyField], position: EncodedPosition) -> list[Column]:
-    return [_typed(F.lit(text), field) for field, text in zip(fields, position, strict=False)]
+    # A bound may stand in the definition as somebody wrote it (1_000, 0a 0b), which Spark reads in another way.
+    texts = [field.encode(field.decode(text)) for field, text in zip(fields, position, strict=False)]
+    return [_typed(F.lit(text), field) for field, text in zip(fields, texts, strict=False)]
 
 
 def _typed(text: Column, field: KeyField) -> Column:

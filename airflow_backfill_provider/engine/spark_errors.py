@@ -1,4 +1,8 @@
-"""What Spark's errors mean to a user of this package."""
+"""
+What Spark's errors mean to a user of this package.
+
+What fails on rows is raised without Spark's error behind it: a traceback would print that, and it quotes rows.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,7 @@ from airflow_backfill_provider.core.errors import (
     VerificationFailedError,
     VersionGoneError,
 )
+from airflow_backfill_provider.engine.spark_words import condition_of_a_row, first_line, said
 from airflow_backfill_provider.storage import is_full, storage_full, storage_unavailable
 
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
@@ -52,25 +57,7 @@ _VERSION_GONE = re.compile(
     r"DELTA_VERSION_NOT_FOUND|DELTA_VERSION_INVALID|DELTA_LOG_FILE_NOT_FOUND|DELTA_TRUNCATED_TRANSACTION_LOG|"
     r"DELTA_TIME_TRAVEL|DELTA_UNSUPPORTED_TIME_TRAVEL|DELTA_NO_RECREATABLE_HISTORY_FOUND"
 )
-_OF_A_ROW = re.compile(r"\[(?P<condition>[A-Z][A-Z0-9_.]*)\](?:(?!\[[A-Z]).)*?SQLSTATE: 22\w{3}", re.DOTALL)
-"""Spark's words for values that an expression cannot work with; its message quotes the value, which is nobody's."""
-
 _CONFLICT = re.compile(r"DELTA_CONCURRENT_|Concurrent\w+Exception|MetadataChangedException|ProtocolChangedException")
-_RPC = re.compile(r'^<_.*^\s*details = "(?P<details>.*?)"$', re.DOTALL | re.MULTILINE)
-_DETAIL = re.compile(r"\s*(SQLSTATE: \w+)?\s*(;\s*line \d+ pos \d+)?;?\s*$")
-
-
-def first_line(error: BaseException) -> str:
-    """Return what went wrong in one line, without plan, stack or SQL state."""
-    failed_call = _RPC.match(str(error))
-    if failed_call is not None:
-        return f"the Spark Connect server did not answer: {failed_call['details']}"
-    for line in str(error).splitlines():
-        # What Py4J hands on as it is begins with a colon.
-        text = _DETAIL.sub("", line.strip().lstrip(": "))
-        if text and not text.startswith("An error occurred while calling"):
-            return text
-    return type(error).__name__
 
 
 def is_conflict(error: BaseException) -> bool:
@@ -86,12 +73,11 @@ def is_duplicate_key(error: BaseException) -> bool:
 
 def _require_values(error: BaseException, what: str) -> None:
     """Say that the query fails on a row, if that is what went wrong."""
-    found = _OF_A_ROW.search(str(error))
-    if found:
+    if condition := condition_of_a_row(error):
         raise QueryFailedError(
-            f"{what}: the query fails on a row of the upstream ({found['condition']}); correct the row, or let the "
-            "query say what such a row gives (try_cast, try_divide, a filter) and rebuild the job"
-        ) from error
+            f"{what}: the query fails on a row of the upstream ({condition}); correct the row, or let the query say "
+            "what such a row gives (try_cast, try_divide, a filter) and rebuild the job"
+        ) from None
 
 
 def _is_damage(text: str) -> bool:
@@ -105,7 +91,7 @@ def query_errors() -> Iterator[None]:
     try:
         yield
     except ParseException as error:
-        raise InvalidJobError(f"query: syntax error: {_parse_problem(error)}") from error
+        raise InvalidJobError(f"query: syntax error: {first_line(error)}") from error
     except AnalysisException as error:
         raise InvalidJobError(f"query: {first_line(error)}") from error
 
@@ -142,38 +128,38 @@ def epoch_errors(what: str, *, arrangement: str | None = None) -> Iterator[None]
         if is_duplicate_key(error):
             raise DuplicateKeyError(
                 f"{what}: the upstream inserted a key that it has already; remove the duplicates"
-            ) from error
+            ) from None
         _require_values(error, what)
         if is_full(error):
             raise StorageUnavailableError(
-                f"{what}: a disk is full ({first_line(error)}); nothing half written counts: make room, then try again"
-            ) from error
+                f"{what}: a disk is full ({said(error)}); nothing half written counts: make room, then try again"
+            ) from None
         damaged = _is_damage(text)
         if damaged and arrangement is not None and f"/{arrangement.rsplit('/', 1)[-1]}/" in text:
             raise StateError(
-                f"{what} cannot read the arrangement at {arrangement} ({first_line(error)}); restore it from a copy, "
+                f"{what} cannot read the arrangement at {arrangement} ({said(error)}); restore it from a copy, "
                 "or rebuild the job"
-            ) from error
+            ) from None
         if _GONE.search(text):
             raise ChangeFeedGapError(
-                f"{what} needs data or changes of the upstream that are gone ({first_line(error)}); they were "
+                f"{what} needs data or changes of the upstream that are gone ({said(error)}); they were "
                 "vacuumed, or the change data feed was off meanwhile. Rebuild the job, and run its epochs more often "
                 "than delta.deletedFileRetentionDuration"
-            ) from error
+            ) from None
         if damaged:
             raise DataFileError(
-                f"{what} cannot read a data file ({first_line(error)}); restore the file from a copy, or repair its "
+                f"{what} cannot read a data file ({said(error)}); restore the file from a copy, or repair its "
                 "table and rebuild the job"
-            ) from error
+            ) from None
         if _DAMAGED.search(text):
-            raise storage_unavailable(f"a data file that {what} reads", first_line(error)) from error
+            raise storage_unavailable(f"a data file that {what} reads", said(error)) from None
         if "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE" in text:
             raise UpstreamSchemaChangedError(
                 f"{what} cannot read the upstream's changes across a column that changed its type "
-                f"({first_line(error)}); rebuild the job. Delta could on a table with column mapping "
+                f"({said(error)}); rebuild the job. Delta could on a table with column mapping "
                 "(delta.columnMapping.mode = name)"
-            ) from error
-        raise EpochFailedError(f"{what} failed: {first_line(error)}") from error
+            ) from None
+        raise EpochFailedError(f"{what} failed: {said(error)}") from None
 
 
 @contextmanager
@@ -192,19 +178,14 @@ def comparison_errors(what: str) -> Iterator[None]:
         text = str(error)
         if _VERSION_GONE.search(text):
             raise VersionGoneError(
-                f"{what} can no longer be read ({first_line(error)}); verify anew, which compares the versions that "
+                f"{what} can no longer be read ({said(error)}); verify anew, which compares the versions that "
                 "are there now"
-            ) from error
+            ) from None
         if _is_damage(text):
             raise DataFileError(
-                f"{what} has a data file that is damaged or gone, so nothing is known of it ({first_line(error)}); "
+                f"{what} has a data file that is damaged or gone, so nothing is known of it ({said(error)}); "
                 "verify anew if it was vacuumed meanwhile, else restore the file from a copy, or rebuild the job"
-            ) from error
+            ) from None
         raise VerificationFailedError(
-            f"{what} could not be read, so nothing is known of it ({first_line(error)}); try again"
-        ) from error
-
-
-def _parse_problem(error: ParseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return _DETAIL.sub("", lines[0]) if lines else "cannot be parsed"
+            f"{what} could not be read, so nothing is known of it ({said(error)}); try again"
+        ) from None

@@ -11,7 +11,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BufferedReader
@@ -25,6 +26,9 @@ from airflow_backfill_provider.storage import log_errors, storage_errors
 
 _COMMIT_INFO = b'{"commitInfo":'
 _COMMIT_FILE = re.compile(r"(?:^|/)(\d{20})\.json$")
+_CHECKPOINT_FILE = re.compile(
+    r"(?:^|/)(\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.[^./]+)?\.(?:parquet|json)$"
+)
 
 Written = tuple[int | None, int | None]
 """Size and time of change of a commit file: a table that was made anew may have as many versions, but not the same."""
@@ -54,6 +58,30 @@ class Commit:
     output_rows: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """
+    What one listing of a log found.
+
+    :param commits: version → when its commit file was written, in milliseconds; ascending.
+    :param checkpoints: versions with a checkpoint that is whole, ascending.
+    """
+
+    commits: Mapping[int, int]
+    checkpoints: Sequence[int]
+
+    def oldest_readable(self) -> int:
+        """
+        Return the oldest version that can be read: the first, or else the first checkpoint that the commits follow.
+
+        :returns: the oldest commit, if none can be read.
+        """
+        oldest = min(self.commits, default=0)
+        if oldest == 0:
+            return 0
+        return next((version for version in self.checkpoints if version >= oldest - 1), oldest)
+
+
 class DeltaLog:
     """
     The commit files of one table.
@@ -70,12 +98,24 @@ class DeltaLog:
     def _files(self) -> arrow_fs.FileSystem:
         return arrow_fs.PyFileSystem(DeltaStorageHandler(self.location, self._options))
 
-    def versions(self) -> list[int]:
-        """Return the versions whose commit file still exists, ascending; older ones were cleaned up."""
+    def files(self) -> LogFiles:
+        """List the log."""
         selector = arrow_fs.FileSelector("_delta_log", allow_not_found=True)
         with storage_errors(self.location):
-            names = [_COMMIT_FILE.search(info.path) for info in self._files.get_file_info(selector)]
-        return sorted(int(name.group(1)) for name in names if name)
+            found = self._files.get_file_info(selector)
+        commits: dict[int, int] = {}
+        parts: Counter[tuple[int, int]] = Counter()
+        for info in sorted(found, key=lambda info: str(info.path)):
+            if name := _COMMIT_FILE.search(info.path):
+                commits[int(name.group(1))] = (info.mtime_ns or 0) // 1_000_000
+            elif name := _CHECKPOINT_FILE.search(info.path):
+                parts[int(name.group(1)), int(name["parts"] or 1)] += 1
+        whole = {version for (version, needed), there in parts.items() if there >= needed}
+        return LogFiles(commits, sorted(whole))
+
+    def versions(self) -> list[int]:
+        """Return the versions whose commit file still exists, ascending; older ones were cleaned up."""
+        return list(self.files().commits)
 
     def written(self, *versions: int) -> list[Written | None]:
         """Return what the commit files of some versions look like, ``None`` for each that does not exist."""
@@ -101,14 +141,24 @@ class DeltaLog:
         A commit of very many files is read line by line, and its files are not looked at.
         """
         with log_errors(self.location):
-            try:
-                with self._files.open_input_file(_path_of(version)) as file:
-                    for line in BufferedReader(file):
-                        if line.startswith(_COMMIT_INFO):
-                            return _stated(json.loads(line)["commitInfo"])
-            except FileNotFoundError:
-                pass
-        return None
+            return _stated(self._info(version))
+
+    def in_commit_timestamp(self, version: int) -> int | None:
+        """Return the timestamp, in milliseconds, that a commit has on purpose; ``None`` if it has none, or is gone."""
+        with log_errors(self.location):
+            millis = self._info(version).get("inCommitTimestamp")
+            return None if millis is None else int(str(millis))
+
+    def _info(self, version: int) -> Mapping[str, object]:
+        """Return what a commit says of itself; nothing if it is gone, or is silent."""
+        try:
+            with self._files.open_input_file(_path_of(version)) as file:
+                for line in BufferedReader(file):
+                    if line.startswith(_COMMIT_INFO):
+                        return dict(json.loads(line)["commitInfo"])
+        except FileNotFoundError:
+            pass
+        return {}
 
     def newest(self) -> TableVersion:
         """Return the table's newest version."""

@@ -10,20 +10,55 @@ DELETED_FILES = "delta.deletedFileRetentionDuration"
 LOG = "delta.logRetentionDuration"
 
 _DEFAULTS = {DELETED_FILES: dt.timedelta(days=7), LOG: dt.timedelta(days=30)}
-_PART = re.compile(r"(\d+)\s*(week|day|hour|minute|second|millisecond|microsecond)s?\b", re.IGNORECASE)
+_UNITS = "year|month|week|day|hour|minute|second|millisecond|microsecond"
+_PART = rf"\s+(?P<sign>[+-]?)\s*(?P<count>\d+(?:\.\d*)?|\.\d+)\s+(?P<unit>{_UNITS})s?"
+_INTERVAL = re.compile(rf"interval(?:{re.sub('[?]P<[a-z]+>', '?:', _PART)})+")
 
 
-def changes_kept_for(properties: Mapping[str, str]) -> dt.timedelta:
+def changes_kept_for(properties: Mapping[str, str]) -> dt.timedelta | None:
     """
     Return how long changes can be read: the shorter one of what keeps their files and what keeps their commits.
 
     :param properties: the table's properties, as its log has them.
+    :returns: ``None`` if one of them says nothing that Delta reads, so that nobody knows.
     """
-    return min(_interval(properties.get(name, "")) or default for name, default in _DEFAULTS.items())
+    kept = [_kept(properties, name) for name in _DEFAULTS]
+    return None if None in kept else min(span for span in kept if span is not None)
 
 
-def _interval(text: str) -> dt.timedelta:
-    """Read an interval as Delta writes it, such as ``interval 1 week 12 hours``; months and years are no such."""
-    return sum(
-        (dt.timedelta(**{f"{unit.lower()}s": int(count)}) for count, unit in _PART.findall(text)), dt.timedelta(0)
-    )
+def unreadable(properties: Mapping[str, str]) -> str:
+    """Return the properties that say for how long, in a way that Delta does not read; empty if there are none."""
+    return ", ".join(f"{name} = {properties[name]!r}" for name in _DEFAULTS if _kept(properties, name) is None)
+
+
+def _kept(properties: Mapping[str, str], name: str) -> dt.timedelta | None:
+    text = properties.get(name)
+    return _DEFAULTS[name] if text is None else _interval(text)
+
+
+def _interval(text: str) -> dt.timedelta | None:
+    """
+    Read an interval as Delta does (``DeltaConfigs.parseCalendarInterval``), such as ``interval 1 week 12 hours``.
+
+    :returns: ``None`` for what Delta refuses: any other text, months and years, and less than nothing.
+    """
+    interval = " ".join(text.split()).lower()
+    if not interval.startswith("interval "):
+        interval = f"interval {interval}"
+    if not (interval.isascii() and _INTERVAL.fullmatch(interval)):
+        return None
+    span, months = dt.timedelta(0), 0
+    for part in re.finditer(_PART, interval):
+        unit, negative = part["unit"], part["sign"] == "-"
+        if unit != "second" and "." in part["count"]:
+            return None
+        count = float(part["count"]) if "." in part["count"] else int(part["count"])
+        count = -count if negative else count
+        if unit in {"month", "year"}:
+            months += int(count) * (12 if unit == "year" else 1)
+            continue
+        try:
+            span += dt.timedelta(**{f"{unit}s": count})
+        except OverflowError:
+            return None
+    return None if months or span < dt.timedelta(0) else span

@@ -36,10 +36,11 @@ from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.core.watchdog import ChangeFeed
+from airflow_backfill_provider.lake.commit_times import CommitTimes, RecordedSince
 from airflow_backfill_provider.lake.data_files import DataFiles, physical_names_of
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
-from airflow_backfill_provider.lake.retention import changes_kept_for
+from airflow_backfill_provider.lake.retention import changes_kept_for, unreadable
 from airflow_backfill_provider.lake.same_log import ends_before, other_table, written_at_another_time
 from airflow_backfill_provider.lake.view_identity import unfinished_view
 from airflow_backfill_provider.storage import one_line, storage_errors
@@ -189,35 +190,34 @@ class UpstreamTable:
 
     def version_at(self, instant: dt.datetime) -> int | None:
         """
-        Return the newest version committed at or before an instant.
+        Return the newest version committed at or before an instant, as Delta finds it for ``timestampAsOf``.
 
         :returns: ``None`` if the table's log begins later.
         """
-        log = self.log
-        versions = log.versions()
-        low, high = 0, len(versions)
-        while low < high:
-            middle = (low + high) // 2
-            commit = log.commit(versions[middle])
-            if commit is not None and commit.timestamp <= instant:
-                low = middle + 1
-            else:
-                high = middle
-        return versions[low - 1] if low else None
+        return self._commit_times().version_at(instant)
 
     def watermark(self, version: int) -> dt.datetime:
         """
-        Return the commit timestamp of a version.
+        Return the commit timestamp of a version, as Delta has it for ``timestampAsOf``.
 
         :raises ChangeFeedGapError: if the version's commit file was cleaned up.
         """
-        commit = self.log.commit(version)
-        if commit is None:
+        committed_at = self._commit_times().at(version)
+        if committed_at is None:
             raise ChangeFeedGapError(f"{self.path} has no commit file of version {version} any more; rebuild the job")
-        return commit.timestamp
+        return committed_at
 
-    def changes_kept_for(self) -> dt.timedelta:
-        """Return how long the table keeps its changes, as of now."""
+    def _commit_times(self) -> CommitTimes:
+        log = self.log
+        files = log.files()
+        newest = max(files.commits, default=None)
+        # Opening the table takes longer than a look at its newest commit, which tells most tables' answer.
+        if newest is None or log.in_commit_timestamp(newest) is None:
+            return CommitTimes(log, files, None)
+        return CommitTimes(log, files, RecordedSince.of(self._open(None).metadata().configuration))
+
+    def changes_kept_for(self) -> dt.timedelta | None:
+        """Return how long the table keeps its changes, as of now; ``None`` if its properties don't say it readably."""
         return changes_kept_for(self._open(None).metadata().configuration)
 
     def change_feed(
@@ -238,8 +238,13 @@ class UpstreamTable:
         :raises UpstreamNotFoundError: if there is no readable Delta table.
         """
         table, log = self._open(None), self.log
-        latest, kept_for = table.version(), changes_kept_for(table.metadata().configuration)
-        unfinished = unfinished_view(self.path, table.metadata().configuration)
+        latest, properties = table.version(), table.metadata().configuration
+        known: dict[str, Any] = {
+            "latest_version": latest,
+            "kept_for": changes_kept_for(properties),
+            "unreadable": unreadable(properties),
+            "unfinished": unfinished_view(self.path, properties),
+        }
         replaced = (
             (created_on and other_table(self.path, str(table.metadata().id), created_on.table_id))
             or ends_before(self.path, latest, max(come_to.version if come_to else -1, read_up_to or -1))
@@ -247,7 +252,7 @@ class UpstreamTable:
         )
         if read_up_to is None or replaced:
             # Of changes of another table nothing can be said.
-            return ChangeFeed(latest_version=latest, kept_for=kept_for, replaced=replaced or "", unfinished=unfinished)
+            return ChangeFeed(**known, replaced=replaced or "")
         needed_after = read_up_to if needed_after is None else needed_after
         # Both look at the same commit, unless changes wait.
         commit_of = functools.cache(log.commit)
@@ -262,12 +267,10 @@ class UpstreamTable:
             None,
         )
         return ChangeFeed(
-            latest_version=latest,
-            kept_for=kept_for,
+            **known,
             unread_since=oldest.timestamp if oldest else None,
             needed_version=needed[0] if needed else None,
             needed_since=needed[1].timestamp if needed and needed[1] else None,
-            unfinished=unfinished,
         )
 
     def require_changes(self, from_version: int, to_version: int) -> None:
@@ -404,7 +407,7 @@ class UpstreamTable:
             at = "" if version is None else f" at version {version}"
             raise UpstreamNotFoundError(
                 f"the Delta table at {self.path} cannot be read{at}: {one_line(error)}"
-            ) from error
+            ) from None
 
     def _begins(self) -> int | None:
         """Return the oldest version that the log still has, if there is a log."""

@@ -8,7 +8,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_backfill_provider.core.errors import NotFinishedError
-from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.operators.base import BackfillOperator
 from airflow_backfill_provider.operators.summaries import settings_summary
 from airflow_backfill_provider.operators.task_run import requester_of
@@ -51,22 +51,18 @@ class FinishMaterializedViewWhenDueOperator(FinishMaterializedViewOperator):
     As its base, but skipped while there is nothing to finish: the backfill still goes on, or another task run did it.
 
     For DAGs that run on a schedule, before and long after the view is finished: one run finishes it, so that the asset
-    event comes once.
+    event comes once. Of a view that was finished from the command line the first run tells that comes after.
     """
 
     def finish(self, backfill: Backfill, requested_by: str) -> JobSettings:
         """Finish the view, if that is due."""
+        from airflow_backfill_provider import protocol
+
         try:
             settings = super().finish(backfill, requested_by)
         except NotFinishedError as error:
             raise AirflowSkipException(str(error)) from error
-        finisher = _finisher(backfill)
+        finisher = protocol.tell_of_finish(store=backfill.store, requested_by=requested_by)
         if finisher != requested_by:
             raise AirflowSkipException(f"the view was finished as of epoch {settings.finished_epoch} by {finisher}")
         return settings
-
-
-def _finisher(backfill: Backfill) -> str:
-    """Return who finished the view, the last time."""
-    history = backfill.store.settings_history()
-    return next(record.requested_by for record in reversed(history) if record.change is SettingsChange.FINISH)

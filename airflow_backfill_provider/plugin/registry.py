@@ -79,8 +79,8 @@ def jobs_of_dags(session: Session, dag_ids: Collection[str]) -> list[RegisteredJ
     for asset_id, dag_id in session.execute(select(asset, dag).distinct().where(asset.in_(views))):
         if dag_id in dag_ids:
             found[asset_id][str(dag_id)] = NEVER
-    asset, dag = _EVENTS
-    newest = select(asset, dag, func.max(AssetEvent.id)).where(asset.in_(views)).group_by(asset, dag)
+    of_event, by_dag = _EVENTS
+    newest = select(of_event, by_dag, func.max(AssetEvent.id)).where(of_event.in_(views)).group_by(of_event, by_dag)
     for asset_id, dag_id, event_id in session.execute(newest):
         if dag_id in dag_ids:
             found[asset_id][str(dag_id)] = event_id

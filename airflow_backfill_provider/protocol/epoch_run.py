@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.protocol.clock import Clock
 from airflow_backfill_provider.protocol.engine import Engine, EpochWrites, PartWrites
+from airflow_backfill_provider.protocol.finish import drop_arrangement_of_cancelled
 from airflow_backfill_provider.state.store import BackfillStore
 
 
@@ -69,7 +70,9 @@ class EpochRun:
         tables = tables.model_copy(update={"rows_present": present})
         spent = {**writes.seconds, "commit": time.monotonic() - started}
         commit = self.committed(self.barrier, state, tables, replace(writes, seconds=spent))
-        return self.store.record_commit(self.barrier, commit)
+        recorded = self.store.record_commit(self.barrier, commit)
+        drop_arrangement_of_cancelled(self.store)
+        return recorded
 
     def commit_state(self, done: Barrier, writes: EpochWrites) -> tuple[BackfillState, TableVersions]:
         """

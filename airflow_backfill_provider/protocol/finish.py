@@ -1,7 +1,8 @@
-"""Marking a materialized view finished, exactly once."""
+"""What comes at the end of a job: its view is marked finished, exactly once, and its arrangement goes."""
 
 from __future__ import annotations
 
+from airflow_backfill_provider.core.barrier import is_task_run
 from airflow_backfill_provider.core.errors import NotFinishedError
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
@@ -45,6 +46,44 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
         raise NotFinishedError(f"job {settings.job['name']} is not finished: it was rebuilt meanwhile; run more epochs")
     _drop_arrangement(finished, store)
     return finished
+
+
+def tell_of_finish(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> str:
+    """
+    Return the task run that tells Airflow of a finished view: the one that finished it, or the first that comes after.
+
+    Somebody at a command line has no asset events, so the first task run that finds the view finished by one takes the
+    finish over: it writes the record once more.
+
+    :param requested_by: the task run that asks.
+    """
+    while True:
+        history = store.settings_history()
+        seen = history[-1]
+        finisher = next(record.requested_by for record in reversed(history) if record.change is SettingsChange.FINISH)
+        if is_task_run(finisher) or seen.finished_epoch is None:
+            return finisher
+
+        def take_over(settings: JobSettings, seen: JobSettings = seen) -> JobSettings | None:
+            if settings.sequence != seen.sequence:
+                return None
+            return settings.changed(SettingsChange.FINISH, requested_by=requested_by, requested_at=clock())
+
+        store.change_settings(take_over)
+
+
+def drop_arrangement_of_cancelled(store: BackfillStore) -> None:
+    """
+    Drop the arrangement of a cancelled job, unless it is to be kept, or an epoch is half done that needs it.
+
+    Whoever looks at the cancelled job next does it where a process died before.
+    """
+    settings = store.settings()
+    if not settings.cancelled or settings.arranged_version is None:
+        return
+    newest = store.newest_barrier(settings)
+    if newest is None or store.commit_of(newest.epoch) is not None:
+        _drop_arrangement(settings, store)
 
 
 def _drop_arrangement(settings: JobSettings, store: BackfillStore) -> None:

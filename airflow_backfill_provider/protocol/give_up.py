@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.giving_up import all_given_up, chunk_given_u
 from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.protocol.engine import EpochWrites
 from airflow_backfill_provider.protocol.epoch_run import EpochRun, require_current, together
+from airflow_backfill_provider.protocol.finish import drop_arrangement_of_cancelled
 from airflow_backfill_provider.state.store import BackfillStore
 
 logger = logging.getLogger(__name__)
@@ -100,7 +101,9 @@ def _given_up(run: EpochRun, error: BackfillError) -> EpochCommit:
     tables = tables.model_copy(update={"rows_present": run.rows_present(left, writes)})
     reached(CrashPoint.BEFORE_GIVING_UP)
     commit = run.committed(left, state, tables, writes)
-    return store.record_given_up(GivenUpEpoch(barrier=left, commit=commit))
+    recorded = store.record_given_up(GivenUpEpoch(barrier=left, commit=commit))
+    drop_arrangement_of_cancelled(store)
+    return recorded
 
 
 def _writes(run: EpochRun, written: frozenset[int]) -> EpochWrites:

@@ -30,6 +30,7 @@ from airflow_backfill_provider.core.visibility import Visibility, may_wait
 from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
+from airflow_backfill_provider.protocol.finish import drop_arrangement_of_cancelled
 from airflow_backfill_provider.snapshot_plan import SnapshotPlan, plan_snapshot
 from airflow_backfill_provider.state.store import BackfillStore, LogEnd
 
@@ -98,6 +99,7 @@ def inject_barrier(
             store.repair_state(settings)
             return Injection(previous)
         if settings.cancelled:
+            drop_arrangement_of_cancelled(store)
             raise JobCancelledError(
                 f"job {settings.job['name']} was cancelled by {_who_cancelled(history)}; rebuild it to start over"
             )
@@ -299,8 +301,9 @@ def _barrier(
             table_id=described.table_id,
             from_version=basis.from_version,
             to_version=to_version,
-            watermark=basis.upstream.watermark(to_version),
+            watermark=_watermark(basis, to_version),
             row_count=chunk.row_count,
+            written_at=basis.upstream.log.written_at(to_version),
         ),
         definition=settings.definition_digest,
         read_before=tuple(PinnedRange.of(covered, order) for covered in basis.read_before),
@@ -322,6 +325,12 @@ def _barrier(
         injected_by=requester,
         injected_at=now,
     )
+
+
+def _watermark(basis: _Basis, to_version: int) -> dt.datetime:
+    """Return the commit timestamp of a version, or a later one that was shown already: it never goes back (I3)."""
+    committed_at = basis.upstream.watermark(to_version)
+    return committed_at if basis.previous is None else max(committed_at, basis.previous.upstream.watermark)
 
 
 def _idle_commit(barrier: Barrier, basis: _Basis, now: dt.datetime) -> EpochCommit:

@@ -28,6 +28,7 @@ from airflow_backfill_provider.core.errors import (
     StorageUnavailableError,
 )
 from airflow_backfill_provider.lake.delta_log import DeltaLog, Written
+from airflow_backfill_provider.state.patience import PATIENT, GaveUpError, OvertakenError, Patience
 from airflow_backfill_provider.state.remedies import what_to_do
 from airflow_backfill_provider.state.stamps import (
     VERSION,
@@ -46,7 +47,6 @@ from airflow_backfill_provider.storage import (
 )
 
 LAYOUT_VERSION = 2
-ATTEMPTS = 32
 
 logger = logging.getLogger(__name__)
 
@@ -109,11 +109,20 @@ class ControlTable:
     :param location: the table's canonical location.
     :param schema: the columns that it has beside the stamps.
     :param storage_options: options of the object store, as deltalake takes them.
+    :param patience: how long a write goes on while others are faster.
     """
 
-    def __init__(self, location: str, schema: pa.Schema, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        location: str,
+        schema: pa.Schema,
+        storage_options: Mapping[str, str] | None = None,
+        *,
+        patience: Patience = PATIENT,
+    ) -> None:
         self.location = location
         self.schema = schema
+        self._patience = patience
         self._stored = stamped_schema(schema)
         self._options = dict(storage_options or {}) or None
         self._log = DeltaLog(location, storage_options)
@@ -202,35 +211,46 @@ class ControlTable:
         :param decide: gets the rows that match ``reading`` and returns what to write, or ``None`` for nothing. It is
             called again with what is there by then, if another writer was faster.
         :param reading: which rows the decision needs.
-        :raises ConcurrentUpdateError: if others were faster too many times.
+        :raises ConcurrentUpdateError: if others were faster for too long.
         """
-        for _ in range(ATTEMPTS):
-            # Of its own: what others read from must not move on under them.
-            table = self._open_anew()
-            # Asked for now: later the log may be cleaned up behind this version.
-            before, number = table.version(), self._writes(table) + 1
-            write = decide(self._remembered(table, reading))
-            if write is None:
-                return
-            try:
-                with storage_errors(self.location):
-                    write_deltalake(
-                        table,
-                        stamped(write.rows.cast(self.schema), number),
-                        mode=write.mode,
-                        commit_properties=CommitProperties(
-                            max_commit_retries=0, app_transactions=[Transaction(_WRITES, number)]
-                        ),
-                    )
-            except (DeltaError, StorageUnavailableError) as error:
-                # Whoever slept for longer than the log is kept is told of a version that is gone.
-                if isinstance(error, CommitFailedError) or self._open().version() > before:
-                    continue
-                raise
-            self._compact(table)
-            self._clean(table, before)
+        try:
+            self._patience.until_not_overtaken(lambda: self._attempt(decide, reading))
+        except GaveUpError as error:
+            raise ConcurrentUpdateError(
+                f"{self.location} was changed by others {error.attempts} times in a row, within {error.seconds:.0f} "
+                "seconds; try again"
+            ) from error
+
+    def _attempt(self, decide: Callable[[pa.Table], Write | None], reading: Since | None) -> None:
+        """
+        Read, decide and write once.
+
+        :raises OvertakenError: if somebody else committed meanwhile.
+        """
+        # Of its own: what others read from must not move on under them.
+        table = self._open_anew()
+        # Asked for now: later the log may be cleaned up behind this version.
+        before, number = table.version(), self._writes(table) + 1
+        write = decide(self._remembered(table, reading))
+        if write is None:
             return
-        raise ConcurrentUpdateError(f"{self.location} was changed by others {ATTEMPTS} times in a row; try again")
+        try:
+            with storage_errors(self.location):
+                write_deltalake(
+                    table,
+                    stamped(write.rows.cast(self.schema), number),
+                    mode=write.mode,
+                    commit_properties=CommitProperties(
+                        max_commit_retries=0, app_transactions=[Transaction(_WRITES, number)]
+                    ),
+                )
+        except (DeltaError, StorageUnavailableError) as error:
+            # Whoever slept for longer than the log is kept is told of a version that is gone.
+            if isinstance(error, CommitFailedError) or self._open().version() > before:
+                raise OvertakenError from error
+            raise
+        self._compact(table)
+        self._clean(table, before)
 
     def _compact(self, table: DeltaTable) -> None:
         """

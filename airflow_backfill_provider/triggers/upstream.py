@@ -149,10 +149,12 @@ class _UpstreamWatch:
         return self._commit.get((version, self._watch.written), lambda: self._read(version))
 
     def _read(self, version: int | None) -> UpstreamCommit:
-        found = None if version is None else self._watch.log.commit(version)
-        if found is None:
+        from airflow_backfill_provider.lake.upstream import UpstreamTable
+
+        if version is None:
             raise UpstreamNotFoundError(f"there is no Delta table at {self._path} yet, or any more")
-        return UpstreamCommit(found.version, found.timestamp.isoformat())
+        table = UpstreamTable(self._path, BackfillHook(self._backfill_conn_id).connection.storage_options)
+        return UpstreamCommit(version, table.watermark(version).isoformat())
 
 
 class _JobWatch:

@@ -116,6 +116,81 @@ def test_steering_at_once_loses_nothing(store):
     assert {record.rate_limit for record in history[1:]} == set(range(100, 105))
 
 
+# --- starting paused ------------------------------------------------------------------------------
+
+
+def test_a_job_that_was_created_paused_reads_no_snapshot_until_it_is_resumed(lake):
+    backfilling = Backfilling(lake, rate_limit=5, paused=True)
+    backfilling.orders.add(*range(10))
+    settings = backfilling.create()
+    assert settings.paused
+    assert backfilling.ask().barrier is None
+    assert backfilling.create(paused=False).paused
+    mutations.resume_job(store=backfilling.store, requested_by="x")
+    assert backfilling.epoch().snapshot_read_row_count == 5
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_a_rebuild_begins_as_its_definition_says(backfilling, store, paused):
+    mutations.pause_job(store=store, requested_by="x")
+    assert backfilling.rebuild(paused=paused).paused is paused
+
+
+# --- cancelling -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def arranged(lake):
+    """A job with an arrangement, of which one epoch is committed."""
+    made = Backfilling(lake, rate_limit=3, strategy="arrangement", vnode_count=4)
+    made.orders.add(*range(10))
+    made.create()
+    made.epoch()
+    return made
+
+
+def has_arrangement(backfilling):
+    return ArrangementFiles(backfilling.store.settings().arrangement).exists()
+
+
+def test_cancelling_drops_the_arrangement(arranged):
+    assert has_arrangement(arranged)
+    mutations.cancel_job(store=arranged.store, requested_by="x")
+    assert not has_arrangement(arranged)
+
+
+def test_an_arrangement_that_is_to_be_kept_outlives_a_cancellation(lake):
+    made = Backfilling(lake, strategy="arrangement", vnode_count=4, keep_arrangement=True)
+    made.orders.add(1)
+    made.create()
+    mutations.cancel_job(store=made.store, requested_by="x")
+    assert has_arrangement(made)
+
+
+def test_an_epoch_that_is_half_done_keeps_its_arrangement_until_it_is_completed(arranged):
+    barrier = arranged.inject()
+    mutations.cancel_job(store=arranged.store, requested_by="x")
+    assert has_arrangement(arranged)
+    assert arranged.inject() == barrier
+    arranged.run(barrier)
+    assert not has_arrangement(arranged)
+
+
+@pytest.mark.parametrize("by", ["cancelling again", "asking for an epoch"])
+def test_what_a_cancellation_that_died_left_is_dropped_later(arranged, by):
+    store = arranged.store
+    store.change_settings(
+        lambda settings: settings.changed(SettingsChange.CANCEL, requested_by="x", requested_at=NOW, cancelled=True)
+    )
+    assert has_arrangement(arranged)
+    if by == "cancelling again":
+        mutations.cancel_job(store=store, requested_by="x")
+    else:
+        with pytest.raises(JobCancelledError):
+            arranged.ask()
+    assert not has_arrangement(arranged)
+
+
 # --- repairing ------------------------------------------------------------------------------------
 
 

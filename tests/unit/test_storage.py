@@ -62,6 +62,26 @@ def test_a_backtrace_is_not_repeated():
     assert one_line(f"{said} and more") == f"{shown} and more"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            'Invalid JSON in log record, version: 3, line: {"add":{"stats":"{\\"max\\":{\\"s\\":\\"secret\\"}}"}} x',
+            "Invalid JSON in log record, version: 3, line: {…} x",
+        ),
+        (
+            "Cast error: Cannot cast string 'secret' to value of Int64 type",
+            "Cast error: Cannot cast string '…' to value of Int64 type",
+        ),
+        ('Parser error: Error while parsing "secret" as number', "Parser error: Error while parsing '…' as number"),
+        ("No such file or directory: '/lake/orders'", "No such file or directory: '/lake/orders'"),
+    ],
+)
+def test_what_tables_hold_is_not_repeated(text, shown):
+    """Errors hold no data; names of places are not data."""
+    assert one_line(text) == shown
+
+
 def test_a_signature_behind_a_question_mark_is_not_repeated():
     with pytest.raises(StorageUnavailableError, match=r"GET https://host/b 403") as caught, storage_errors("/x"):
         raise OSError("GET https://host/b?sv=1&sig=abc: 403 Forbidden")

@@ -13,7 +13,17 @@ from airflow_backfill_provider.core.compaction import APPLICATION, CompactionPol
 
 
 @reporting
-def create(job: JobFile, *, master: Master = None, conf: Conf = None, debug: Debug = False) -> None:
+def create(
+    job: JobFile,
+    *,
+    paused: Annotated[
+        bool,
+        typer.Option("--paused", metavar="", help="Read no snapshot until the job is resumed.", show_default=False),
+    ] = False,
+    master: Master = None,
+    conf: Conf = None,
+    debug: Debug = False,
+) -> None:
     """
     Create a job and the empty table of its view. Starts Spark.
 
@@ -27,14 +37,15 @@ def create(job: JobFile, *, master: Master = None, conf: Conf = None, debug: Deb
     existed = backfill.store.created()
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run="create") as spark:
         settings = creation.create_job(
-            backfill.job,
+            backfill.job.model_copy(update={"paused": True}) if paused else backfill.job,
             store=backfill.store,
             upstream=backfill.upstream,
             engine=spark,
             requested_by=user(),
         )
     done = "was created already" if existed else "created"
-    typer.echo(f"{backfill.job.name}: {done}, strategy {settings.strategy}, state at {backfill.job.state}")
+    stands = ", paused" if settings.paused else ", not paused" if paused else ""
+    typer.echo(f"{backfill.job.name}: {done}{stands}, strategy {settings.strategy}, state at {backfill.job.state}")
     if unfinished := backfill.upstream.at().unfinished:
         typer.echo(f"warning: {unfinished}")
 

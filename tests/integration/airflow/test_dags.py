@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import yaml
 from deltalake import DeltaTable
 
 from tests.integration.airflow.orders import Orders
+
+CLI = "from airflow_backfill_provider.cli.main import app; app()"
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(1200)]
 
@@ -84,6 +89,26 @@ def test_a_task_run_carries_several_epochs(orders: Orders, environment, run_dag,
     assert asset_events("carried_orders") == [("epoch", 1), ("epoch", 2), ("finished", 2)]
     assert orders.backfill.store.applications.read("epoch-2") is None
     assert orders.view() == orders.expected()
+
+
+@pytest.mark.exhaustive
+def test_a_view_that_was_finished_from_the_command_line_is_told_of_once(
+    orders: Orders, environment, run_dag, tmp_path, spark_remote
+):
+    """A command line emits no asset events; the next run of the job's DAG does."""
+    orders.define(name="typed_orders", materialized_view=str(tmp_path / "typed orders"))
+    for command in (["create"], ["run", "--until-finished"]):
+        subprocess.run(
+            [sys.executable, "-c", CLI, *command, str(orders.file), "--master", spark_remote],
+            check=True,
+        )
+    assert orders.backfill.store.settings().finished_epoch == 2
+    assert asset_events("typed_orders finished") == []
+
+    states = [run_dag("backfill_scheduled").states["backfill.finish_view", -1] for _ in range(2)]
+
+    assert states == ["success", "skipped"]
+    assert asset_events("typed_orders finished") == [("finished", 2)]
 
 
 @pytest.mark.exhaustive

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -61,11 +61,7 @@ def test_runs_of_a_schedule_go_through_history_in_order(tmp_path: Path):
 def backdate(table: Path, version: int, instant: dt.datetime) -> None:
     """Make a version of a table look as if it was committed at an instant."""
     file = table / "_delta_log" / f"{version:020d}.json"
-    actions = [json.loads(line) for line in file.read_text().splitlines()]
-    for action in actions:
-        if "commitInfo" in action:
-            action["commitInfo"]["timestamp"] = int(instant.timestamp() * 1000)
-    file.write_text("\n".join(json.dumps(action) for action in actions) + "\n")
+    os.utime(file, (instant.timestamp(), instant.timestamp()))
 
 
 def reader(folder: Path, name: str) -> BackfillReader:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from airflow_backfill_provider import mutations, repairing, verification
 from airflow_backfill_provider.core.barrier import Requester
@@ -16,10 +17,12 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
     VersionGoneError,
 )
+from airflow_backfill_provider.core.keys import KeyField
 from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.crash_points import CrashPoint
-from airflow_backfill_provider.engine import SparkEngine
+from airflow_backfill_provider.engine import SparkEngine, expected
+from airflow_backfill_provider.engine.predicates import literal
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse
 
@@ -352,3 +355,36 @@ def test_foreign_rows_are_removed_before_anything_was_read(lakehouse: Lakehouse)
     mutations.repair_job(vnodes=["0-3"], store=lakehouse.backfill.store, requested_by="vera")
     lakehouse.epoch()
     assert (verify(lakehouse).equal, lakehouse.view().count()) == (True, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("long", "1_000"),
+        ("integer", " \uff11\uff12 "),
+        ("binary", "0a 0b"),
+        ("decimal(9,2)", "1e3"),
+        ("date", "20260131"),
+        ("timestamp", "2026-01-31T12:00:00+02:00"),
+        ("timestamp", "2026-01-31"),
+        ("timestamp_ntz", "2026-01-31 12:00"),
+        ("boolean", "true"),
+        ("string", " 1_000 "),
+    ],
+)
+def test_a_bound_means_the_same_to_epochs_and_verifications(spark: SparkSession, kind: str, text: str) -> None:
+    """However it is written in the definition: Spark's own reading of such a text is null, or another value."""
+    field = KeyField(name="id", type=kind)
+    value = field.decode(text)
+    assert value is not None
+    (bound,) = expected._literals([field], [text])
+    assert spark.range(1).select(bound.eqNullSafe(literal(field, value))).first() == (True,)
+
+
+def test_a_part_of_the_upstream_is_verified_as_it_was_read(lakehouse: Lakehouse) -> None:
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id * 100, 'a' FROM range(40)")
+    lakehouse.create(restrict_to={"keys": {"after": ["1_000"], "up_to": [" 2_000 "]}})
+    lakehouse.finish()
+    assert lakehouse.view().count() == 10
+    lakehouse.assert_truth()

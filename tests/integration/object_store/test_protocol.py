@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 
 import pyarrow as pa
@@ -103,3 +104,11 @@ def test_writers_at_the_same_instant_agree(s3, job):
     assert agreed[0] == agreed[1] == store.barriers()
     assert [commit.epoch for commit in store.commits()] == [1, 2, 3]
     assert store.state().completed
+
+
+def test_the_store_says_when_versions_were_committed(s3, job):
+    """A listing has the times of all commit files."""
+    upstream = Backfill(job, s3.options).upstream
+    now, hour = dt.datetime.now(dt.UTC), dt.timedelta(hours=1)
+    assert now - hour < upstream.watermark(0) < now + hour
+    assert [upstream.version_at(instant) for instant in (now - hour, now + hour)] == [None, 0]

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from deltalake import write_deltalake
+from pyspark.errors import PySparkException
 from typer.testing import CliRunner
 
 from airflow_backfill_provider.cli.main import app
@@ -89,6 +90,14 @@ def test_what_the_engine_refuses(job, engine):
 def test_an_unexpected_error_is_one_line_too(job, engine):
     engine.failures = [RuntimeError("\nsomething\nlong")]
     fails(job("create"), "RuntimeError: something (--debug shows where)")
+
+
+def test_an_unexpected_error_of_spark_is_not_quoted(job, engine):
+    """Errors hold no data."""
+    engine.failures = [PySparkException("[CAST_INVALID_INPUT] The value 'secret' cannot be cast. SQLSTATE: 22018")]
+    result = job("create")
+    fails(result, "PySparkException (--debug shows where; Spark's message may quote rows)")
+    assert "secret" not in result.output
 
 
 def test_debug_shows_the_traceback(job, engine):

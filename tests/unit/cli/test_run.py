@@ -172,3 +172,12 @@ def test_interrupting_is_one_line(created, engine):
 def test_the_barrier_log_knows_who_ran_it(created):
     assert created("run").exit_code == 0
     assert "@" in str(created.backfill.store.barriers()[0].injected_by)
+
+
+def test_a_job_may_be_created_paused(job, engine):
+    assert job("create", "--paused").stdout.startswith("small_orders: created, paused, strategy ")
+    assert job.backfill.store.settings().paused
+    assert job("run").exit_code == 0
+    assert engine.executed == []
+    assert job("resume").exit_code == 0
+    assert "was created already, not paused, strategy" in job("create", "--paused").stdout

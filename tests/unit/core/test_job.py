@@ -435,3 +435,10 @@ def test_a_bound_is_read_back_in_the_types_of_the_key(kind, value):
 
 def plain(value):
     return str(value) if isinstance(value, Decimal) else value
+
+
+@pytest.mark.parametrize("upstream", [{"path": "/lake/orders"}, {"path": "/lake/orders", "key": []}])
+def test_an_upstream_without_a_key_is_refused_saying_why_and_what_to_do(upstream):
+    """Design §5.8: the executors have keyless, singleton upstreams; here a change finds its row by the key."""
+    with pytest.raises(InvalidJobError, match=r"^upstream\.key: is required, .* without a key.* give it a column"):
+        job_of(upstream=upstream)

@@ -24,3 +24,8 @@ HOUR = dt.timedelta(hours=1)
 )
 def test_changes_wait_for_half_of_the_time_that_they_are_kept(versions, hours, waits):
     assert may_wait(versions=versions, oldest_age=hours * HOUR, kept_for=24 * HOUR) is waits
+
+
+def test_changes_do_not_wait_where_nobody_knows_how_long_they_stay():
+    """I6."""
+    assert not may_wait(versions=1, oldest_age=0 * HOUR, kept_for=None)

@@ -248,6 +248,27 @@ def test_the_warning_says_which_changes_how_long_and_what_to_do():
     assert "delta.deletedFileRetentionDuration" in alarm.remedy
 
 
+def test_a_table_that_keeps_changes_for_no_time_has_no_headroom():
+    feed = needed(dt.timedelta(0), kept_for=dt.timedelta(0))
+    (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=feed)
+    assert "may be gone: no epoch has read them" in alarm.message
+    assert feed.headroom(NOW) == dt.timedelta(0)
+
+
+@pytest.mark.parametrize(
+    "feed", [needed(DAY, kept_for=None, unreadable="x = 'soon'"), feed_of(unreadable="x = 'soon'")]
+)
+def test_a_time_that_nobody_can_read_is_an_alarm_and_not_the_default(feed):
+    """I6: also while nothing is needed, for something will be."""
+    (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=feed)
+    assert alarm.kind is AlarmKind.HEADROOM
+    assert alarm.message == (
+        "nobody can tell how long /lake/orders keeps its changes, for Delta does not read x = 'soon'"
+    )
+    assert "ALTER TABLE" in alarm.remedy
+    assert feed.headroom(NOW) is None
+
+
 @pytest.mark.parametrize("feed", [needed(8 * DAY), feed_of(needed_version=5)])
 def test_changes_that_may_be_gone_are_told_as_such(feed):
     """By the clock, or because the log has forgotten them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import shutil
 from decimal import Decimal
 from pathlib import Path
@@ -213,16 +214,38 @@ def test_an_instant_in_another_zone_is_the_same_instant(every_minute):
     assert every_minute.table.version_at(at_minute(3).astimezone(zone)) == 3
 
 
-def test_of_versions_at_the_same_instant_it_is_the_last(every_minute):
+def test_versions_at_the_same_instant_count_as_a_millisecond_apart(every_minute):
+    """As Delta counts them."""
     for version in (2, 3, 4):
         committed_at(every_minute.path, version, at_minute(2))
-    assert every_minute.table.version_at(at_minute(2)) == 4
-    assert every_minute.table.version_at(at_minute(1.9)) == 1
+    millisecond = dt.timedelta(milliseconds=1)
+    found = [every_minute.table.version_at(at_minute(2) + n * millisecond) for n in (-1, 0, 1, 2, 3)]
+    assert found == [1, 2, 3, 4, 4]
 
 
-def test_an_instant_before_what_is_left_of_the_log_has_no_version(every_minute):
-    DeltaTable(every_minute.path).create_checkpoint()
-    for version in range(3):
+def test_a_version_that_was_written_before_the_one_before_it_counts_behind_it(every_minute):
+    """Clocks go backwards; a search over such times answers anything."""
+    committed_at(every_minute.path, 1, at_minute(4))
+    millisecond = dt.timedelta(milliseconds=1)
+    found = [every_minute.table.version_at(instant) for instant in (at_minute(3), at_minute(4), at_minute(4.5))]
+    assert found == [0, 1, 4]
+    assert every_minute.table.watermark(3) == at_minute(4) + 2 * millisecond
+
+
+def test_what_a_commit_says_of_its_time_is_not_asked(every_minute):
+    """Delta goes by when the file was written, unless the table records timestamps on purpose."""
+    for version, stated in ((2, 1), (3, 9_999_999_999_999)):
+        file = commit_file(every_minute.path, version)
+        written = file.stat().st_mtime_ns
+        edit_commit(every_minute.path, version, timestamp=stated)
+        os.utime(file, ns=(written, written))
+    assert [every_minute.table.version_at(at_minute(minute)) for minute in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_an_instant_before_what_can_be_read_has_no_version(every_minute):
+    """The oldest one is that of a checkpoint, whose earlier commits may still be there."""
+    DeltaTable(every_minute.path, version=3).create_checkpoint()
+    for version in range(2):
         commit_file(every_minute.path, version).unlink()
     assert every_minute.table.version_at(at_minute(2)) is None
     assert every_minute.table.version_at(at_minute(3)) == 3

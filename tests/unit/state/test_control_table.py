@@ -21,6 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StateLayoutError, StorageUnavailableError
 from airflow_backfill_provider.state import control_table
 from airflow_backfill_provider.state.control_table import ControlTable, Since, Write, text_literal
+from airflow_backfill_provider.state.patience import Patience
 from airflow_backfill_provider.state.stamps import stamped, stamped_schema
 from tests.builders import commit_file
 from tests.unit.test_storage import NOBODY_THERE, PLACE
@@ -263,8 +264,16 @@ def test_whoever_was_overtaken_decides_again_on_what_is_there_by_then(table, mod
     assert numbers(table) == ([51] if mode == "overwrite" else [*after_other, 51])
 
 
-def test_whoever_is_overtaken_again_and_again_gives_up_with_an_error_that_a_retry_helps(table, monkeypatch):
-    monkeypatch.setattr(control_table, "ATTEMPTS", 5)
+def test_whoever_is_overtaken_for_too_long_gives_up_with_an_error_that_a_retry_helps(table):
+    """It waits longer and longer in between, and the total is bounded whoever else writes."""
+    now, waits = [0.0], []
+
+    def sleep(seconds):
+        waits.append(seconds)
+        now[0] += seconds
+
+    patient = Patience(longest=60, first_wait=1, longest_wait=10, sleep=sleep, clock=lambda: now[0])
+    mine = ControlTable(table.location, SCHEMA, patience=patient)
     other = ControlTable(table.location, SCHEMA)
     decided = []
 
@@ -273,29 +282,37 @@ def test_whoever_is_overtaken_again_and_again_gives_up_with_an_error_that_a_retr
         add_next(other)
         return Write(row(-1))
 
-    with pytest.raises(ConcurrentUpdateError, match="5 times in a row; try again") as caught:
-        table.update(decide)
-    assert caught.value.retryable
-    assert decided == list(range(5))
+    with pytest.raises(ConcurrentUpdateError, match=r"changed by others \d+ times in a row, within \d+ seconds; try"):
+        mine.update(decide)
+    assert ConcurrentUpdateError.retryable
+    assert decided == list(range(len(waits) + 1))
     assert -1 not in numbers(table)
+    assert 60 <= sum(waits) <= 70
+    assert all(0 <= wait <= min(2**n, 10) for n, wait in enumerate(waits))
+
+
+def test_whoever_is_not_overtaken_does_not_wait(table):
+    mine = ControlTable(table.location, SCHEMA, patience=Patience(sleep=lambda _: pytest.fail("it waits")))
+    add_next(mine)
+    assert numbers(table) == [1]
 
 
 @pytest.mark.slow
-def test_eight_threads_lose_nothing(table):
-    """I5: of writers at the same moment each counts on from the one before."""
-    start = threading.Barrier(8)
+@pytest.mark.parametrize("writers", [16, pytest.param(96, marks=pytest.mark.exhaustive)])
+def test_any_number_of_threads_at_once_lose_nothing(table, writers):
+    """I5: of writers at the same moment each counts on from the one before, and none gives up."""
+    start = threading.Barrier(writers)
 
     def work(name):
         mine = ControlTable(table.location, SCHEMA)
         start.wait()
-        for _ in range(2):
-            add_next(mine, name)
+        add_next(mine, name)
 
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(work, [f"thread {n}" for n in range(8)]))
+    with ThreadPoolExecutor(writers) as threads:
+        list(threads.map(work, [f"thread {n}" for n in range(writers)]))
     rows = table.read().to_pylist()
-    assert sorted(found["n"] for found in rows) == list(range(1, 17))
-    assert {found["who"] for found in rows} == {f"thread {n}" for n in range(8)}
+    assert sorted(found["n"] for found in rows) == list(range(1, writers + 1))
+    assert {found["who"] for found in rows} == {f"thread {n}" for n in range(writers)}
 
 
 WORKER = """

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.assets import MATERIALIZED_VIEWS
 from airflow_backfill_provider.operators.finish import (
     FinishMaterializedViewOperator,
     FinishMaterializedViewWhenDueOperator,
 )
 from airflow_backfill_provider.operators.job import RebuildBackfillOperator
+from airflow_backfill_provider.state.store import BackfillStore
 from tests.unit.airflow.stand_in import ROWS, Lake, StandInSpark, context
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -91,10 +94,41 @@ def test_when_due_an_unfinished_backfill_is_skipped(created: Lake):
 
 
 def test_when_due_a_view_that_another_run_finished_is_skipped_so_that_the_event_comes_once(created: Lake):
-    created.finish()
+    created.complete()
+    first = context("finish", run_id="first")
+    finish(FinishMaterializedViewOperator, created, first)
 
-    with pytest.raises(AirflowSkipException, match="was finished as of epoch 3 by somebody"):
+    with pytest.raises(AirflowSkipException, match="was finished as of epoch 3 by .* of run first"):
         finish(FinishMaterializedViewWhenDueOperator, created)
+
+
+def test_when_due_a_view_that_was_finished_from_the_command_line_is_told_of_once(created: Lake):
+    """By the first run that comes after, and by its retries."""
+    created.finish()
+    first, again = context("finish", run_id="first"), context("finish", run_id="first")
+
+    assert finish(FinishMaterializedViewWhenDueOperator, created, first)["finished_epoch"] == 3
+    assert first["outlet_events"][VIEW].extra["event"] == "finished"
+    finish(FinishMaterializedViewWhenDueOperator, created, again)
+    assert again["outlet_events"][VIEW].extra == first["outlet_events"][VIEW].extra
+    with pytest.raises(AirflowSkipException, match="by .* of run first"):
+        finish(FinishMaterializedViewWhenDueOperator, created, context("finish", run_id="second"))
+
+
+def test_of_runs_that_find_a_view_finished_at_once_one_tells_of_it(created: Lake):
+    created.finish()
+    store = created.backfill.store
+    with ThreadPoolExecutor(4) as threads:
+        told = list(
+            threads.map(
+                lambda n: protocol.tell_of_finish(
+                    store=BackfillStore(store.location), requested_by=f"dag.finish of run {n}"
+                ),
+                range(4),
+            )
+        )
+    assert len(set(told)) == 1
+    assert [record.change for record in store.settings_history()] == ["create", "finish", "finish"]
 
 
 def test_when_due_a_rebuilt_view_is_finished_anew_by_whoever_comes_first(created: Lake, spark: StandInSpark):
