@@ -19,7 +19,8 @@ from airflow_backfill_provider.core.failures import EpochFailure
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.status import RECENT_EPOCHS, JobStatus, JobSummary, job_status, job_summary
+from airflow_backfill_provider.core.speed import RECENT_EPOCHS
+from airflow_backfill_provider.core.status import JobStatus, JobSummary, job_status, job_summary
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.watchdog import ChangeFeed, changes_needed_after, come_to, read_up_to
 from airflow_backfill_provider.lake.upstream import UpstreamTable

@@ -14,9 +14,11 @@ from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.job import INITIAL_SETTINGS, Strategy
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.planner import ChunkPlan, plan_parts
+from airflow_backfill_provider.core.row_estimate import rows_of
 from airflow_backfill_provider.core.scan import NoShuffleScan
+from airflow_backfill_provider.lake.chunk_keys import JobVnodes, chunk_files
 from airflow_backfill_provider.lake.upstream import UpstreamVersion
-from airflow_backfill_provider.snapshot_plan import plan_snapshot, rows_of
+from airflow_backfill_provider.snapshot_plan import plan_snapshot
 from airflow_backfill_provider.strategy import CostEstimate, StrategyChoice, choose_strategy
 
 
@@ -150,15 +152,16 @@ def _of_created(backfill: Backfill, described: UpstreamVersion) -> _Outlook:
 def _of_new(backfill: Backfill, described: UpstreamVersion, choice: StrategyChoice) -> _Outlook:
     job = backfill.job
     order = described.key_order(job.upstream.key)
-    files, keys = backfill.upstream.files(described.version, order)
+    stored = backfill.upstream.files_at(described.version)
     bounds = job.restrict_to.keys
     restriction = KeyRange(order.decode(bounds.after), order.decode(bounds.up_to))
     scan = NoShuffleScan(order, job.vnode_count, restriction)
     reads = not job.paused and job.rate_limit != 0
     parts: Sequence[ChunkPlan] = ()
     if reads and choice.strategy is Strategy.NO_SHUFFLE:
+        found, keys = chunk_files(stored, order, JobVnodes.of(job, described.types))
         parts = plan_parts(
-            files, unread=[scan.unread(scan.initial(0))], rate_limit=job.rate_limit, order=order, keys=keys
+            found, unread=[scan.unread(scan.initial(0))], rate_limit=job.rate_limit, order=order, keys=keys
         )
     return _Outlook(
         strategy=choice.strategy.value,
@@ -166,7 +169,7 @@ def _of_new(backfill: Backfill, described: UpstreamVersion, choice: StrategyChoi
         parallelism=job.parallelism,
         reads=reads,
         completed=False,
-        rows=rows_of(files, job, restriction, order),
+        rows=rows_of(stored.files(order), job, order),
         rows_read=0,
         parts=parts,
     )

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, JobCancelledError, StateError
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyOrder, KeyRange
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.planner import ChunkPlan, FileStatistics, plan_parts
 from airflow_backfill_provider.core.progress import BackfillState, Completed
-from airflow_backfill_provider.core.row_estimate import rows_within
+from airflow_backfill_provider.core.row_estimate import rows_of
 from airflow_backfill_provider.core.scan import VnodeRange, divide
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
+from airflow_backfill_provider.lake.chunk_keys import JobVnodes, chunk_files
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 
 
@@ -86,18 +86,21 @@ def plan_snapshot(
                 "read it; restore it, or rebuild the job"
             )
         return SnapshotPlan(_rows_of_job(settings, upstream, version, rows), arranges=True)
-    files, keys = arrangement.statistics(settings.scan.order, settings.base_epoch, settings.own_columns)
+    # What is not cut need not be counted.
+    counts = settings.reads_snapshot and settings.rate_limit is not None
+    coming = upstream.window_changes(settings, from_version, version) if counts else None
+    files, keys = arrangement.statistics(settings.scan.order, settings.base_epoch, settings.own_columns, coming)
     row_count = sum(file.row_count for file in files)
     if settings.keys == EVERYTHING:
-        # Rows of the window are not in the arrangement yet.
         row_count = _rows_of_job(settings, upstream, version, rows)
     owned = _vnode_ranges(settings, state, files, previous)
     if not settings.reads_snapshot:
         return SnapshotPlan(row_count, vnode_ranges=owned)
+    rate_limit = settings.rate_limit
     parts = plan_parts(
         files,
         unread=[settings.scan.unread(state, vnodes) for vnodes in owned],
-        rate_limit=_shrunk(settings.rate_limit, upstream, from_version, rows),
+        rate_limit=_shrunk(rate_limit, upstream, from_version, rows) if coming is None else rate_limit,
         order=settings.scan.order,
         keys=keys,
     )
@@ -106,10 +109,11 @@ def plan_snapshot(
 
 def _plan_in_place(settings: JobSettings, state: BackfillState, upstream: UpstreamTable, version: int) -> SnapshotPlan:
     scan = settings.scan
-    files, keys = upstream.files(version, scan.order)
-    row_count = rows_of(files, settings.definition, settings.keys, settings.key_order)
+    stored = upstream.files_at(version)
+    row_count = rows_of(stored.files(scan.order), settings.definition, settings.key_order)
     if not settings.reads_snapshot:
         return SnapshotPlan(row_count)
+    files, keys = chunk_files(stored, scan.order, JobVnodes.of(settings.definition, settings.types))
     parts = plan_parts(files, unread=[scan.unread(state)], rate_limit=settings.rate_limit, order=scan.order, keys=keys)
     return SnapshotPlan(row_count, parts)
 
@@ -123,23 +127,12 @@ def _rows_of_job(settings: JobSettings, upstream: UpstreamTable, version: int, r
     job = settings.definition
     if settings.keys == EVERYTHING:
         return rows * len(job.vnodes) // job.vnode_count
-    return rows_of(upstream.files_at(version).files(settings.key_order), job, settings.keys, settings.key_order)
-
-
-def rows_of(files: Sequence[FileStatistics], job: BackfillJob, keys: KeyRange, order: KeyOrder) -> int:
-    """
-    Estimate the rows that a job is about: what its progress is a share of.
-
-    :param files: those of the upstream.
-    :param keys: the keys that it is about.
-    :param order: the key's order.
-    """
-    return rows_within(files, keys, order) * len(job.vnodes) // job.vnode_count
+    return rows_of(upstream.files_at(version).files(settings.key_order), job, settings.key_order)
 
 
 def _shrunk(rate_limit: int | None, upstream: UpstreamTable, from_version: int, rows_after: int) -> int | None:
     """
-    Leave room for rows that are inserted in the window: the arrangement's files don't count them yet.
+    Leave room for rows that are inserted in the window, where nobody knows which: as if they came everywhere.
 
     :param from_version: the version at the window's begin.
     :param rows_after: the upstream's rows at its end.

@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyOrder, KeyValue
 from airflow_backfill_provider.core.planner import SCAN_FACTOR, FileStatistics
 from airflow_backfill_provider.core.query import check_query
+from airflow_backfill_provider.core.row_estimate import rows_of
 from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
 
 BYTES_PER_SECOND = 50_000_000
@@ -38,7 +39,7 @@ class CostEstimate(BaseModel):
     """
     What a whole backfill is expected to take under one strategy.
 
-    :param rows: snapshot rows that are read into the view.
+    :param rows: snapshot rows that are read into the view: of the upstream's, those that the job is about.
     :param bytes: bytes of the files that are looked into, all epochs together; making an arrangement included.
     :param epochs: epochs that read a chunk.
     :param spark_runs: applications: one that creates the job, and those of the epochs.
@@ -75,30 +76,34 @@ def choose_strategy(job: BackfillJob, upstream: UpstreamTable, described: Upstre
 
     :param described: the upstream's version to look at.
     """
-    order = KeyOrder(described.key_order(job.upstream.key).fields[:1])
-    files, _ = upstream.files(described.version, order)
+    key_order = described.key_order(job.upstream.key)
+    order = KeyOrder(key_order.fields[:1])
+    stored = upstream.files_at(described.version)
+    files = stored.files(order)
+    rows = rows_of(stored.files(key_order), job, key_order)
     overlap = overlap_of(files, order)
     used = _share_of_columns(job, described)
     estimates = {
-        Strategy.NO_SHUFFLE: _cost_in_place(job, files, overlap),
-        Strategy.ARRANGEMENT: _cost_arranged(job, files, used),
+        Strategy.NO_SHUFFLE: _cost_in_place(job, files, rows, overlap),
+        Strategy.ARRANGEMENT: _cost_arranged(job, files, rows, used),
     }
-    strategy, reason = _decide(job, files, overlap)
+    strategy, reason = _decide(job, files, rows, overlap)
     return StrategyChoice(strategy, reason, estimates)
 
 
-def _decide(job: BackfillJob, files: Sequence[FileStatistics], overlap: float) -> tuple[Strategy, str]:
+def _decide(job: BackfillJob, files: Sequence[FileStatistics], rows: int, overlap: float) -> tuple[Strategy, str]:
     if job.strategy is not Strategy.AUTO:
         return job.strategy, "the job asks for it"
     if job.parallelism > 1:
         return Strategy.ARRANGEMENT, f"chosen by auto, because {job.parallelism} parallel runs need vnodes of their own"
-    rows = sum(file.row_count for file in files)
-    if _epochs(job, rows) == 1:
+    epochs = _epochs(job, rows)
+    if epochs == 1:
         return Strategy.NO_SHUFFLE, "chosen by auto, because one epoch reads all there is in place"
     column = job.upstream.key[0].column
-    beside = round(overlap * rows)
-    found = f"{beside:,} of {rows:,} rows lie in files that reach across others in {column}"
-    if beside > SCAN_FACTOR * math.ceil(rows / _epochs(job, rows)):
+    stored = sum(file.row_count for file in files)
+    beside = round(overlap * stored)
+    found = f"{beside:,} of {stored:,} rows lie in files that reach across others in {column}"
+    if beside > SCAN_FACTOR * math.ceil(stored / epochs):
         return Strategy.ARRANGEMENT, f"chosen by auto, because statistics cannot bound a chunk: {found}"
     return Strategy.NO_SHUFFLE, f"chosen by auto, because the files' statistics bound each chunk: {found}"
 
@@ -144,15 +149,15 @@ def overlap_of(files: Sequence[FileStatistics], order: KeyOrder) -> float:
     return overlapping / (total**2 - own)
 
 
-def _cost_in_place(job: BackfillJob, files: Sequence[FileStatistics], overlap: float) -> CostEstimate:
-    size, rows = sum(file.size for file in files), sum(file.row_count for file in files)
+def _cost_in_place(job: BackfillJob, files: Sequence[FileStatistics], rows: int, overlap: float) -> CostEstimate:
+    size = sum(file.size for file in files)
     epochs = _epochs(job, rows)
     # An epoch looks into the files of its own rows, and into those that only overlap them.
     return _cost(rows, round(min(size + epochs * overlap * size, epochs * size)), epochs, parallelism=1)
 
 
-def _cost_arranged(job: BackfillJob, files: Sequence[FileStatistics], used: float) -> CostEstimate:
-    size, rows = sum(file.size for file in files), sum(file.row_count for file in files)
+def _cost_arranged(job: BackfillJob, files: Sequence[FileStatistics], rows: int, used: float) -> CostEstimate:
+    size = sum(file.size for file in files)
     arrangement = size * used
     return _cost(rows, round((SORT_PASSES + 1) * arrangement), _epochs(job, rows), parallelism=job.parallelism)
 

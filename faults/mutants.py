@@ -73,6 +73,10 @@ class Mutant:
 
 _KEYS = "tests/unit/core/test_keys.py"
 _PLANNER = "tests/unit/core/test_planner.py"
+_SNAPSHOT_PLAN = "tests/unit/test_snapshot_plan.py"
+_ROW_COUNTS = "tests/unit/lake/test_row_counts.py"
+_ARRANGEMENT = "tests/unit/lake/test_arrangement.py"
+_SPEED = "tests/unit/core/test_speed.py"
 _SCAN = "tests/unit/core/test_scan.py"
 _CREATE = "tests/unit/test_protocol_create.py"
 _RUN = "tests/unit/test_protocol_run.py"
@@ -135,6 +139,99 @@ MUTANTS = (
         old="run: share + (place < odd) for place, run in enumerate(hungry)",
         new="run: share for place, run in enumerate(hungry)",
         killers=(f"{_PLANNER}::test_a_rate_limit_below_the_number_of_runs_leaves_some_without_a_part",),
+    ),
+    Mutant(
+        name="estimate-taken-for-a-count",
+        breaks="A file of which nobody knows how many rows are the job's counts as if that were known.",
+        invariant="I4",
+        file="airflow_backfill_provider/core/planner.py",
+        old="return file.row_count if file.is_exact and _lies_within",
+        new="return file.row_count if _lies_within",
+        killers=(f"{_SNAPSHOT_PLAN}::test_rows_of_some_vnodes_that_lie_far_apart_leave_no_epoch_without_rows",),
+    ),
+    Mutant(
+        name="window-unseen",
+        breaks="A chunk of an arrangement is planned without what the window changes before it is read.",
+        invariant="I4",
+        file="airflow_backfill_provider/snapshot_plan.py",
+        old="coming = upstream.window_changes(settings, from_version, version) if counts else None",
+        new="coming = None",
+        killers=(
+            f"{_SNAPSHOT_PLAN}::test_rows_that_one_window_inserts_into_one_vnode_do_not_make_its_chunk_larger",
+            f"{_SNAPSHOT_PLAN}::test_a_window_that_deletes_what_comes_next_leaves_no_epoch_without_rows",
+        ),
+    ),
+    Mutant(
+        name="no-room-for-unknown-inserts",
+        breaks="A chunk leaves no room for rows that its window inserts, where nobody knows which.",
+        invariant="I4",
+        file="airflow_backfill_provider/snapshot_plan.py",
+        old="return max(rate_limit * rows_before // rows_after, 1)",
+        new="return rate_limit",
+        killers=(f"{_SNAPSHOT_PLAN}::test_a_window_of_unknown_inserts_leaves_room_for_them",),
+    ),
+    Mutant(
+        name="room-for-inserts-alone",
+        breaks="A window of many inserts leaves no row to be read: the epoch is refused, or the job never ends.",
+        invariant="I4",
+        file="airflow_backfill_provider/snapshot_plan.py",
+        old="return max(rate_limit * rows_before // rows_after, 1)",
+        new="return rate_limit * rows_before // rows_after",
+        killers=(f"{_SNAPSHOT_PLAN}::test_however_many_rows_a_window_inserts_one_is_read",),
+    ),
+    Mutant(
+        name="rescale-ignored",
+        breaks="Vnodes stay with the runs of the parallelism before, as long as enough of these have work.",
+        invariant="I4",
+        file="airflow_backfill_provider/snapshot_plan.py",
+        old="if previous is not None and previous.parallelism == settings.parallelism:",
+        new="if previous is not None:",
+        killers=(f"{_SNAPSHOT_PLAN}::test_another_parallelism_divides_the_vnodes_anew",),
+    ),
+    Mutant(
+        name="changes-anywhere-in-a-vnode",
+        breaks="The files of a vnode share its changed rows, wherever these lie.",
+        invariant="I4",
+        file="airflow_backfill_provider/lake/arrangement.py",
+        old="row_count=max(file.row_count - (rows - shared), 0)",
+        new="row_count=max(file.row_count - in_base.num_rows // len(base), 0)",
+        killers=(f"{_ARRANGEMENT}::test_a_row_that_changed_is_taken_off_the_file_that_it_lies_in",),
+    ),
+    Mutant(
+        name="missing-count-is-none",
+        breaks="A file whose rows the log does not count has none.",
+        invariant="I4",
+        file="airflow_backfill_provider/lake/row_counts.py",
+        old="return file.rows is not None and 0 < file.rows <= file.size * MOST_ROWS_PER_BYTE",
+        new="return True",
+        killers=(f"{_ROW_COUNTS}::test_a_count_that_is_missing_or_cannot_be_is_the_files_own",),
+    ),
+    Mutant(
+        name="hidden-rows-planned",
+        breaks="Rows that a deletion vector hides are planned for.",
+        invariant="I4",
+        file="airflow_backfill_provider/lake/data_files.py",
+        old="return stored._replace(rows=stored.rows - hidden)",
+        new="return stored",
+        killers=(f"{_ROW_COUNTS}::test_rows_that_a_deletion_vector_hides_are_none",),
+    ),
+    Mutant(
+        name="hidden-keys-counted",
+        breaks="Keys of rows that a deletion vector hides are read as if the rows were there.",
+        invariant="I4",
+        file="airflow_backfill_provider/lake/chunk_keys.py",
+        old="mask = self._masks.get(file.path) if file.hidden_rows or not file.is_exact else None",
+        new="mask = None",
+        killers=(f"{_SNAPSHOT_PLAN}::test_rows_that_deletion_vectors_hide_are_not_planned_for",),
+    ),
+    Mutant(
+        name="pause-counts-as-reading",
+        breaks="The time that is left is told as if the job were paused as often as it was.",
+        invariant="I4",
+        file="airflow_backfill_provider/core/speed.py",
+        old="if commit.epoch in before and not _was_resumed(by_epoch[commit.epoch])",
+        new="if commit.epoch in before",
+        killers=(f"{_SPEED}::test_a_pause_counts_for_nothing",),
     ),
     Mutant(
         name="plan-completes-too-early",

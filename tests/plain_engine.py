@@ -1,15 +1,13 @@
 """
 What an engine does with rows, in plain Python and for both strategies: where they lie, chunks, net changes.
 
-Spark is not imitated, its results are: changes are found by comparing versions instead of reading a change feed, and
-vnodes come from another hash. The arrangement is a real Delta table, for barriers are planned on its files, and chunks
-are read from it.
+Spark is not imitated, its results are: changes are found by comparing versions instead of reading a change feed. The
+arrangement is a real Delta table, for barriers are planned on its files, and chunks are read from it.
 """
 
 from __future__ import annotations
 
 import threading
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -39,6 +37,7 @@ from airflow_backfill_provider.lake.view_identity import (
     ViewIdentity,
     view_identity,
 )
+from airflow_backfill_provider.lake.vnode_hash import vnodes_of
 from airflow_backfill_provider.protocol import EpochWrites, PartWrites
 from airflow_backfill_provider.state.store import BackfillReader
 from tests.builders import Key, compared_of, in_order
@@ -89,6 +88,10 @@ class PlainSource:
         self.keys = settings.keys
         self.names = self.key.names
         self.vnodes = self.job.vnodes
+        self._distribution = [
+            KeyField(name=name, type=settings.types[name]) for name in self.job.upstream.distribution_key
+        ]
+        self._vnodes: dict[Key, int] = {}
 
     # --- where rows lie ---------------------------------------------------------------------------
 
@@ -98,8 +101,12 @@ class PlainSource:
 
     def vnode_of(self, row: Row) -> int:
         """Return a row's vnode."""
-        hashed = repr([row[name] for name in self.job.upstream.distribution_key])
-        return zlib.crc32(hashed.encode("utf-8", "surrogatepass")) % self.job.vnode_count
+        values = tuple([row[name] for name in self.job.upstream.distribution_key])
+        if values not in self._vnodes:
+            columns = zip(self._distribution, values, strict=True)
+            hashed = pa.table({field.name: pa.array([value], arrow_type(field)) for field, value in columns})
+            self._vnodes[values] = vnodes_of(hashed, self._distribution, self.job.vnode_count)[0].as_py()
+        return self._vnodes[values]
 
     def place_of(self, row: Row) -> Position:
         """Return a row's position in the scan's order."""

@@ -34,7 +34,9 @@ class FileStatistics:
     What the Delta log says of one data file.
 
     :param path: identifies the file to a :class:`KeyIndex`.
-    :param row_count: rows in it; deleted ones may be counted.
+    :param row_count: rows that a chunk finds in it.
+    :param hidden_rows: rows that it stores beyond those: hidden by a deletion vector, or none of the job's.
+    :param is_exact: whether ``row_count`` is right; otherwise it is an estimate, and only its keys tell.
     :param size: bytes.
     :param lower: a lower bound of its keys in key order: values of the leading key columns, as many as
         have statistics; empty if none has.
@@ -43,9 +45,16 @@ class FileStatistics:
 
     path: str
     row_count: int
+    hidden_rows: int = 0
+    is_exact: bool = True
     size: int = 0
     lower: tuple[KeyValue | None, ...] = ()
     upper: tuple[KeyValue | None, ...] = ()
+
+    @property
+    def stored_rows(self) -> int:
+        """Rows that whoever reads the file goes over."""
+        return self.row_count + self.hidden_rows
 
 
 class KeyIndex(Protocol):
@@ -66,7 +75,7 @@ class ChunkPlan:
     What one run shall read in one epoch.
 
     :param ranges: the chunk, in scan order.
-    :param rows: rows in it, by statistics and keys; deleted ones may be counted.
+    :param rows: rows in it, by statistics and keys.
     :param completes: whether nothing is left to read afterwards.
     :param scanned_files: data files that may hold rows of the chunk.
     :param scanned_rows: rows in those.
@@ -169,7 +178,7 @@ def _shares(rate_limit: int, plans: dict[int, ChunkPlan], hungry: Sequence[int])
 def _counted(plan: ChunkPlan, files: Sequence[FileStatistics], order: KeyOrder, keys: KeyIndex) -> ChunkPlan:
     """Return a plan with the exact number of its rows."""
     rows = sum(
-        file.row_count if lies_within(file, covered, order) else keys.count(file, covered)
+        _rows_within(file, covered, order, keys)
         for covered in plan.ranges
         for file in files
         if may_hold_some_of(file, covered, order)
@@ -201,22 +210,18 @@ def _cut(
 ) -> _Cut:
     """Cut a range behind ``rate_limit`` rows, or not at all if it has no more than that."""
     stored = sum(file.row_count for file in rest)
-    if rate_limit is None or (is_last and stored <= rate_limit):
+    if rate_limit is None or (is_last and stored <= rate_limit and all(file.is_exact for file in rest)):
         return _Cut(stored)
-
-    def count(file: FileStatistics) -> int:
-        return file.row_count if lies_within(file, within, order) else keys.count(file, within)
-
     rows, counts = 0, {}
     for file in rest:
-        counts[file.path] = count(file)
+        counts[file.path] = _rows_within(file, within, order, keys)
         rows += counts[file.path]
         if rows > rate_limit:
             break
     else:
         return _Cut(rows)
     near = _begun_by_the_end_of(rest[: len(counts)], rest, order)
-    counts |= {file.path: count(file) for file in near[len(counts) :]}
+    counts |= {file.path: _rows_within(file, within, order, keys) for file in near[len(counts) :]}
     bound = _last_bound_that_fits(near, counts, within, rate_limit, order, keys)
     if bound is None:
         key = _nth_key(rest, counts, within, rate_limit, order, keys)
@@ -369,7 +374,7 @@ def _nth_key(
     while True:
         key = keys.nth(files[:loaded], within, wanted)
         if key is None:
-            # Statistics count deleted rows, too, so the files may hold fewer keys than they say.
+            # The files may hold fewer keys than are counted.
             if loaded == len(files):
                 return None
             loaded += 1
@@ -392,9 +397,9 @@ def _describe(
     *,
     completes: bool,
 ) -> ChunkPlan:
-    rows = sum(file.row_count for file in scanned)
+    rows = sum(file.stored_rows for file in scanned)
     warnings = []
-    largest = max((file.row_count for file in files), default=0)
+    largest = max((file.stored_rows for file in files), default=0)
     if rate_limit is not None and not completes and rows > SCAN_FACTOR * rate_limit + 2 * largest:
         warnings.append(
             f"the epoch must scan {len(scanned)} of {len(files)} files ({rows} rows) to read {rate_limit} rows: the "
@@ -422,6 +427,11 @@ def may_hold_some_of(file: FileStatistics, covered: KeyRange, order: KeyOrder) -
     # A file that ends exactly at the position is kept: strings' and timestamps' bounds are rounded.
     reaches = covered.after is None or order.compare(file.upper, covered.after) >= 0
     return reaches and (covered.up_to is None or order.compare(file.lower, covered.up_to) <= 0)
+
+
+def _rows_within(file: FileStatistics, covered: KeyRange, order: KeyOrder, keys: KeyIndex) -> int:
+    """Return the rows of a file in a range, by its statistics if they tell."""
+    return file.row_count if file.is_exact and lies_within(file, covered, order) else keys.count(file, covered)
 
 
 def lies_within(file: FileStatistics, covered: KeyRange, order: KeyOrder) -> bool:

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.planner import FileStatistics, lies_within, may_hold_some_of
 
+UNKNOWN = 2**62
+"""Stands for the rows of a file that nobody has counted."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowBounds:
@@ -37,6 +40,9 @@ def row_bounds(
     :param order: the key's order.
     :param share: whether only a share of the rows counts, such as those of some vnodes.
     """
-    inside = sum(file.row_count for file in files if any(lies_within(file, covered, order) for covered in ranges))
-    near = sum(file.row_count for file in files if any(may_hold_some_of(file, covered, order) for covered in ranges))
-    return RowBounds(0 if share else inside, near)
+    inside = [file for file in files if any(lies_within(file, covered, order) for covered in ranges)]
+    near = [file for file in files if any(may_hold_some_of(file, covered, order) for covered in ranges)]
+    return RowBounds(
+        at_least=0 if share else sum(file.row_count for file in inside if file.is_exact),
+        at_most=sum(file.row_count if file.is_exact else UNKNOWN for file in near),
+    )

@@ -124,9 +124,14 @@ class JobSettings(BaseModel):
     requested_at: dt.datetime
 
     @property
+    def types(self) -> dict[str, str]:
+        """The used columns' types as of creation."""
+        return {column.name: column.type for column in self.upstream.columns}
+
+    @property
     def key_order(self) -> KeyOrder:
         """The key's columns with their types as of creation, in order."""
-        types = {column.name: column.type for column in self.upstream.columns}
+        types = self.types
         fields = []
         for entry in self.job["upstream"]["key"]:
             column: dict[str, Any] = {"column": entry} if isinstance(entry, str) else entry

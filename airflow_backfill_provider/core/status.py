@@ -13,14 +13,12 @@ from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
 from airflow_backfill_provider.core.failures import EpochFailure, LastFailure
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.speed import Speed, recent_speed
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.watchdog import Alarm, ChangeFeed, watch
 
 ALMOST_DONE = 0.999
 """Progress shown at most while a vnode is not Completed: the estimate may be too low."""
-
-RECENT_EPOCHS = 10
-"""Epochs whose speed tells the time that is left."""
 
 
 class JobCondition(StrEnum):
@@ -84,8 +82,9 @@ class JobSummary(BaseModel):
     :param rows_estimated: rows that the job is about, by the log's statistics when the newest barrier was pinned: the
         upstream's, or those of ``restrict_to`` among them.
     :param progress: 0 to 1; below 1 until finished.
-    :param rows_per_second: snapshot rows read per second, over the newest epochs.
-    :param eta_seconds: seconds until finished at that speed; ``None`` if nothing is read at present.
+    :param rows_per_second: snapshot rows read per second, while an epoch runs, over the newest epochs.
+    :param eta_seconds: seconds until finished at that speed, with the waits between epochs, but no pause; ``None`` if
+        nothing is read at present, or if more rows were read than the estimate.
     :param watermark: commit time of the upstream's version that the view shows; only once it is finished.
     :param upstream_version: the upstream's version that the view is at; ``None`` before the first epoch.
     :param oldest_rows_version: the oldest version that some of its rows are as of: an older one only while their
@@ -197,7 +196,7 @@ def job_summary(
     finished = state.completed and committed is not None and committed.completed
     rows_read = settings.scan.rows_read(state)
     rows_estimated = max(newest.upstream.row_count if newest else 0, rows_read)
-    speed = _rows_per_second(barriers, commits)
+    speed = recent_speed(barriers, commits)
     pinned = newest if newest and (not committed or newest.epoch > committed.epoch) else None
     lag_versions = max(feed.latest_version - (shown.upstream.to_version if shown else -1), 0)
     headroom = feed.headroom(now)
@@ -220,7 +219,7 @@ def job_summary(
         rows_read=rows_read,
         rows_estimated=rows_estimated,
         progress=progress_of(rows_read, rows_estimated, finished=finished),
-        rows_per_second=speed,
+        rows_per_second=speed.rows_per_second if speed else None,
         eta_seconds=_eta(settings, rows_estimated - rows_read, speed, finished=finished),
         watermark=committed.watermark if committed and finished else None,
         upstream_version=shown.upstream.come_to.version if shown and shown.upstream.come_to else None,
@@ -336,22 +335,10 @@ def _lag(feed: ChangeFeed, lag_versions: int, now: dt.datetime) -> float | None:
     return None if feed.unread_since is None else max((now - feed.unread_since).total_seconds(), 0.0)
 
 
-def _rows_per_second(barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> float | None:
-    """Return the speed from the first recent injection to the last recent commit that read anything."""
-    reading = [commit for commit in commits if commit.snapshot_read_row_count][-RECENT_EPOCHS:]
-    if not reading:
-        return None
-    injected = {barrier.epoch: barrier.injected_at for barrier in barriers}
-    begun = injected.get(reading[0].epoch)
-    if begun is None:
-        return None
-    seconds = (reading[-1].committed_at - begun).total_seconds()
-    return sum(commit.snapshot_read_row_count for commit in reading) / seconds if seconds > 0 else None
-
-
-def _eta(settings: JobSettings, rows_left: int, speed: float | None, *, finished: bool) -> float | None:
+def _eta(settings: JobSettings, rows_left: int, speed: Speed | None, *, finished: bool) -> float | None:
     if finished:
         return 0.0
-    if not settings.reads_snapshot or settings.cancelled or not speed:
+    # Above the estimate, nobody knows how many rows are left.
+    if not settings.reads_snapshot or settings.cancelled or speed is None or rows_left <= 0:
         return None
-    return rows_left / speed
+    return speed.seconds_for(rows_left)

@@ -23,7 +23,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import DataFileError, StateError, TableLogError
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange, KeyValue, Position
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.planner import FileStatistics, KeyIndex
 from airflow_backfill_provider.lake.data_files import DataFiles
@@ -39,6 +39,9 @@ from airflow_backfill_provider.storage import log_errors, storage_errors
 
 PIECES = 256
 """How finely the changes are cut for a planner."""
+
+_BEHIND_ALL = 2**62
+"""An epoch behind all others."""
 
 
 class ArrangementFiles:
@@ -58,7 +61,9 @@ class ArrangementFiles:
         with storage_errors(self.path):
             return DeltaTable.is_deltatable(self.path, storage_options=self._options or None)
 
-    def statistics(self, order: KeyOrder, base_epoch: int, own: OwnColumns) -> tuple[list[FileStatistics], KeyIndex]:
+    def statistics(
+        self, order: KeyOrder, base_epoch: int, own: OwnColumns, coming: pa.Table | None = None
+    ) -> tuple[list[FileStatistics], KeyIndex]:
         """
         Return files with bounds of (vnode, key), and the means to read exact keys, for a planner of chunks.
 
@@ -69,21 +74,23 @@ class ArrangementFiles:
         :param order: the order of (vnode, key).
         :param base_epoch: the epoch that the base is stamped with.
         :param own: the package's names in it.
+        :param coming: changes that the epoch will add before it reads its chunk; see
+            :func:`~airflow_backfill_provider.lake.window_changes.window_changes`.
         """
         with arrangement_errors(self.path):
             stored = self._stored()
             newest_epoch = {file.path: file.upper for file in stored.files(_by_epoch(own))}
             files = stored.files(order)
             log = [file for file in files if newest_epoch[file.path] != (base_epoch,)]
-            if not log:
+            if not (log or coming):
                 return files, stored.keys(order)
-            changed, is_live, is_new = _changed(stored, log, order, own)
+            changed, is_live, is_new = _changed(stored, log, order, own, coming)
         base = [file for file in files if newest_epoch[file.path] == (base_epoch,)]
         in_base = changed.filter(pc.invert(is_new))
         live = in_key_order(changed.filter(is_live), order)
         pieces = _pieces(live, order, size=sum(file.size for file in log))
         index = _LiveKeys(stored.keys(order), order, in_base, {file.path: keys for file, keys in pieces})
-        return [*_without(base, in_base), *(file for file, _ in pieces)], index
+        return [*_without(base, in_base, order), *(file for file, _ in pieces)], index
 
     def smallest_of_base(self, base_epoch: int, own: OwnColumns) -> int:
         """
@@ -174,11 +181,20 @@ def _by_epoch(own: OwnColumns) -> KeyOrder:
 
 
 def _changed(
-    stored: DataFiles, log: Sequence[FileStatistics], order: KeyOrder, own: OwnColumns
+    stored: DataFiles, log: Sequence[FileStatistics], order: KeyOrder, own: OwnColumns, coming: pa.Table | None
 ) -> tuple[pa.Table, pa.ChunkedArray, pa.ChunkedArray]:
-    """Return each (vnode, key) that changed, whether each has a row now, and whether it had none in the base."""
+    """
+    Return each (vnode, key) that changed, whether each has a row now, and whether it had none in the base.
+
+    :param log: the files of changes.
+    :param coming: changes behind all of those.
+    """
     columns = [*order.names, own.epoch, own.is_upsert, own.appeared]
-    entries = pa.concat_tables([_typed(stored.read(file.path, columns), order) for file in log]).sort_by(own.epoch)
+    entries = [_typed(stored.read(file.path, columns), order) for file in log]
+    if coming is not None:
+        behind = coming.append_column(own.epoch, pa.repeat(pa.scalar(_BEHIND_ALL, pa.int64()), coming.num_rows))
+        entries.append(_typed(behind.select(columns), order))
+    entries = pa.concat_tables(entries).sort_by(own.epoch)
     grouped = entries.group_by(list(order.names), use_threads=False)
     # Arrow names each result after its column, so by our prefix, which no key has.
     changed = grouped.aggregate([(own.is_upsert, "last"), (own.appeared, "first")])
@@ -208,25 +224,77 @@ def _pieces(live: pa.Table, order: KeyOrder, *, size: int) -> list[tuple[FileSta
     return pieces
 
 
-def _without(base: Sequence[FileStatistics], in_base: pa.Table) -> list[FileStatistics]:
+def _without(base: Sequence[FileStatistics], in_base: pa.Table, order: KeyOrder) -> list[FileStatistics]:
     """
     Return the base's files with fewer rows: without those that changed.
 
-    Which file a changed row lies in is told by its vnode alone; where several files share a vnode, they share its rows.
+    Files are laid out in the order, so that hardly a row lies between the bounds of two of them. Of files that are not
+    bounded, or that such a row may lie in, only the keys tell how many rows are left.
     """
-    changed = {entry["values"]: entry["counts"] for entry in in_base.column(0).value_counts().to_pylist()}
-    stored = [0] * (max(changed, default=0) + 2)
-    for file in base:
-        for vnode in _vnodes_of(file, len(stored)):
-            stored[vnode] += file.row_count
+    bounded = [file for file in base if len(file.lower) == len(file.upper) == len(order.fields)]
+    changed = _changed_between(bounded, in_base, order)
+    has_others = len(bounded) < len(base) and in_base.num_rows
     left = []
     for file in base:
-        gone = sum(changed.get(vnode, 0) / stored[vnode] for vnode in _vnodes_of(file, len(stored)) if stored[vnode])
-        left.append(replace(file, row_count=max(math.ceil(file.row_count * (1 - gone)), 0)))
+        rows, shared = changed.get(file.path, (in_base.num_rows, in_base.num_rows))
+        is_exact = file.is_exact and not (shared or has_others)
+        left.append(replace(file, row_count=max(file.row_count - (rows - shared), 0), is_exact=is_exact))
     return left
 
 
-def _vnodes_of(file: FileStatistics, limit: int) -> range:
-    """Return the vnodes below a limit that a file may hold; of files in order, few vnodes are in two."""
-    first, last = (file.lower[0], file.upper[0]) if file.lower and file.upper else (0, limit)
-    return range(int(str(first)), min(int(str(last)) + 1, limit))
+def _changed_between(files: Sequence[FileStatistics], changed: pa.Table, order: KeyOrder) -> dict[str, tuple[int, int]]:
+    """
+    Return, for each file, how many of some keys lie within its bounds, and how many of these in another one's, too.
+
+    Keys and bounds are sorted together, once.
+    """
+    names = [f"place_{number}" for number in range(len(order.fields))]
+    try:
+        lower, upper = (
+            [pa.array(column, arrow_type(field)) for field, column in zip(order.fields, columns, strict=True)]
+            for columns in (
+                _columns([file.lower for file in files], order),
+                _columns([file.upper for file in files], order),
+            )
+        )
+    except (pa.ArrowException, OverflowError):
+        return {}
+    numbers = pa.array(range(len(files)), pa.int64())
+    nobody = pa.nulls(changed.num_rows, pa.int64())
+    marks = pa.concat_tables(
+        [
+            _marks(lower, names, _BEGINS, numbers),
+            _marks([changed.column(name) for name in order.names], names, _KEY, nobody),
+            _marks(upper, names, _ENDS, numbers),
+        ]
+    )
+    # Of equal places, a file's begin comes before keys, and its end behind them.
+    directions = ["descending" if field.descending else "ascending" for field in order.fields]
+    places = [(name, direction, "at_start") for name, direction in zip(names, directions, strict=True)]
+    marks = marks.take(pc.sort_indices(marks, sort_keys=[*places, ("kind", "ascending", "at_start")]))
+    is_key = pc.equal(marks.column("kind"), _KEY)
+    around = pc.cumulative_sum(pc.negate(marks.column("kind")))
+    shared = pc.and_(is_key, pc.greater(around, 1))
+    passed = [pc.cumulative_sum(mask.cast(pa.int64())) for mask in (is_key, shared)]
+    found: list[list[int]] = [[0, 0] for _ in files]
+    for kind, sign in ((_BEGINS, -1), (_ENDS, 1)):
+        mask = pc.equal(marks.column("kind"), kind)
+        of_files = [column.filter(mask).to_pylist() for column in (marks.column("file"), *passed)]
+        for number, keys, also_elsewhere in zip(*of_files, strict=True):
+            found[number][0] += sign * keys
+            found[number][1] += sign * also_elsewhere
+    return {file.path: (keys, elsewhere) for file, (keys, elsewhere) in zip(files, found, strict=True)}
+
+
+_BEGINS, _KEY, _ENDS = -1, 0, 1
+
+
+def _columns(bounds: Sequence[Position], order: KeyOrder) -> list[list[KeyValue | None]]:
+    return [[bound[number] for bound in bounds] for number in range(len(order.fields))]
+
+
+def _marks(places: Sequence[pa.Array | pa.ChunkedArray], names: Sequence[str], kind: int, files: pa.Array) -> pa.Table:
+    """Return places with what is there; booleans as numbers, for Arrow does not sort them."""
+    sortable = [place.cast(pa.int8()) if pa.types.is_boolean(place.type) else place for place in places]
+    kinds = pa.repeat(pa.scalar(kind, pa.int8()), len(files))
+    return pa.table([*sortable, kinds, files], [*names, "kind", "file"])

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import chain, takewhile
+from threading import Lock
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,15 +21,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
+from cachetools import LRUCache, cached
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.decimals import rounded_down, rounded_up
-from airflow_backfill_provider.core.errors import UpstreamError
+from airflow_backfill_provider.core.errors import BackfillError, UpstreamError
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyValue
 from airflow_backfill_provider.core.planner import FileStatistics
+from airflow_backfill_provider.lake.hidden_rows import hidden_row_counts
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
+from airflow_backfill_provider.lake.row_counts import LoggedFile, RowCount, stored_rows
 from airflow_backfill_provider.lake.stored_columns import read_stored
 from airflow_backfill_provider.storage import data_file_errors, log_errors, storage_errors
 
@@ -36,6 +40,8 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 """What Java and Rust write in the place of bytes that are no UTF-8."""
 
 Bound = tuple[KeyValue | None, ...]
+
+MOST_KNOWN_FOOTERS = 100_000
 
 
 class DataFiles:
@@ -54,13 +60,50 @@ class DataFiles:
         self._statistics: dict[KeyOrder, list[FileStatistics]] = {}
 
     @property
+    def table(self) -> DeltaTable:
+        """The opened table."""
+        return self._table
+
+    @property
     def version(self) -> int:
         """The opened version."""
         return self._table.version()
 
     def row_count(self) -> int:
-        """Return the number of rows by the statistics; deleted ones may be counted."""
-        return sum(count or 0 for count in self._column("num_records"))
+        """Return the number of rows that the files store, those that deletion vectors hide among them."""
+        return sum(count.rows for count in self._stored)
+
+    def live_rows(self) -> RowCount:
+        """Return the number of rows that a reader finds, and whether that is exact."""
+        return RowCount(sum(count.rows for count in self._live), all(count.is_exact for count in self._live))
+
+    @cached_property
+    def _logged(self) -> list[LoggedFile]:
+        """What the log says of each file."""
+        written = self._column("path"), self._column("num_records"), self._column("size_bytes")
+        return [LoggedFile(unquote(path), rows, size) for path, rows, size in zip(*written, strict=True)]
+
+    def rows_by_file(self) -> dict[str, tuple[int, int]]:
+        """Return how many rows each file stores, and how many of these a reader finds."""
+        counts = zip(self._logged, self._stored, self._live, strict=True)
+        return {file.path: (stored.rows, live.rows) for file, stored, live in counts}
+
+    @cached_property
+    def _stored(self) -> list[RowCount]:
+        return stored_rows(self._logged, self._footer_rows)
+
+    @cached_property
+    def _live(self) -> list[RowCount]:
+        if "deletionVectors" not in (self._table.protocol().reader_features or ()):
+            return self._stored
+        try:
+            with storage_errors(self._path):
+                hidden = hidden_row_counts(self.storage, self.version)
+        except (BackfillError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
+            # deltalake may read a log that is written in another way.
+            return [count._replace(is_exact=False) for count in self._stored]
+        logged = zip(self._logged, self._stored, strict=True)
+        return [_without_hidden(count, hidden.get(file.path, 0)) for file, count in logged]
 
     def size(self) -> int:
         """Return their bytes."""
@@ -104,16 +147,18 @@ class DataFiles:
         return self._statistics[order]
 
     def _read_statistics(self, order: KeyOrder) -> list[FileStatistics]:
-        columns = self._paths(), self._column("num_records"), self._column("size_bytes"), *self._bounds(order)
+        columns = self._paths(), self._stored, self._live, self._column("size_bytes"), *self._bounds(order)
         files = [
             FileStatistics(
                 path=path,
-                row_count=self._stored_rows(path) if rows is None else rows,
+                row_count=live.rows,
+                hidden_rows=stored.rows - live.rows,
+                is_exact=live.is_exact,
                 size=size,
                 lower=lower,
                 upper=upper,
             )
-            for path, rows, size, lower, upper in zip(*columns, strict=True)
+            for path, stored, live, size, lower, upper in zip(*columns, strict=True)
         ]
         for file in files:
             # Statistics are JSON, so bytes that are no text are written as another text, which sorts elsewhere.
@@ -159,7 +204,7 @@ class DataFiles:
         return None
 
     def _paths(self) -> list[str]:
-        paths = [unquote(written) for written in self._column("path")]
+        paths = [file.path for file in self._logged]
         if any(path.startswith("/") or "://" in path for path in paths):
             raise UpstreamError(
                 f"{self._path} refers to data files outside of its folder (a shallow clone); materialize views over "
@@ -208,9 +253,12 @@ class DataFiles:
         is_null = _nested(self._actions, "partition", name).is_null().to_pylist()
         return [(value,) if null or value is not None else () for value, null in zip(values, is_null, strict=True)]
 
-    def _stored_rows(self, path: str) -> int:
-        with data_file_errors(self.storage, self._path, path), self.storage.open_input_file(path) as source:
-            return int(pq.ParquetFile(source).metadata.num_rows)
+    def _footer_rows(self, path: str) -> int:
+        return _rows_by_footer(self.storage, self._path, path, self._modified[path])
+
+    @cached_property
+    def _modified(self) -> dict[str, int]:
+        return dict(zip(map(unquote, self._column("path")), self._column("modification_time"), strict=True))
 
     def _column(self, *path: str) -> list[Any]:
         """Return what the log says of each file; ``None`` where it does not say it, or Python has no such value."""
@@ -222,6 +270,25 @@ class DataFiles:
         with log_errors(self._path):
             # Flattened, a column `a.b` and the field b of a struct a would have one name.
             return pa.table(self._table.get_add_actions(flatten=False))
+
+
+# A data file is never written again, so that its footer is read once.
+@cached(LRUCache(MOST_KNOWN_FOOTERS), key=lambda _, *file: file, lock=Lock())
+def _rows_by_footer(storage: arrow_fs.FileSystem, table: str, path: str, modified: int) -> int:
+    """
+    Return the rows of a data file by its footer.
+
+    :param modified: when it was written, for another table may have had a file of that name.
+    """
+    del modified
+    with data_file_errors(storage, table, path), storage.open_input_file(path) as source:
+        return int(pq.ParquetFile(source).metadata.num_rows)
+
+
+def _without_hidden(stored: RowCount, hidden: int | None) -> RowCount:
+    if hidden is None or hidden > stored.rows:
+        return stored._replace(is_exact=False)
+    return stored._replace(rows=stored.rows - hidden)
 
 
 def physical_names_of(table: DeltaTable) -> dict[str, str]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -34,7 +35,7 @@ from airflow_backfill_provider.core.job import KeyColumn
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.query import quote
-from airflow_backfill_provider.core.settings import ResolvedUpstream
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.commit_times import CommitTimes, RecordedSince
 from airflow_backfill_provider.lake.data_files import DataFiles, physical_names_of
@@ -43,6 +44,7 @@ from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
 from airflow_backfill_provider.lake.retention import changes_kept_for, unreadable
 from airflow_backfill_provider.lake.same_log import ends_before, other_table, written_at_another_time
 from airflow_backfill_provider.lake.view_identity import unfinished_view
+from airflow_backfill_provider.lake.window_changes import window_changes
 from airflow_backfill_provider.storage import one_line, storage_errors
 
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
@@ -368,8 +370,16 @@ class UpstreamTable:
         return any(commit is None or commit.changes_data for commit in commits)
 
     def row_count(self, version: int) -> int:
-        """Return the number of rows at a version by the log's statistics; deleted ones may be counted."""
-        return self.files_at(version).row_count()
+        """Return the number of rows at a version; an estimate where the log does not tell."""
+        return self.files_at(version).live_rows().rows
+
+    def window_changes(self, settings: JobSettings, from_version: int, to_version: int) -> pa.Table | None:
+        """
+        Return what became of each (vnode, key) of a job that changed in ``(from_version, to_version]``.
+
+        See :func:`~airflow_backfill_provider.lake.window_changes.window_changes`.
+        """
+        return window_changes(self.files_at(to_version).table, settings, from_version)
 
     def files(self, version: int, order: KeyOrder) -> tuple[list[FileStatistics], ArrowKeyIndex]:
         """

@@ -81,9 +81,9 @@ def jobs_of_dags(session: Session, dag_ids: Collection[str]) -> list[RegisteredJ
             found[asset_id][str(dag_id)] = NEVER
     of_event, by_dag = _EVENTS
     newest = select(of_event, by_dag, func.max(AssetEvent.id)).where(of_event.in_(views)).group_by(of_event, by_dag)
-    for asset_id, dag_id, event_id in session.execute(newest):
-        if dag_id in dag_ids:
-            found[asset_id][str(dag_id)] = event_id
+    for asset_id, told_by, event_id in session.execute(newest):
+        if told_by in dag_ids:
+            found[asset_id][str(told_by)] = event_id
     return _registered(views, found)
 
 

@@ -25,7 +25,7 @@ const Stats = ({ summary }) =>
       { hint: "Over the newest epochs", label: "Rate" },
       summary.rows_per_second === null ? "–" : `${compact(summary.rows_per_second)} rows/s`,
     ),
-    h(Stat, { hint: "At that rate", label: "Time left" }, summary.finished ? "Done" : duration(summary.eta_seconds)),
+    h(Stat, { hint: "At this pace", label: "Time left" }, summary.finished ? "Done" : duration(summary.eta_seconds)),
     h(
       Stat,
       { hint: `The upstream is at version ${summary.upstream_latest_version}, the view at ${summary.upstream_version ?? "none"}`, label: "Lag" },

@@ -1,0 +1,170 @@
+"""
+What a planner sees of the data files that a chunk is read from in place: the rows that the chunk will find.
+
+These are fewer than the files store, where deletion vectors hide rows, or where the job is about some vnodes only. The
+vnode of a row stands in no statistics. It is worked out from the distribution key, as far as the rows that have to be
+looked at for it are not too many; beyond that, each vnode is taken to have its share of the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.planner import FileStatistics, KeyIndex
+from airflow_backfill_provider.lake.data_files import DataFiles
+from airflow_backfill_provider.lake.key_index import keys_within, nth_key
+from airflow_backfill_provider.lake.vnode_hash import vnodes_of
+
+MANY = 2_000
+"""Rows of a file's share from which on hashes of a key spread evenly enough."""
+
+MOST_HASHED = 5_000_000
+"""Rows whose vnodes a planner works out at most."""
+
+MOST_MASKED = 100_000_000
+"""Rows of a table whose deletion vectors a planner takes into its memory, a byte for each of them at worst."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobVnodes:
+    """
+    The vnodes that a job is about.
+
+    :param vnodes: these.
+    :param vnode_count: of so many.
+    :param fields: the distribution key's columns; ``None`` if Spark alone can hash their types.
+    """
+
+    vnodes: frozenset[int]
+    vnode_count: int
+    fields: tuple[KeyField, ...] | None
+
+    @classmethod
+    def of(cls, job: BackfillJob, types: Mapping[str, str]) -> JobVnodes:
+        """
+        Return a job's.
+
+        :param types: column of the distribution key → its type as of the job's creation.
+        """
+        return cls(job.vnodes, job.vnode_count, hashed_fields(job, types))
+
+    @property
+    def share(self) -> float:
+        """The share of all vnodes that these are."""
+        return len(self.vnodes) / self.vnode_count
+
+    def select(self, rows: pa.Table) -> pa.Table:
+        """Return the rows of these vnodes."""
+        if self.fields is None or self.share == 1:
+            return rows
+        vnodes = vnodes_of(rows, self.fields, self.vnode_count)
+        return rows.filter(pc.is_in(vnodes, value_set=pa.array(sorted(self.vnodes), pa.int32())))
+
+
+def hashed_fields(job: BackfillJob, types: Mapping[str, str]) -> tuple[KeyField, ...] | None:
+    """Return the columns that a job's vnodes come from; ``None`` if Spark alone can hash their types."""
+    fields = tuple(KeyField(name=name, type=types[name]) for name in job.upstream.distribution_key)
+    try:
+        # What can be a key can be hashed.
+        [field.kind for field in fields]
+    except InvalidJobError:
+        return None
+    return fields
+
+
+def chunk_files(files: DataFiles, order: KeyOrder, about: JobVnodes) -> tuple[list[FileStatistics], KeyIndex]:
+    """
+    Return the files with the rows that a chunk finds in them, and the means to read exact keys.
+
+    :param order: the key's columns.
+    :param about: the vnodes that the job is about.
+    """
+    stored = files.files(order)
+    keys = ChunkKeys(files, order, about)
+    if about.share == 1:
+        return stored, keys
+    # What identifies a row has hashes everywhere; anything else may have one value in very many rows.
+    is_even = about.fields is None or set(order.names) <= {field.name for field in about.fields}
+    return [_in_share(file, about.share, is_even=is_even, hashed=about.fields is not None) for file in stored], keys
+
+
+def _in_share(file: FileStatistics, share: float, *, is_even: bool, hashed: bool) -> FileStatistics:
+    rows = math.ceil(file.row_count * share)
+    others = file.hidden_rows + file.row_count - rows
+    return replace(
+        file, row_count=rows, hidden_rows=others, is_exact=file.is_exact and is_even and (rows >= MANY or not hashed)
+    )
+
+
+class ChunkKeys:
+    """
+    Exact keys of the rows that a chunk finds.
+
+    :param files: the data files.
+    :param order: the key's columns.
+    :param about: the vnodes that the job is about.
+    """
+
+    def __init__(self, files: DataFiles, order: KeyOrder, about: JobVnodes) -> None:
+        self._files = files
+        self._order = order
+        self._about = about
+        names = set(order.names)
+        hashed = about.fields if about.share < 1 and about.fields else ()
+        # A type as of the job's creation is the one that has the vnode's hash.
+        types = {field.name: field for field in hashed}
+        fields = [replace(field, type=types.get(field.name, field).type) for field in order.fields]
+        read = KeyOrder((*fields, *(field for field in hashed if field.name not in names)))
+        self._stored = files.keys(read)
+        self._known: dict[str, pa.Table] = {}
+        self._hashed_rows = 0
+
+    def count(self, file: FileStatistics, within: KeyRange) -> int:
+        """Return the number of the file's keys in a range; after very many hashed rows, that of a whole file."""
+        if self._too_many(file):
+            return file.row_count
+        found = int(keys_within(self._keys(file), self._order, within).num_rows)
+        return round(found * self._scale)
+
+    def nth(self, files: Sequence[FileStatistics], within: KeyRange, n: int) -> Position | None:
+        """Return the n-th smallest (from 1) of the files' keys in a range; None if there are fewer."""
+        wanted = max(round(n / self._scale), 1)
+        return nth_key((self._keys(file) for file in files), self._order, within, wanted)
+
+    @property
+    def _scale(self) -> float:
+        """How many keys each one that is looked at stands for."""
+        return self._about.share if self._about.fields is None else 1.0
+
+    def _too_many(self, file: FileStatistics) -> bool:
+        return self._about.share < 1 and file.path not in self._known and self._hashed_rows > MOST_HASHED
+
+    def _keys(self, file: FileStatistics) -> pa.Table:
+        if file.path not in self._known:
+            rows = self._live(file, self._stored.read(file))
+            self._hashed_rows += rows.num_rows
+            self._known[file.path] = self._about.select(rows).select(self._order.names)
+        return self._known[file.path]
+
+    def _live(self, file: FileStatistics, rows: pa.Table) -> pa.Table:
+        mask = self._masks.get(file.path) if file.hidden_rows or not file.is_exact else None
+        if mask is None:
+            return rows
+        behind = max(rows.num_rows - len(mask), 0)
+        return rows.filter(pa.concat_arrays([mask.slice(0, rows.num_rows), pa.array([True] * behind, pa.bool_())]))
+
+    @cached_property
+    def _masks(self) -> dict[str, pa.Array]:
+        """What is not hidden; too large tables are left alone, of which a chunk may then find fewer rows."""
+        if self._files.row_count() > MOST_MASKED:
+            return {}
+        return self._files.hidden_rows() or {}

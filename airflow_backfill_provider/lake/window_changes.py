@@ -1,0 +1,104 @@
+"""
+Which (vnode, key) a window of the upstream's versions changes, read without Spark for whoever plans on an arrangement.
+
+An epoch adds its window's changes to the arrangement and then reads its chunk. So a planner must know them before they
+are there: they may be a hundred times what one chunk may read, all in one vnode.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from airflow_backfill_provider.core.columns import OwnColumns
+from airflow_backfill_provider.core.keys import KeyField
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.lake.chunk_keys import hashed_fields
+from airflow_backfill_provider.lake.data_files import physical_names_of
+from airflow_backfill_provider.lake.key_index import arrow_type, keys_within
+from airflow_backfill_provider.lake.vnode_hash import vnodes_of
+from airflow_backfill_provider.storage import panics_as_errors
+
+MOST_CHANGES = 2_000_000
+"""Rows of a change feed that a planner reads at most."""
+
+_TYPE, _VERSION = "_change_type", "_commit_version"
+_UPSERTS = pa.array(["insert", "update_postimage"])
+
+
+def window_changes(table: DeltaTable, settings: JobSettings, from_version: int) -> pa.Table | None:
+    """
+    Return what became of each (vnode, key) of a job that changed behind a version.
+
+    :param table: the upstream, opened at the window's end.
+    :param from_version: the version that the window begins behind.
+    :returns: vnode and key, whether there is a row now, and whether there was none before; ``None`` if Spark alone can
+        tell, or there are too many changes to look at.
+    """
+    fields = hashed_fields(settings.definition, settings.types)
+    mapped = any(name != stored for name, stored in physical_names_of(table).items())
+    if fields is None or mapped:
+        return None
+    key, job = settings.key_order, settings.definition
+    columns = {field.name: field for field in (*key.fields, *fields)}
+    feed = _feed(table, from_version, columns) if table.version() > from_version else _nothing(columns)
+    if feed is None:
+        return None
+    vnodes, own = vnodes_of(feed, fields, job.vnode_count), settings.own_columns
+    about = feed.append_column(own.vnode, vnodes).filter(
+        pc.is_in(vnodes, value_set=pa.array(sorted(job.vnodes), pa.int32()))
+    )
+    return _net(keys_within(about, key, settings.keys), key.names, own)
+
+
+def _feed(table: DeltaTable, from_version: int, columns: dict[str, KeyField]) -> pa.Table | None:
+    """Return the changes in the columns' own types; ``None`` if there are too many, or deltalake cannot read them."""
+    names = [*columns, _TYPE, _VERSION]
+    types = [*map(arrow_type, columns.values()), pa.string(), pa.int64()]
+    batches: list[pa.RecordBatch] = []
+    rows = 0
+    with suppress(DeltaError, ValueError, OSError, pa.ArrowException), panics_as_errors():
+        # deltalake takes them for SQL.
+        quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+        feed = pa.RecordBatchReader.from_stream(table.load_cdf(from_version + 1, table.version(), columns=quoted))
+        for batch in feed:
+            batches.append(batch)
+            rows += batch.num_rows
+            if rows > MOST_CHANGES:
+                return None
+        found = pa.Table.from_batches(batches, feed.schema)
+        return pa.table({name: found.column(name).cast(kind) for name, kind in zip(names, types, strict=True)})
+    return None
+
+
+def _nothing(columns: dict[str, KeyField]) -> pa.Table:
+    types = {name: arrow_type(field) for name, field in columns.items()}
+    return pa.schema({**types, _TYPE: pa.string(), _VERSION: pa.int64()}.items()).empty_table()
+
+
+def _net(feed: pa.Table, key: tuple[str, ...], own: OwnColumns) -> pa.Table:
+    """
+    Return the net change of each (vnode, key).
+
+    In one version an upsert beats a removal, and the last version counts.
+    """
+    places = pa.table([feed.column(own.vnode), *(feed.column(name) for name in key)], _numbered(key))
+    is_upsert = pc.is_in(feed.column(_TYPE), value_set=_UPSERTS)
+    changes = places.append_column("upsert", is_upsert).append_column("removal", pc.invert(is_upsert))
+    by_version = changes.append_column("version", feed.column(_VERSION)).group_by([*places.column_names, "version"])
+    versions = by_version.aggregate([("upsert", "any"), ("removal", "any")]).sort_by("version")
+    grouped = versions.group_by(places.column_names, use_threads=False)
+    net = grouped.aggregate([("upsert_any", "last"), ("removal_any", "first")])
+    columns = [*(net.column(name) for name in places.column_names), net.column("upsert_any_last")]
+    return pa.table(
+        [*columns, pc.invert(net.column("removal_any_first"))], [own.vnode, *key, own.is_upsert, own.appeared]
+    )
+
+
+def _numbered(key: tuple[str, ...]) -> list[str]:
+    # What columns are called must not matter here.
+    return [f"place_{number}" for number in range(len(key) + 1)]

@@ -1,0 +1,141 @@
+"""How many rows there are: by the log, by the files where it does not tell, and without those that are hidden."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from airflow_backfill_provider.core.errors import DataFileError
+from airflow_backfill_provider.lake import row_counts
+from airflow_backfill_provider.lake.row_counts import LoggedFile, RowCount, stored_rows
+from airflow_backfill_provider.lake.table_files import table_files
+from airflow_backfill_provider.lake.upstream import UpstreamTable
+from tests.builders import commit_file, order_of
+from tests.deletion_vectors import actions_of, added_in, hide, removed, write_actions
+
+LONG = order_of("long")
+
+
+def files_of(path, version=None):
+    return UpstreamTable(str(path)).files_at(DeltaTable(path).version() if version is None else version)
+
+
+def recount(path, version, rows):
+    """Have the commit count the rows of its file otherwise; ``None`` not at all."""
+    actions = actions_of(path, version)
+    for action in actions:
+        if added := action.get("add"):
+            statistics = json.loads(added["stats"]) | {"numRecords": rows}
+            added["stats"] = json.dumps({name: value for name, value in statistics.items() if value is not None})
+    write_actions(path, version, *actions)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A table of ten rows in one file, and five in another."""
+    write_deltalake(tmp_path, pa.table({"k1": range(10)}))
+    write_deltalake(tmp_path, pa.table({"k1": range(10, 15)}), mode="append")
+    return tmp_path
+
+
+def test_the_log_counts_without_a_look_at_any_file(table):
+    for file in table.glob("*.parquet"):
+        file.unlink()
+    assert files_of(table).live_rows() == RowCount(15)
+    assert files_of(table).row_count() == 15
+
+
+@pytest.mark.parametrize("count", [None, -3, 0, 10**12])
+def test_a_count_that_is_missing_or_cannot_be_is_the_files_own(table, count):
+    recount(table, 0, count)
+    files = files_of(table)
+    assert (files.live_rows(), files.row_count(), UpstreamTable(str(table)).row_count(1)) == (RowCount(15), 15, 15)
+    assert sorted(file.row_count for file in files.files(LONG)) == [5, 10]
+    assert sorted(file.rows for file in table_files(str(table)).files) == [5, 10]
+
+
+def test_a_file_that_is_gone_and_not_counted_is_told_by_its_name(table):
+    recount(table, 0, None)
+    gone = added_in(table, 0)["path"]
+    (table / gone).unlink()
+    with pytest.raises(DataFileError, match=f"{gone}.*is gone"):
+        files_of(table).live_rows()
+
+
+def test_a_footer_is_read_once(table):
+    recount(table, 0, None)
+    assert files_of(table).row_count() == 15
+    (table / added_in(table, 0)["path"]).unlink()
+    assert files_of(table).row_count() == 15
+
+
+def test_of_very_many_files_some_are_read_and_the_others_estimated_by_their_bytes(monkeypatch):
+    monkeypatch.setattr(row_counts, "MOST_FOOTERS", 3)
+    files = [LoggedFile(f"f{number}", None, 100 * (number + 1)) for number in range(6)]
+    read = []
+    counts = stored_rows([*files, LoggedFile("counted", 7, 10)], lambda path: read.append(path) or 10 * int(path[1:]))
+    assert sorted(read) == ["f0", "f2", "f4"]
+    # 60 rows in 900 bytes
+    assert counts == [
+        RowCount(0),
+        RowCount(13, is_exact=False),
+        RowCount(20),
+        RowCount(27, is_exact=False),
+        RowCount(40),
+        RowCount(40, is_exact=False),
+        RowCount(7),
+    ]
+
+
+def test_an_estimate_says_so(table, monkeypatch):
+    monkeypatch.setattr(row_counts, "MOST_FOOTERS", 1)
+    recount(table, 0, None)
+    recount(table, 1, None)
+    files = files_of(table)
+    assert not files.live_rows().is_exact
+    assert sorted(file.is_exact for file in files.files(LONG)) == [False, True]
+
+
+# --- deletion vectors -----------------------------------------------------------------------------
+
+
+def test_rows_that_a_deletion_vector_hides_are_none(table):
+    first = added_in(table, 0)
+    hide(table, first, [0, 3, 4])
+    files = files_of(table)
+    assert (files.live_rows(), files.row_count()) == (RowCount(12), 15)
+    found = {file.path: (file.row_count, file.hidden_rows, file.is_exact) for file in files.files(LONG)}
+    assert found[first["path"]] == (7, 3, True)
+    assert sorted((f.rows, f.deleted_rows) for f in table_files(str(table)).files) == [(5, 0), (10, 3)]
+    masks = files.hidden_rows()
+    assert masks is not None
+    assert masks[first["path"]].to_pylist().count(False) == 3, "what deltalake reads of the vector itself"
+
+
+def test_the_newest_deletion_vector_of_a_file_counts(table):
+    first = added_in(table, 0)
+    newest = hide(table, hide(table, first, [0]), [0, 3, 4, 5])
+    assert [files_of(table, version).live_rows().rows for version in (1, 2, 3)] == [15, 14, 11]
+    write_actions(table, 4, removed(newest), {"add": first})
+    assert files_of(table).live_rows() == RowCount(15), "put back without one"
+
+
+def test_deletion_vectors_are_found_in_a_checkpoint_and_behind_it(table):
+    first, second = added_in(table, 0), added_in(table, 1)
+    first = hide(table, first, [0, 3])
+    hide(table, second, [1])
+    DeltaTable(table).create_checkpoint()
+    for version in range(3):
+        commit_file(table, version).unlink()
+    assert files_of(table).live_rows() == RowCount(12)
+    hide(table, first, [0, 3, 4])
+    assert files_of(table).live_rows() == RowCount(11)
+
+
+@pytest.mark.parametrize("cardinality", [-1, 11])
+def test_a_deletion_vector_that_hides_more_than_there_is_makes_the_count_an_estimate(table, cardinality):
+    hide(table, added_in(table, 0), [0], cardinality=cardinality)
+    assert files_of(table).live_rows() == RowCount(15, is_exact=False)
