@@ -79,11 +79,11 @@ def jobs_of_dags(session: Session, dag_ids: Collection[str]) -> list[RegisteredJ
     for asset_id, dag_id in session.execute(select(asset, dag).distinct().where(asset.in_(views))):
         if dag_id in dag_ids:
             found[asset_id][str(dag_id)] = NEVER
-    of_event, by_dag = _EVENTS
-    newest = select(of_event, by_dag, func.max(AssetEvent.id)).where(of_event.in_(views)).group_by(of_event, by_dag)
-    for asset_id, told_by, event_id in session.execute(newest):
-        if told_by in dag_ids:
-            found[asset_id][str(told_by)] = event_id
+    emitted, by = _EVENTS
+    newest = select(emitted, by, func.max(AssetEvent.id)).where(emitted.in_(views)).group_by(emitted, by)
+    for asset_id, ran_by, event_id in session.execute(newest):
+        if ran_by in dag_ids:
+            found[asset_id][str(ran_by)] = event_id
     return _registered(views, found)
 
 

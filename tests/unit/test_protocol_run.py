@@ -722,12 +722,14 @@ def test_one_run_completes_what_several_began(arranged, arranged_undisturbed, do
     assert outcome(arranged) == arranged_undisturbed[2]
 
 
-SHARED_POINTS = [point for point in CrashPoint if point not in {CrashPoint.AFTER_PIN, *OF_REPLACEMENTS, *OF_CREATIONS}]
+SHARED_POINTS = [
+    point for point in CrashPoint if point not in {CrashPoint.AFTER_PIN, *OF_REPLACEMENTS, *OF_CREATIONS, *OF_GIVING_UP}
+]
 OF_CHANGES = [
-    CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
-    CrashPoint.AFTER_ARRANGEMENT_COMMIT,
     CrashPoint.BEFORE_CHANGES_COMMIT,
     CrashPoint.AFTER_CHANGES_COMMIT,
+    CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
+    CrashPoint.AFTER_ARRANGEMENT_COMMIT,
     CrashPoint.BEFORE_REPORT,
     CrashPoint.AFTER_REPORT,
 ]

@@ -200,9 +200,9 @@ def test_each_part_of_an_epoch_is_written_and_counted_on_its_own(customers: Lake
 
 IN_ORDER = [
     CrashPoint.AFTER_PIN,
+    CrashPoint.AFTER_CHANGES_COMMIT,
     CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
     CrashPoint.AFTER_ARRANGEMENT_COMMIT,
-    CrashPoint.AFTER_CHANGES_COMMIT,
     CrashPoint.BEFORE_SNAPSHOT_COMMIT,
     CrashPoint.AFTER_SNAPSHOT_COMMIT,
     CrashPoint.AFTER_STATE_COMMIT,
