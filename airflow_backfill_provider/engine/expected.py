@@ -20,6 +20,7 @@ from airflow_backfill_provider.core.keys import EncodedPosition, KeyField, KeyKi
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.verification import PinnedVerification
+from airflow_backfill_provider.engine.created_types import as_created
 
 _ROW_VNODE, _STATE_VNODE, _WHOLE = "row_vnode", "state_vnode", "whole"
 
@@ -72,9 +73,8 @@ class _Read:
         upstream = self._spark.read.format("delta").option("versionAsOf", version).load(job.upstream.path)
         distribution = job.upstream.distribution_key
         vnode = vnode_of(self._settings, [F.col(quote(name)) for name in distribution], distribution)
-        rows = upstream.select(
-            *(F.col(quote(name)) for name in _used(self._settings)), vnode.alias(own.named(_ROW_VNODE))
-        )
+        types = {used.name: used.type for used in self._settings.upstream.columns}
+        rows = upstream.select(*as_created(upstream, types)).withColumn(own.named(_ROW_VNODE), vnode)
         keys = [F.col(quote(field.name)) for field in self._fields]
         points = list(map(F.col, self._points))
         reached = F.col(own.named(_WHOLE)) | _at_or_before(self._fields, keys, points)

@@ -23,6 +23,9 @@ _PINNED = {
     "spark.sql.ansi.enabled": "true",
     # A name or a text may have a variable's form, such as ${HOME}; it means itself.
     "spark.sql.variable.substitute": "false",
+    # Delta reads no change feed across any column that was renamed, dropped or widened. Of the used columns, each
+    # version is looked at before it is read.
+    "spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true",
     # The default is ten million.
     "spark.databricks.delta.maxCommitAttempts": "20",
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -21,6 +20,7 @@ from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyOrder, KeyRange
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.core.scan import by_vnode
+from airflow_backfill_provider.engine.created_types import as_created
 from airflow_backfill_provider.engine.predicates import unskipped, value_of, within
 
 HASHES_IN_MEMORY = 10_000_000
@@ -60,19 +60,6 @@ class MeasuredChanges:
     some_appeared: bool
     some_doubtful: bool
     has_nulls: tuple[bool, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FeedRun:
-    """
-    Consecutive versions of the upstream with one schema.
-
-    :param names: what the used columns are called there, where that is something else.
-    """
-
-    first: int
-    last: int
-    names: Mapping[str, str]
 
 
 NO_CHANGES = MeasuredChanges(0, 0, 0, some_appeared=False, some_doubtful=False, has_nulls=())
@@ -140,23 +127,22 @@ class Upstream:
         """Return the used columns and the vnode, without a row."""
         return self._about(spark.read.format("delta").load(self.path)).limit(0)
 
-    def net_changes(self, spark: SparkSession, runs: Sequence[FeedRun], wanted: Column) -> DataFrame:
+    def net_changes(self, spark: SparkSession, from_version: int, to_version: int, wanted: Column) -> DataFrame:
         """
-        Return the net change of everything that changed in some versions: per key, or per vnode and key.
+        Return the net change of everything that changed in ``(from_version, to_version]``: per key, or vnode and key.
 
         The latest version wins, and inside one version an insert or a postimage beats a delete or a preimage: an
         update that changes the key is a delete of the old key and an insert of the new one, unless the same version
         also writes the old key (a swap). An update that moves a row to another vnode is a delete in one and an insert
         in the other.
 
-        :param runs: the versions.
         :param wanted: which changes to look at.
         :returns: the used columns, and of :attr:`own` ``vnode`` if the scan's order has it, ``is_upsert`` (else it is
             deleted; only the key columns count then), ``appeared``: it was written without having been removed, so it
             did not exist before; and what :meth:`net_by_key` needs.
         """
         own = self.own
-        feed = reduce(DataFrame.unionAll, (self._feed(spark, run) for run in runs)).filter(wanted)
+        feed = self._feed(spark, from_version, to_version).filter(wanted)
         keys = [column(name) for name in self.key.names]
         scanned = [column(name) for name in self.scan.names]
         vnode = [F.col(own.vnode)] if self.by_vnode else []
@@ -251,23 +237,21 @@ class Upstream:
     def _about(self, rows: DataFrame, *extra: str) -> DataFrame:
         """Select what the job is about."""
         vnode = self.own.vnode
-        rows = rows.select(*map(column, self.columns), *extra, self.vnode_of({}).alias(vnode))
+        rows = rows.select(*as_created(rows, self.types), *extra).withColumn(vnode, self.vnode_of({}))
         if self.is_restricted:
             rows = rows.filter(F.col(vnode).isin(sorted(self.vnodes)))
         return rows if self.keys == EVERYTHING else rows.filter(unskipped(within(self.key, self.keys)))
 
-    def _feed(self, spark: SparkSession, run: FeedRun) -> DataFrame:
+    def _feed(self, spark: SparkSession, from_version: int, to_version: int) -> DataFrame:
         feed = (
             spark.read.format("delta")
             .option("readChangeFeed", "true")
-            .option("startingVersion", run.first)
-            .option("endingVersion", run.last)
+            .option("startingVersion", from_version + 1)
+            .option("endingVersion", to_version)
             .load(self.path)
         )
-        used = (column(run.names.get(name, name)).alias(name) for name in self.columns)
         of_delta = {self.own.named(name): F.col(f"_{name}") for name in (_CHANGE_TYPE, _COMMIT_VERSION)}
-        told = (value.alias(name) for name, value in of_delta.items())
-        return self._about(feed.select(*used, *told), *of_delta)
+        return self._about(feed.withColumns(of_delta), *of_delta)
 
     def vnode_of(self, renamed: Mapping[str, str]) -> Column:
         """

@@ -41,7 +41,6 @@ from airflow_backfill_provider.engine.query import run_query
 from airflow_backfill_provider.engine.session import prepare_session
 from airflow_backfill_provider.engine.source import (
     NO_CHANGES,
-    FeedRun,
     MeasuredChanges,
     Upstream,
     are_few,
@@ -50,6 +49,7 @@ from airflow_backfill_provider.engine.source import (
 from airflow_backfill_provider.engine.spark_errors import epoch_errors, is_duplicate_key, view_errors
 from airflow_backfill_provider.engine.verification import compare as compare_sides
 from airflow_backfill_provider.engine.view import MaterializedView
+from airflow_backfill_provider.engine.view_columns import require_columns
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.protocol import EpochWrites, PartWrites
@@ -96,7 +96,7 @@ class SparkEngine:
         with epoch_errors(f"checking job {job.name}"):
             rows = source.at(self._spark, version)
             result = self._query(job, source, rows.limit(0))
-            _require_columns(result.schema)
+            require_columns(result.schema, job.table_properties)
             self._require_writable(job, result.schema)
             if result.limit(1).count():
                 raise InvalidJobError("query: it gives a row where the upstream has none, so it is an aggregate")
@@ -112,7 +112,7 @@ class SparkEngine:
             empty = tables.source.empty(self._spark)
             rows = self._query(tables.job, tables.source, empty)
             with view_errors(view.path):
-                view.ensure(rows, identity, earlier_incarnations, tables.job.table_properties)
+                view.ensure(rows.schema, identity, earlier_incarnations, tables.job.table_properties)
         arranged = settings.arranged
         if tables.arrangement is None or arranged is None:
             return
@@ -370,17 +370,12 @@ class SparkEngine:
         if not barrier.has_changes or not (shown or tables.arrangement):
             return None
         log = UpstreamTable(source.path, self._storage_options)
-        runs = log.schema_runs(barrier.changes_after, barrier.upstream.to_version)
-        resolved = tables.settings.upstream
-        feed = [
-            # Of one run, the end was looked at when the barrier was pinned.
-            FeedRun(first, last, log.names_at(last, resolved) if len(runs) > 1 else {})
-            for first, last in runs
-        ]
+        after, to_version = barrier.changes_after, barrier.upstream.to_version
+        log.require_used_columns(after, to_version, tables.settings.upstream)
         wanted = source.behind(shown)
         if tables.arrangement is not None:
             wanted |= ~visible & source.is_behind(barrier.upstream.from_version)
-        return source.net_changes(self._spark, feed, wanted).persist()
+        return source.net_changes(self._spark, after, to_version, wanted).persist()
 
     def _merge(self, tables: _Tables, changes: DataFrame, measured: MeasuredChanges, barrier: Barrier) -> None:
         """Merge the changed keys: with their new row if it passes the query's filter, else as a delete."""
@@ -614,22 +609,6 @@ def _sum(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
     for count in counts:
         total.update(count)
     return dict(total)
-
-
-def _require_columns(schema: StructType) -> None:
-    """Refuse output columns that no Delta table can have, in the query's terms."""
-    names = [field.name.lower() for field in schema.fields]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise InvalidJobError(f"query: it names {', '.join(repeated)} more than once; give each column its own alias")
-    for field in schema.fields:
-        if any(character in field.name for character in " ,;{}()\n\t="):
-            raise InvalidJobError(
-                f"query: the column {quote(field.name)} has characters that Delta does not allow in names; give it "
-                "an alias"
-            )
-        if field.dataType.typeName() == "void":
-            raise InvalidJobError(f"query: the column {quote(field.name)} has no type; cast it")
 
 
 def _evaluate(rows: DataFrame) -> None:

@@ -57,6 +57,12 @@ _VERSION_GONE = re.compile(
     r"DELTA_VERSION_NOT_FOUND|DELTA_VERSION_INVALID|DELTA_LOG_FILE_NOT_FOUND|DELTA_TRUNCATED_TRANSACTION_LOG|"
     r"DELTA_TIME_TRAVEL|DELTA_UNSUPPORTED_TIME_TRAVEL|DELTA_NO_RECREATABLE_HISTORY_FOUND"
 )
+_VIOLATED = re.compile(
+    r"\[(?P<condition>DELTA_VIOLATE_CONSTRAINT_WITH_VALUES|DELTA_NOT_NULL_CONSTRAINT_VIOLATED|NOT_NULL_ASSERT_VIOLATION|"
+    r"EXCEED_LIMIT_LENGTH|CHECK_CONSTRAINT_VIOLATION)\](?: CHECK constraint (?P<name>[^\s(]+))?"
+)
+"""What a table does not take of a row; the message goes on with the row's values, which are nobody's business."""
+
 _CONFLICT = re.compile(r"DELTA_CONCURRENT_|Concurrent\w+Exception|MetadataChangedException|ProtocolChangedException")
 
 
@@ -78,6 +84,19 @@ def _require_values(error: BaseException, what: str) -> None:
             f"{what}: the query fails on a row of the upstream ({condition}); correct the row, or let the query say "
             "what such a row gives (try_cast, try_divide, a filter) and rebuild the job"
         ) from None
+
+
+def _require_no_violation(error: BaseException, what: str) -> None:
+    """Say that the view's owner has bounded its columns, if a row of the query's does not keep within that."""
+    found = _VIOLATED.search(str(error))
+    if found is None:
+        return
+    name = found["name"]
+    bound = f"the constraint {name}" if name else f"a bound of one of its columns ({found['condition']})"
+    drop = f"drop it (ALTER TABLE … DROP CONSTRAINT {name})" if name else "take the bound back, or rebuild the job"
+    raise MaterializedViewError(
+        f"{what}: a row that the query gives does not meet {bound} of the materialized view; {drop}"
+    ) from None
 
 
 def _is_damage(text: str) -> bool:
@@ -129,6 +148,7 @@ def epoch_errors(what: str, *, arrangement: str | None = None) -> Iterator[None]
             raise DuplicateKeyError(
                 f"{what}: the upstream inserted a key that it has already; remove the duplicates"
             ) from None
+        _require_no_violation(error, what)
         _require_values(error, what)
         if is_full(error):
             raise StorageUnavailableError(

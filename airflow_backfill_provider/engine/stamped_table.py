@@ -30,7 +30,11 @@ from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import is_conflict
 from airflow_backfill_provider.lake.delta_log import Commit, DeltaLog, stamp_of
-from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
+from airflow_backfill_provider.lake.view_identity import (
+    ViewIdentity,
+    remove_what_was_not_committed,
+    view_identity,
+)
 
 CHANGES = "changes"
 """The part of an epoch that merges its changes into the view."""
@@ -63,7 +67,10 @@ OF_CHANGES = (CHANGES_REMOVAL, CHANGES, REPAIR_REMOVAL, REPAIR)
 """All parts of an epoch that write to the view, but those of its chunk."""
 
 
-_HARMLESS_METADATA = frozenset({"SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CHANGE COLUMN", "CLUSTER BY"})
+_HARMLESS_METADATA = frozenset(
+    {"SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CHANGE COLUMN", "CLUSTER BY", "ADD CONSTRAINT", "DROP CONSTRAINT"}
+)
+"""A constraint that every row meets may stay; a row that does not is refused by the write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +187,16 @@ class StampedTable:
                 self.spark.sql(statement).collect()
 
         failure = _attempt(write)
-        found = view_identity(self.path, self._options)
+        if failure is not None:
+            # Somebody else may have made it meanwhile, all the same.
+            remove_what_was_not_committed(self.path)
+        try:
+            found = view_identity(self.path, self._options)
+        except MaterializedViewError:
+            # What the failure left behind is not its cause.
+            if failure is None:
+                raise
+            raise failure from None
         if found == identity:
             return
         if failure is not None:
@@ -331,6 +347,11 @@ class StampedTable:
             if commit.version < oldest - 1 or (since is not None and commit.version <= since.version):
                 break
             if not (_is_ours(commit, identity, barrier, since) or _is_harmless(commit)):
+                if commit.operation.endswith(("COLUMN", "COLUMNS")):
+                    raise kind.error(
+                        f"{kind.name}: version {commit.version} of {self.path} ({commit.operation}) changed the "
+                        f"table's columns, and job {identity.job} needs those that it made it with: rebuild the job"
+                    )
                 raise kind.error(
                     f"{kind.name}: version {commit.version} of {self.path} ({commit.operation}) was not written by "
                     f"job {identity.job}; only the job may write to it: {kind.remedy}"

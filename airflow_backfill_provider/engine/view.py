@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.barrier import Barrier, TableVersion
 from airflow_backfill_provider.core.columns import OwnColumns
@@ -29,13 +30,14 @@ from airflow_backfill_provider.engine.stamped_table import (
     snapshot_part,
     transaction_id,
 )
+from airflow_backfill_provider.engine.view_columns import names_to_map, without_metadata
 from airflow_backfill_provider.lake.view_identity import (
     FINISHED_PROPERTY,
     INCARNATION_PROPERTY,
     JOB_PROPERTY,
     ViewIdentity,
     identity_of,
-    remove_log_without_commit,
+    remove_what_was_not_committed,
     view_identity,
     view_properties,
 )
@@ -84,7 +86,7 @@ class MaterializedView:
 
     def ensure(
         self,
-        empty: DataFrame,
+        schema: StructType,
         identity: ViewIdentity,
         earlier_incarnations: Mapping[str, int],
         properties: Mapping[str, str],
@@ -92,7 +94,7 @@ class MaterializedView:
         """
         Make the empty table of an incarnation exist; replace that of an earlier incarnation of the job.
 
-        :param empty: no rows, in the view's columns.
+        :param schema: the columns that the query gives.
         :param earlier_incarnations: those of the job, each with the most parallel runs that it ever had.
         :raises MaterializedViewError: if another table lies at the path.
         """
@@ -101,12 +103,14 @@ class MaterializedView:
         if found == identity:
             return
         if found is None:
-            remove_log_without_commit(self.path)
+            remove_what_was_not_committed(self.path)
         else:
             # A zombie of the old incarnation could append after the replacement, so its ids are used up first.
             runs = range(earlier_incarnations[found.incarnation])
             for part in (*OF_CHANGES, *map(snapshot_part, runs)):
                 self.table.use_up(transaction_id(found, part))
+        if names_to_map(schema):
+            properties = {"delta.columnMapping.mode": "name", **properties}
         ours = {JOB_PROPERTY: identity.job, INCARNATION_PROPERTY: identity.incarnation, FINISHED_PROPERTY: "false"}
         assignments = ", ".join(
             f"{text_literal(name)} = {text_literal(value)}" for name, value in {**properties, **ours}.items()
@@ -114,7 +118,7 @@ class MaterializedView:
         verb = "CREATE TABLE IF NOT EXISTS" if found is None else "REPLACE TABLE"
         relation = f"backfill_view_{identity.incarnation}"
         reached(CrashPoint.BEFORE_CREATION_COMMIT)
-        empty.createOrReplaceTempView(relation)
+        self._spark.createDataFrame([], without_metadata(schema)).createOrReplaceTempView(relation)
         try:
             self.table.make_once(
                 f"{verb} {self.table.sql_name} USING delta TBLPROPERTIES ({assignments}) AS SELECT * FROM {relation}",
@@ -331,7 +335,17 @@ class MaterializedView:
                 f"materialized_view: {self.path} is not the view of job {identity.job} any more (it was dropped or "
                 "replaced); rebuild the job"
             )
+        self._require_changeable()
         return self.table.require_continued(barrier, since)
+
+    def _require_changeable(self) -> None:
+        """Refuse a view whose owner has switched changes off, which Delta says only once it has worked out a merge."""
+        properties = view_properties(self.path, self._options) or {}
+        if properties.get("delta.appendOnly", "false").lower() == "true":
+            raise MaterializedViewError(
+                f"materialized_view: {self.path} has delta.appendOnly = true, so it cannot take changes; switch it off "
+                f"with: ALTER TABLE {self.table.sql_name} UNSET TBLPROPERTIES ('delta.appendOnly')"
+            )
 
 
 def _same(keys: Sequence[str], has_nulls: Sequence[bool]) -> list[str]:

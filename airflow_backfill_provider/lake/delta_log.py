@@ -22,9 +22,11 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.barrier import TableVersion
+from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.storage import log_errors, storage_errors
 
 _COMMIT_INFO = b'{"commitInfo":'
+_METADATA = b'"metaData"'
 _COMMIT_FILE = re.compile(r"(?:^|/)(\d{20})\.json$")
 _CHECKPOINT_FILE = re.compile(
     r"(?:^|/)(\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.[^./]+)?\.(?:parquet|json)$"
@@ -133,6 +135,20 @@ class DeltaLog:
             except FileNotFoundError:
                 return None
             return _parse(version, (json.loads(line) for line in lines if line.strip()), self._modified(path))
+
+    def schema(self, version: int) -> TableSchema | None:
+        """Return the schema that a commit wrote down; ``None`` if it left it as it was, or is gone."""
+        found = None
+        with log_errors(self.location):
+            try:
+                with self._files.open_input_file(_path_of(version)) as file:
+                    for line in BufferedReader(file):
+                        # Wherever else the word is, the line is parsed for nothing.
+                        if _METADATA in line and "metaData" in (action := json.loads(line)):
+                            found = action["metaData"]
+            except FileNotFoundError:
+                return None
+            return found and TableSchema.of(found["schemaString"], found.get("partitionColumns") or ())
 
     def written_at(self, version: int) -> dt.datetime | None:
         """

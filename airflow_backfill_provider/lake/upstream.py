@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-import json
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -35,14 +34,15 @@ from airflow_backfill_provider.core.job import KeyColumn
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.query import quote
-from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.commit_times import CommitTimes, RecordedSince
-from airflow_backfill_provider.lake.data_files import DataFiles, physical_names_of
+from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
 from airflow_backfill_provider.lake.retention import changes_kept_for, unreadable
 from airflow_backfill_provider.lake.same_log import ends_before, other_table, written_at_another_time
+from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.view_identity import unfinished_view
 from airflow_backfill_provider.lake.window_changes import window_changes
 from airflow_backfill_provider.storage import one_line, storage_errors
@@ -50,6 +50,7 @@ from airflow_backfill_provider.storage import one_line, storage_errors
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 
 _COMMITS_WORTH_READING = 50
+_READERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +91,7 @@ class UpstreamVersion:
         :raises ChangeDataFeedDisabledError: if the feed is off as of this version.
         """
         self.require_same_table(upstream, path)
-        problems = []
-        for column in upstream.columns:
-            found = self.types.get(column.name)
-            if found is None:
-                problems.append(f"column {column.name!r} is gone")
-            elif found != column.type:
-                problems.append(f"column {column.name!r} was {column.type} and is {found}")
-            elif self.physical_names.get(column.name) != column.physical_name:
-                problems.append(f"column {column.name!r} was dropped and is a new one of that name")
+        problems = TableSchema(self.types, self.physical_names).differences_from(upstream)
         if problems:
             raise UpstreamSchemaChangedError(
                 f"the schema of {path} changed under the job as of version {self.version}: {'; '.join(problems)}; "
@@ -133,9 +126,6 @@ class UpstreamVersion:
                     f"{path} has a column {name}, and Delta's change data feed adds one of that name itself, so that "
                     "nobody can read the table's changes; rename it, or remove it"
                 )
-
-
-_NO_PART_OF_A_TYPE = frozenset({"metadata", "nullable", "containsNull", "valueContainsNull"})
 
 
 class UpstreamTable:
@@ -179,14 +169,13 @@ class UpstreamTable:
         """
         table = self._open(version)
         self._described = self._files_of(table)
-        metadata = table.metadata()
-        fields = json.loads(table.schema().to_json())["fields"]
+        metadata, schema = table.metadata(), TableSchema.of(table.schema().to_json())
         return UpstreamVersion(
             version=table.version(),
             table_id=str(metadata.id),
-            types={found["name"]: _type_name(found["type"]) for found in fields},
+            types=schema.types,
             change_data_feed=metadata.configuration.get(CHANGE_DATA_FEED, "false").lower() == "true",
-            physical_names={name: stored for name, stored in physical_names_of(table).items() if stored != name},
+            physical_names=schema.physical_names,
             unfinished=unfinished_view(self.path, metadata.configuration),
         )
 
@@ -305,62 +294,53 @@ class UpstreamTable:
         if another := ended or written_at_another_time(self.log, known):
             raise UpstreamReplacedError(f"{another}: rebuild the job")
 
-    def schema_runs(self, from_version: int, to_version: int) -> list[tuple[int, int]]:
+    def require_used_columns(self, from_version: int, to_version: int, upstream: ResolvedUpstream) -> None:
         """
-        Return the window ``(from_version, to_version]`` as runs of versions, first and last, with the same schema.
+        Refuse a window ``(from_version, to_version]`` whose changes are not all of the used columns as they are now.
 
-        Delta reads no change feed across a column that was renamed, dropped or widened, not even one that nobody asks
-        for; it does read up to that version, and on from it.
+        The schema at both ends tells nothing of those in between: a column may have been replaced, and put back by a
+        RESTORE. A column that was renamed meanwhile keeps its name in the data files, by which it is found.
+
+        :raises UpstreamSchemaChangedError: naming the columns and the version.
         """
-        schemas: dict[int, str] = {}
+        described = [(version, schema) for version, schema in self._schemas(from_version, to_version) if schema]
+        in_files = ResolvedUpstream(
+            table_id=upstream.table_id,
+            columns=tuple(
+                UpstreamColumn(name=column.physical_name or column.name, type=column.type)
+                for column in upstream.columns
+            ),
+        )
+        used = {column.name for column in in_files.columns}
+        for version, schema in described:
+            if problems := schema.stored().differences_from(in_files):
+                raise UpstreamSchemaChangedError(
+                    f"the changes of {self.path} at version {version} are not of the columns that the job uses: "
+                    f"{'; '.join(problems)}; rebuild the job"
+                )
+        partitions = [(version, schema.stored().partitioned_by & used) for version, schema in described]
+        if not any(columns for _, columns in partitions):
+            return
+        before = frozenset(self._partition_columns(from_version)) & used if from_version >= 0 else frozenset(used)
+        for version, columns in partitions:
+            # Delta looks for the value of such a column beside the data file, where older files have none.
+            if came := sorted(columns - before):
+                raise UpstreamSchemaChangedError(
+                    f"{self.path} is partitioned by {', '.join(came)} since version {version}, and Delta reads no "
+                    "changes of that column from before; rebuild the job"
+                )
+            before = columns
 
-        def schema(version: int) -> str:
-            if version not in schemas:
-                schemas[version] = self._open(version).schema().to_json()
-            return schemas[version]
+    def _schemas(self, from_version: int, to_version: int) -> Iterable[tuple[int, TableSchema | None]]:
+        """Yield the schemas that the commits of a window wrote down, ``None`` for one that wrote none."""
+        log, versions = self.log, range(from_version + 1, to_version + 1)
+        # Each waits for the storage, and windows may be long.
+        with ThreadPoolExecutor(max_workers=_READERS) as readers:
+            return zip(versions, readers.map(log.schema, versions), strict=True)
 
-        def runs(first: int, last: int) -> list[tuple[int, int]]:
-            if schema(first) == schema(last):
-                return [(first, last)]
-            middle = (first + last) // 2
-            return joined(runs(first, middle), runs(middle + 1, last))
-
-        def joined(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> list[tuple[int, int]]:
-            if schema(left[-1][1]) != schema(right[0][0]):
-                return left + right
-            return [*left[:-1], (left[-1][0], right[0][1]), *right[1:]]
-
-        first = from_version + 1
-        if to_version < first:
-            return []
-        if to_version - first > _COMMITS_WORTH_READING:
-            return runs(first, to_version)
-        # A column may have been renamed, and renamed back, which the schemas of both ends don't tell.
-        commits = {version: self.log.commit(version) for version in range(first + 1, to_version + 1)}
-        begins = [v for v, commit in commits.items() if commit is None or commit.replaces_metadata]
-        ends = [*(begin - 1 for begin in begins), to_version]
-        return reduce(joined, ([run] for run in zip([first, *begins], ends, strict=True)))
-
-    def names_at(self, version: int, upstream: ResolvedUpstream) -> dict[str, str]:
-        """
-        Return the names that the used columns have as of a version: they may have been renamed, and renamed back.
-
-        :raises UpstreamSchemaChangedError: if one is not there, or had another type, as in versions before a RESTORE.
-        """
-        described = self.at(version)
-        names = {described.physical_names.get(name, name): name for name in described.types}
-        found = {column.name: names.get(column.physical_name or column.name) for column in upstream.columns}
-        gone = [
-            column.name
-            for column in upstream.columns
-            if (name := found[column.name]) is None or described.types[name] != column.type
-        ]
-        if gone:
-            raise UpstreamSchemaChangedError(
-                f"the changes of {self.path} at version {version} have no column {', '.join(map(repr, gone))} as the "
-                "job uses it; rebuild the job"
-            )
-        return {column: name for column, name in found.items() if name is not None}
+    def _partition_columns(self, version: int) -> Iterable[str]:
+        table = self._open(version)
+        return TableSchema.of(table.schema().to_json(), table.metadata().partition_columns).stored().partitioned_by
 
     def changes_data(self, from_version: int, to_version: int) -> bool:
         """Tell whether a version in ``(from_version, to_version]`` changed rows; compaction does not."""
@@ -424,18 +404,3 @@ class UpstreamTable:
         with suppress(TableNotFoundError, StorageUnavailableError):
             return min(self.log.versions(), default=None)
         return None
-
-
-def _type_name(delta_type: Any) -> str:
-    return delta_type if isinstance(delta_type, str) else json.dumps(_without_comments(delta_type), sort_keys=True)
-
-
-def _without_comments(delta_type: Any) -> Any:
-    """Return a nested type without what may change while its values stay what they are: comments, constraints."""
-    if isinstance(delta_type, list):
-        return [*map(_without_comments, delta_type)]
-    if not isinstance(delta_type, dict):
-        return delta_type
-    kept = {name: _without_comments(part) for name, part in delta_type.items() if name not in _NO_PART_OF_A_TYPE}
-    physical_name = delta_type.get("metadata", {}).get("delta.columnMapping.physicalName")
-    return kept if physical_name is None else {**kept, "physicalName": physical_name}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -20,6 +23,10 @@ INCARNATION_PROPERTY = "backfill.incarnation"
 FINISHED_PROPERTY = "backfill.finished"
 
 _LOG = "_delta_log"
+
+_EMPTY_PART = re.compile(r"^\.?part-\d{5}-[0-9a-f-]{36}[-.\w]*\.parquet(\.crc)?$")
+_NOTHING_YET = 4
+"""Bytes of a Parquet file of which nothing but the first mark is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +102,22 @@ def unfinished_view(path: str, properties: Mapping[str, str]) -> str:
     )
 
 
-def remove_log_without_commit(path: str) -> None:
+def remove_what_was_not_committed(path: str) -> None:
     """
-    Remove what is left at a local path of a table whose maker died before it committed: Spark takes it for a table.
+    Remove what is left at a local path of a table whose maker died, or failed, before it committed it.
 
-    Nothing that was committed goes, however late: only temporary files, and the folder if nothing else is in it.
+    Nothing that was committed goes, however late: only temporary files, files without a row, which no commit names,
+    and the folders if nothing else is in them. Spark takes a log without a commit for a table.
     """
-    log = Path(path, _LOG)
-    if not is_local(path) or not log.is_dir() or _has_content(Path(path)):
+    folder, log = Path(path), Path(path, _LOG)
+    if not is_local(path) or not log.is_dir() or _has_content(folder):
         return
-    for file in log.iterdir():
-        if _is_no_commit(file) and file.is_file():
+    for file in (*folder.iterdir(), *log.iterdir()):
+        if file.is_file() and (file.parent == folder or _is_no_commit(file)):
             file.unlink(missing_ok=True)
     with suppress(OSError):
+        for staged in filter(Path.is_dir, log.iterdir()):
+            staged.rmdir()
         log.rmdir()
 
 
@@ -122,9 +132,24 @@ def _why_taken(path: Path) -> str | None:
 
 
 def _has_content(folder: Path) -> bool:
-    """Tell whether a folder holds more than the log without a commit that whoever died making a table leaves behind."""
+    """Tell whether a folder holds more than what whoever died making an empty table leaves behind."""
     log = folder / _LOG
-    return any(entry != log for entry in folder.iterdir()) or not all(map(_is_no_commit, log.glob("*")))
+    entries = [entry for entry in folder.iterdir() if entry != log]
+    if not log.is_dir():
+        return bool(entries) or log.exists()
+    return not (all(map(_is_without_rows, entries)) and all(map(_is_no_commit, log.glob("*"))))
+
+
+def _is_without_rows(file: Path) -> bool:
+    """Tell whether a file is one that Delta writes, of a table without rows, or that file's checksum."""
+    if not _EMPTY_PART.match(file.name) or not file.is_file():
+        return False
+    if file.suffix == ".crc":
+        return True
+    try:
+        return file.stat().st_size <= _NOTHING_YET or pq.read_metadata(file).num_rows == 0
+    except (OSError, pa.ArrowInvalid):
+        return False
 
 
 def _is_no_commit(file: Path) -> bool:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
-from airflow_backfill_provider.engine.source import FeedRun, MeasuredChanges, Upstream
+from airflow_backfill_provider.engine.source import MeasuredChanges, Upstream
 from tests.builders import write_table
 
 pytestmark = pytest.mark.spark
@@ -74,8 +74,7 @@ def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession,
         vnodes=frozenset(range(1000)),
         keys=EVERYTHING,
     )
-    window = [FeedRun(2, 5, {}), FeedRun(6, DeltaTable(path).version(), {})]
-    net = source.net_changes(spark, window, F.lit(True)).persist()
+    net = source.net_changes(spark, 1, DeltaTable(path).version(), F.lit(True)).persist()
     flags = ("__is_upsert", "__appeared", "__key_appeared", "__has_double")
     found = net.collect()
     assert {(row["id"], row["customer"]): tuple(row[flag] for flag in flags) for row in found} == NET

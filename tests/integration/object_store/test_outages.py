@@ -20,6 +20,7 @@ from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.errors import BackfillError, StorageUnavailableError
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.table_files import table_files
@@ -146,7 +147,9 @@ LOOKS = {
     "the newest version": lambda s3, options: VersionWatch(f"{s3.root}/orders", options).latest(),
     "a version": lambda s3, options: upstream_of(s3, options).at(1),
     "its changes": lambda s3, options: upstream_of(s3, options).change_feed(0),
-    "runs of a schema": lambda s3, options: upstream_of(s3, options).schema_runs(-1, 2),
+    "schemas in a window": lambda s3, options: upstream_of(s3, options).require_used_columns(
+        -1, 2, ResolvedUpstream(table_id="t", columns=())
+    ),
     "whether it is the same": lambda s3, options: upstream_of(s3, options).require_same_log(TableVersion(version=1)),
     "keys of its files": lambda s3, options: keys_of(upstream_of(s3, options).files_at(1)),
     "whose view it is": lambda s3, options: view_identity(f"{s3.root}/view", options),

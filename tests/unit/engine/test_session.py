@@ -18,6 +18,7 @@ def test_what_a_result_depends_on_is_pinned_whatever_the_session_had():
         "spark.sql.session.timeZone": "Pacific/Apia",
         "spark.sql.ansi.enabled": "false",
         "spark.sql.variable.substitute": "true",
+        "spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "false",
         "spark.databricks.delta.maxCommitAttempts": "10000000",
         "spark.sql.shuffle.partitions": "7",
     }
@@ -29,6 +30,7 @@ def test_what_a_result_depends_on_is_pinned_whatever_the_session_had():
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.variable.substitute": "false",
+        "spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true",
         "spark.databricks.delta.maxCommitAttempts": "20",
         "spark.sql.shuffle.partitions": "7",
     }

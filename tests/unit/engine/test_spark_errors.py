@@ -141,6 +141,32 @@ def test_a_commit_that_another_was_faster_than_is_known_by_its_error(text, confl
     assert is_conflict(PySparkException(text)) is conflict
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint positive (id > 0) violated by row with values:\n"
+            " - id : secret. SQLSTATE: 23001",
+            "the constraint positive of the materialized view; drop it (ALTER TABLE … DROP CONSTRAINT positive)",
+        ),
+        (
+            "[DELTA_NOT_NULL_CONSTRAINT_VIOLATED] NOT NULL constraint violated for column: secret. SQLSTATE: 23502",
+            "a bound of one of its columns (DELTA_NOT_NULL_CONSTRAINT_VIOLATED)",
+        ),
+        (
+            "[EXCEED_LIMIT_LENGTH] Exceeds char/varchar type length limitation: secret. SQLSTATE: 54006",
+            "take the bound back, or rebuild the job",
+        ),
+    ],
+)
+def test_a_row_that_does_not_meet_a_bound_of_the_view_is_not_shown(text, told):
+    """Whoever owns the view added the bound; trying again does not help."""
+    with pytest.raises(MaterializedViewError) as caught, epoch_errors("epoch 3 of job orders"):
+        raise PySparkException(text)
+    assert told in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
 NO_ANSWER = """[FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3a://lake/x.parquet. SQLSTATE: KD001
 \tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotReadFilesError(QueryExecutionErrors.scala:940)
 Caused by: java.net.SocketTimeoutException: open s3a://lake/x.parquet: Read timed out

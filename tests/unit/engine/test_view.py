@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
@@ -99,6 +100,9 @@ def test_a_commit_is_the_jobs_own_by_its_incarnation_and_its_plan(stamp, ours, b
         ({"changes_data": False, "operation": "UNSET TBLPROPERTIES", "replaces_metadata": True}, True),
         ({"changes_data": False, "operation": "CHANGE COLUMN", "replaces_metadata": True}, True),
         ({"changes_data": False, "operation": "CLUSTER BY", "replaces_metadata": True}, True),
+        ({"changes_data": False, "operation": "ADD CONSTRAINT", "replaces_metadata": True}, True),
+        ({"changes_data": False, "operation": "DROP CONSTRAINT", "replaces_metadata": True}, True),
+        ({"changes_data": False, "operation": "RENAME COLUMN", "replaces_metadata": True}, False),
         ({"changes_data": False, "operation": "CREATE OR REPLACE TABLE", "replaces_metadata": True}, False),
         ({"changes_data": False, "operation": "ADD COLUMNS", "replaces_metadata": True}, False),
         ({"changes_data": True, "operation": "SET TBLPROPERTIES", "replaces_metadata": True}, False),
@@ -129,7 +133,7 @@ def test_a_view_is_usable_for_its_own_job_and_incarnations_alone(view, job, inca
 
 def test_a_view_that_is_there_is_not_made_again(view):
     """Nothing is asked of Spark for that, nor to finish what is finished, or another incarnation's."""
-    view.ensure(cast("DataFrame", None), IDENTITY, {}, {})
+    view.ensure(StructType(), IDENTITY, {}, {})
     view.mark_finished(ViewIdentity("paid_orders", "b2"), 3)
     DeltaTable(view.path).alter.set_table_properties({FINISHED_PROPERTY: "true"}, raise_if_not_exists=False)
     view.mark_finished(IDENTITY, 3)
@@ -149,7 +153,7 @@ def test_whatever_a_zombie_could_write_is_used_up_before_its_view_is_replaced(vi
     monkeypatch.setattr(StampedTable, "make_once", replace)
     made = ViewIdentity("paid_orders", "b2")
     view._spark = cast("SparkSession", Catalog())
-    view.ensure(cast("DataFrame", Catalog()), made, {"a0": 7, "a1": 3}, {})
+    view.ensure(StructType(), made, {"a0": 7, "a1": 3}, {})
 
     of_a_zombie = "airflow-backfill/paid_orders/a1/"
     assert done == [
@@ -167,6 +171,10 @@ def test_whatever_a_zombie_could_write_is_used_up_before_its_view_is_replaced(vi
 class Catalog:
     """A session, and a frame, that know temporary views."""
 
+    def createDataFrame(self, data: list[object], schema: StructType) -> Catalog:  # noqa: N802 - Spark's name
+        del data, schema
+        return self
+
     @property
     def catalog(self) -> Catalog:
         return self
@@ -176,6 +184,29 @@ class Catalog:
 
     def dropTempView(self, name: str) -> None:  # noqa: N802 - Spark's name
         pass
+
+
+def test_a_view_that_can_only_be_appended_to_is_refused_before_anything_is_written(view):
+    """I6: whoever owns the view set it, and Delta's own words name a table called null."""
+    DeltaTable(view.path).alter.set_table_properties({"delta.appendOnly": "true"}, raise_if_not_exists=False)
+    with pytest.raises(MaterializedViewError, match=r"UNSET TBLPROPERTIES \('delta.appendOnly'\)") as caught:
+        view.require_ours(IDENTITY, barrier_of(2), None)
+    assert view.path in str(caught.value)
+    DeltaTable(view.path).alter.set_table_properties({"delta.appendOnly": "false"}, raise_if_not_exists=False)
+    view.require_ours(IDENTITY, barrier_of(2), None)
+
+
+def test_columns_that_somebody_changed_are_called_that(view):
+    """A repair of rows would not help."""
+    new = Schema.from_json(
+        '{"type":"struct","fields":[{"name":"note","type":"string","nullable":true,"metadata":{}}]}'
+    ).fields
+    DeltaTable(view.path).alter.add_columns(new)
+    with pytest.raises(
+        MaterializedViewError, match=r"version 1 .*changed the table's columns.*rebuild the job"
+    ) as caught:
+        view.table.require_untouched(IDENTITY, barrier_of(2), TableVersion(version=0))
+    assert "repair" not in str(caught.value)
 
 
 def test_a_watermark_is_published_only_with_a_complete_view():

@@ -25,7 +25,6 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.job import KeyColumn
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
-from airflow_backfill_provider.lake import upstream
 from airflow_backfill_provider.lake.key_index import arrow_type
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from tests.builders import (
@@ -622,37 +621,6 @@ def test_a_shallow_clone_is_refused(tmp_path, orders):
 # --- schemas --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changes", "runs"),
-    [
-        ("aaaa", [(1, 4)]),
-        ("abbb", [(1, 1), (2, 4)]),
-        ("aaab", [(1, 3), (4, 4)]),
-        ("aabbcc", [(1, 2), (3, 4), (5, 6)]),
-        ("abcdef", [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6)]),
-        ("a", [(1, 1)]),
-        ("", []),
-    ],
-)
-@pytest.mark.parametrize("worth_reading", [50, 0], ids=["commit by commit", "by halves"])
-def test_a_window_is_cut_where_the_schema_changes(tmp_path, monkeypatch, changes, runs, worth_reading):
-    """Letters are schemas: each new one adds a column."""
-    monkeypatch.setattr(upstream, "_COMMITS_WORTH_READING", worth_reading)
-    path = str(tmp_path / "orders")
-    write_deltalake(path, pa.table({"id": [0]}))
-    for change in changes:
-        names = ["id", *"abcdef"[: "abcdef".index(change) + 1]]
-        write_deltalake(path, pa.table({name: [1] for name in names}), mode="append", schema_mode="merge")
-    assert UpstreamTable(path).schema_runs(0, len(changes)) == runs
-
-
-def test_a_column_that_was_renamed_and_renamed_back_cuts_the_window_twice(tmp_path):
-    """The schemas of both ends are the same."""
-    for name in ("id", "id", "key", "id"):
-        table = write_table(tmp_path / "t", {name: pa.array([1])}, mode="overwrite", schema_mode="overwrite")
-    assert table.schema_runs(0, 3) == [(1, 1), (2, 2), (3, 3)]
-
-
 def mapped(path, *columns):
     """Make a table whose columns have other names in its files, which delta-rs reads and does not write."""
     fields = [pa.field(name, kind, metadata={"stored": stored}) for name, kind, stored in columns]
@@ -663,11 +631,14 @@ def mapped(path, *columns):
     return UpstreamTable(str(path))
 
 
-def test_a_column_that_was_renamed_is_found_by_its_name_in_the_files(tmp_path):
+def test_a_column_that_was_renamed_is_known_by_its_name_in_the_files(tmp_path):
     table = mapped(tmp_path / "t", ("order", pa.int64(), "col-1"), ("id", pa.int64(), "col-2"))
     assert table.at().physical_names == {"order": "col-1", "id": "col-2"}
     used = UpstreamColumn(name="id", type="long", physical_name="col-1")
-    assert table.names_at(0, ResolvedUpstream(table_id="t", columns=(used,))) == {"id": "order"}
+    table.require_used_columns(-1, 0, ResolvedUpstream(table_id="t", columns=(used,)))
+    gone = UpstreamColumn(name="id", type="long", physical_name="col-3")
+    with pytest.raises(UpstreamSchemaChangedError, match="'col-3' is gone"):
+        table.require_used_columns(-1, 0, ResolvedUpstream(table_id="t", columns=(gone,)))
 
 
 def test_a_part_of_a_column_that_was_made_anew_is_another_type(tmp_path):
@@ -684,9 +655,38 @@ def test_versions_in_which_a_column_had_another_type_are_refused(tmp_path):
     for ids in ([1], ["one"], [1]):
         write_deltalake(path, pa.table({"id": ids}), mode="overwrite", schema_mode="overwrite")
     resolved = ResolvedUpstream(table_id="t", columns=(UpstreamColumn(name="id", type="long"),))
-    assert UpstreamTable(path).names_at(2, resolved) == {"id": "id"}
-    with pytest.raises(UpstreamSchemaChangedError, match="at version 1 have no column 'id' as the job uses it"):
-        UpstreamTable(path).names_at(1, resolved)
+    UpstreamTable(path).require_used_columns(1, 2, resolved)
+    with pytest.raises(UpstreamSchemaChangedError, match="at version 1 .*column 'id' was long and is string"):
+        UpstreamTable(path).require_used_columns(0, 2, resolved)
+
+
+def test_of_columns_that_a_job_does_not_use_a_window_may_have_any(tmp_path):
+    path = str(tmp_path / "orders")
+    for other in ({"a": [1]}, {"a": ["x"]}, {}, {"a": [1]}):
+        write_deltalake(path, pa.table({"id": [1], **other}), mode="overwrite", schema_mode="overwrite")
+    resolved = ResolvedUpstream(table_id="t", columns=(UpstreamColumn(name="id", type="long"),))
+    UpstreamTable(path).require_used_columns(0, 3, resolved)
+
+
+@pytest.mark.parametrize("from_version", [0, 1])
+def test_changes_from_before_a_used_column_was_a_partition_column_are_refused(tmp_path, from_version):
+    """Delta would read a null of each of them."""
+    path = str(tmp_path / "orders")
+    for _ in range(3):
+        write_deltalake(path, pa.table({"id": [1], "day": [1]}), mode="append")
+    written = commit_file(path, 0).read_text(encoding="utf-8").splitlines()
+    metadata = next(line for line in written if line.startswith('{"metaData"'))
+    for version in (1, 2):
+        with commit_file(path, version).open("a", encoding="utf-8") as commit:
+            commit.write("\n" + metadata.replace('"partitionColumns":[]', '"partitionColumns":["day"]') + "\n")
+    used = ResolvedUpstream(table_id="t", columns=(UpstreamColumn(name="day", type="long"),))
+    table = UpstreamTable(path)
+    table.require_used_columns(from_version, 2, ResolvedUpstream(table_id="t", columns=()))
+    if from_version:
+        table.require_used_columns(from_version, 2, used)
+        return
+    with pytest.raises(UpstreamSchemaChangedError, match="partitioned by day since version 1"):
+        table.require_used_columns(from_version, 2, used)
 
 
 def test_a_comment_on_a_part_of_a_column_changes_no_type(tmp_path):

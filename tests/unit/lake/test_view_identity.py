@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -13,7 +14,7 @@ from airflow_backfill_provider.lake.view_identity import (
     INCARNATION_PROPERTY,
     JOB_PROPERTY,
     ViewIdentity,
-    remove_log_without_commit,
+    remove_what_was_not_committed,
     view_identity,
     view_properties,
 )
@@ -79,13 +80,55 @@ def test_what_a_dead_creator_left_is_no_obstacle(lake):
     log.mkdir(parents=True)
     (log / ".00000000000000000000.json.5d3c.tmp").write_text("{")
     assert view_identity(str(lake / "view")) is None
-    remove_log_without_commit(str(lake / "view"))
+    remove_what_was_not_committed(str(lake / "view"))
     assert not log.exists()
+
+
+PART = "part-00000-2ce95b18-4056-4065-8b16-21b22adb500d-c000.snappy.parquet"
+
+
+def left_by_a_creation(place, part):
+    """Leave what a CREATE TABLE AS SELECT of no rows leaves that Delta refuses, or that dies."""
+    (place / "_delta_log" / "_staged_commits").mkdir(parents=True)
+    part(place / PART)
+    (place / f".{PART}.crc").write_bytes(b"crc")
+
+
+def written(rows):
+    return lambda file: pq.write_table(pa.table({"id": pa.array(rows, pa.int64())}), file)
+
+
+@pytest.mark.parametrize("part", [written([]), lambda file: file.write_bytes(b"PAR1"), lambda file: file.touch()])
+def test_what_a_creation_without_rows_left_is_no_obstacle(lake, part):
+    """The file that it wrote has no row; or nothing yet."""
+    place = lake / "view"
+    left_by_a_creation(place, part)
+    assert view_identity(str(place)) is None
+    remove_what_was_not_committed(str(place))
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("part", [written([1]), lambda file: file.write_bytes(b"PAR1 and more")])
+def test_data_beside_a_log_without_a_commit_is_somebodys(lake, part):
+    """I6: whoever tries to convert a folder of files to Delta, and fails, has such a log."""
+    place = lake / "view"
+    left_by_a_creation(place, part)
+    with pytest.raises(MaterializedViewError, match="holds files that are no Delta table"):
+        view_identity(str(place))
+    remove_what_was_not_committed(str(place))
+    assert (place / PART).exists()
+
+
+def test_data_without_a_log_is_somebodys(lake):
+    (lake / "view").mkdir()
+    written([])(lake / "view" / PART)
+    with pytest.raises(MaterializedViewError, match="holds files that are no Delta table"):
+        view_identity(str(lake / "view"))
 
 
 def test_a_log_with_a_commit_is_not_removed(lake):
     make(lake / "view", **{JOB_PROPERTY: "j", INCARNATION_PROPERTY: "i"})
-    remove_log_without_commit(str(lake / "view"))
+    remove_what_was_not_committed(str(lake / "view"))
     assert view_identity(str(lake / "view")) == ViewIdentity("j", "i")
 
 

@@ -1,0 +1,78 @@
+"""The view's columns: those that the query gives, with their names and types and nothing else of the upstream's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.query import quote
+
+COLUMN_MAPPING = "delta.columnmapping.mode"
+"""The property that lets names be of any characters, in lower case."""
+
+_CHARACTERS_TO_MAP = frozenset(" ,;{}()\n\t=")
+"""Characters that Delta has in names of columns only where the data files call the columns something else."""
+
+
+def require_columns(schema: StructType, properties: Mapping[str, str]) -> None:
+    """
+    Refuse output columns that no Delta table can have, in the query's terms.
+
+    :param properties: the view's, as the job asks for them.
+    :raises InvalidJobError: naming the columns.
+    """
+    names = [field.name.lower() for field in schema.fields]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InvalidJobError(f"query: it names {', '.join(repeated)} more than once; give each column its own alias")
+    for field in schema.fields:
+        if field.dataType.typeName() == "void":
+            raise InvalidJobError(f"query: the column {quote(field.name)} has no type; cast it")
+    asked = {name.lower(): value.lower() for name, value in properties.items()}
+    if asked.get(COLUMN_MAPPING) == "none" and (mapped := names_to_map(schema)):
+        raise InvalidJobError(
+            f"query: the column {quote(mapped[0])} has characters that Delta does not allow in names without column "
+            "mapping; give it an alias, or leave delta.columnMapping.mode out of table_properties"
+        )
+
+
+def names_to_map(schema: StructType) -> list[str]:
+    """Return the names, also of parts of nested columns, that a table has only with column mapping."""
+    return [name for name in _names(schema) if _CHARACTERS_TO_MAP & set(name)]
+
+
+def without_metadata(schema: StructType) -> StructType:
+    """
+    Return columns that have a name and a type, and nothing that the upstream says of its own columns.
+
+    A view that inherited that would need table features that it does not have (defaults, identity columns, generated
+    columns), or would hold later values to bounds that the upstream has lifted since (CHAR and VARCHAR).
+    """
+    return StructType([StructField(field.name, _plain(field.dataType)) for field in schema.fields])
+
+
+def _plain(kind: DataType) -> DataType:
+    match kind:
+        case StructType():
+            return without_metadata(kind)
+        case ArrayType():
+            return ArrayType(_plain(kind.elementType))
+        case MapType():
+            return MapType(_plain(kind.keyType), _plain(kind.valueType))
+        case _:
+            return kind
+
+
+def _names(kind: DataType) -> Iterator[str]:
+    match kind:
+        case StructType():
+            for field in kind.fields:
+                yield field.name
+                yield from _names(field.dataType)
+        case ArrayType():
+            yield from _names(kind.elementType)
+        case MapType():
+            yield from _names(kind.keyType)
+            yield from _names(kind.valueType)
