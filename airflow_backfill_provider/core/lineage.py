@@ -70,7 +70,8 @@ class _Sources:
 
     def of(self, expression: exp.Expr) -> tuple[str, ...]:
         """Return the columns that an expression uses, in the upstream's order."""
-        used = {self._spelling.get(self._path(column)[0]) for column in expression.find_all(exp.Column)}
+        named = {self._spelling.get(self._path(column)[0]) for column in expression.find_all(exp.Column)}
+        used = named | {self._spelling.get(path[0]) for path in self._named_by_text(expression)}
         return tuple(column for column in self.available if column in used)
 
     def is_plain(self, expression: exp.Expr) -> bool:
@@ -80,7 +81,13 @@ class _Sources:
         path = self._path(expression)
         return len(path) == 1 and path[0] in self._spelling
 
-    def _path(self, column: exp.Column) -> list[str]:
+    def _named_by_text(self, expression: exp.Expr) -> Iterator[list[str]]:
+        """Yield the names in ``IDENTIFIER('…')``."""
+        for function in expression.find_all(exp.Anonymous):
+            if function.name.lower() == "identifier" and function.expressions:
+                yield self._path(exp.to_column(function.expressions[0].name, dialect="spark"))
+
+    def _path(self, column: exp.Column | exp.Dot) -> list[str]:
         """Return a name as a column and the fields inside of it, without the relation before it."""
         parts = [part.name.lower() for part in column.parts]
         return parts[1:] if len(parts) > 1 and parts[0] == self.alias else parts

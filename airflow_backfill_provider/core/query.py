@@ -22,42 +22,21 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.query_columns import possible_columns
+from airflow_backfill_provider.core.query_functions import (
+    AGGREGATES,
+    GENERATORS,
+    NON_DETERMINISTIC,
+    identifier_clauses,
+    refuse_other_functions,
+)
 
 RELATION = "upstream"
 HIDDEN_KEY_PREFIX = "__key_"
 """What the name of a hidden key column begins with; with more underscores where the view has such a name already."""
 
-_NON_DETERMINISTIC = frozenset(
-    """
-    rand random randn randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id
-    input_file_name input_file_block_start input_file_block_length current_timestamp now localtimestamp
-    current_date curdate current_time localtime getdate current_user user session_user current_catalog
-    current_database current_schema current_timezone reflect try_reflect java_method version aes_encrypt
-    """.split()
-)
-
-_MOVING_DATE = re.compile(r"^\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*$", re.IGNORECASE)
-
-_AGGREGATES = frozenset(
-    """
-    any any_value bitmap_and_agg kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float
-    theta_sketch_agg theta_union_agg theta_intersection_agg measure approx_count_distinct approx_percentile
-    approx_top_k array_agg avg bit_and bit_or bit_xor bitmap_construct_agg bitmap_or_agg bool_and bool_or
-    collect_list collect_set corr count count_if count_min_sketch covar_pop covar_samp every first first_value
-    grouping grouping_id histogram_numeric hll_sketch_agg hll_union_agg kurtosis last last_value listagg max
-    max_by mean median min min_by mode percentile percentile_approx percentile_cont percentile_disc regr_avgx
-    regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy schema_of_json_agg
-    skewness some std stddev stddev_pop stddev_samp string_agg sum try_avg try_sum var_pop var_samp variance
-    """.split()
-)
-
-_GENERATORS = frozenset(
-    """
-    window session_window
-    explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode
-    variant_explode_outer unnest
-    """.split()
-)
+_MOVING = re.compile(r"^\s*((now|today|tomorrow|yesterday)(\s+\S+)?\s*$|T?\d{1,2}:)", re.IGNORECASE)
+"""Texts that Spark reads as another date or timestamp each day: a word, or a time without a date."""
 
 _UNSUPPORTED: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.Query, exp.Subquery, exp.Exists), "subqueries"),
@@ -67,8 +46,6 @@ _UNSUPPORTED: tuple[tuple[tuple[type, ...], str], ...] = (
 )
 
 _CLAUSES = {
-    "with_": "WITH",
-    "with": "WITH",
     "distinct": "DISTINCT",
     "group": "GROUP BY",
     "having": "HAVING",
@@ -100,7 +77,7 @@ class CheckedQuery:
 
     :param text: as the user wrote it, without a closing semicolon.
     :param alias: the name by which the query calls the upstream relation.
-    :param words: every identifier in it, lower-cased; a superset of the columns that it uses.
+    :param words: names in it that may be columns, lower-cased; a superset of the columns that it uses.
     :param has_star: it selects ``*``, so it uses every column there is.
     """
 
@@ -204,15 +181,17 @@ def check_query(text: str) -> CheckedQuery:
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         raise InvalidJobError(f"the query must be one SELECT … FROM {RELATION} [WHERE …]")
     select = statements[0]
+    _refuse_nesting(select, tokens)
     table = _only_relation(select)
     _refuse_clauses(select)
     _refuse_expressions(select)
+    refuse_other_functions(tokens)
     from_token, relation_token = _from_tokens(tokens)
     columns, star_without = _outputs(select, table.alias_or_name)
     return CheckedQuery(
         text=text,
         alias=table.alias_or_name,
-        words=frozenset(token.text.lower() for token in tokens if token.token_type != TokenType.STRING),
+        words=possible_columns(tokens, select, table.alias_or_name),
         has_star=any(True for _ in select.find_all(exp.Star)),
         _before_from=from_token.start,
         _relation_start=relation_token.start,
@@ -221,9 +200,12 @@ def check_query(text: str) -> CheckedQuery:
         _columns=columns,
         _star_without=star_without,
         _possible_functions=frozenset(
-            column.name.lower()
-            for column in select.find_all(exp.Column)
-            if not column.table and column.name.lower() in _NON_DETERMINISTIC
+            name.lower()
+            for name in (
+                *(column.name for column in select.find_all(exp.Column) if not column.table),
+                *identifier_clauses(tokens),
+            )
+            if name.lower() in NON_DETERMINISTIC
         ),
         # Texts, too: Spark calls a column of a plain text by the text.
         _selected_words=frozenset(token.text.lower() for token in tokens if token.end < from_token.start),
@@ -235,6 +217,21 @@ def _hidden(key: str, taken: Collection[str]) -> str:
     while name.lower() in taken:
         name = f"_{name}"
     return name
+
+
+def _refuse_nesting(select: exp.Select, tokens: Sequence[Token]) -> None:
+    nested = None
+    if any(token.token_type == TokenType.PIPE_GT for token in tokens):
+        nested = "the pipe syntax (|>)"
+    elif select.args.get("with_"):
+        nested = "WITH"
+    elif isinstance(select.args["from_"].this if select.args.get("from_") else None, exp.Subquery):
+        nested = "subqueries in FROM"
+    if nested is not None:
+        raise InvalidJobError(
+            f"the query uses {nested} but must be row-level, and one SELECT expressions FROM {RELATION} [WHERE "
+            "condition]; write the inner expressions in place of their names, and join the conditions with AND"
+        )
 
 
 def _only_relation(select: exp.Select) -> exp.Table:
@@ -266,7 +263,7 @@ def _refuse_expressions(select: exp.Select) -> None:
                 raise _unsupported(what)
         if isinstance(node, exp.Column) and "_metadata" in {part.name.lower() for part in node.parts}:
             raise _unsupported("_metadata, which names files instead of rows,")
-        if isinstance(node, exp.Literal) and node.is_string and _MOVING_DATE.match(node.this):
+        if _is_moving(node):
             raise _unsupported(f"the text {node.this!r}, which Spark reads as a date that is not the same every time,")
         if isinstance(node, exp.Any) and not isinstance(node.parent, exp.Predicate):
             raise _unsupported("the aggregate any")
@@ -274,14 +271,30 @@ def _refuse_expressions(select: exp.Select) -> None:
             _refuse_function(node)
 
 
+def is_moving_text(text: str) -> bool:
+    """Tell whether Spark reads a text as another date or timestamp each day."""
+    return _MOVING.match(text) is not None
+
+
+def _is_moving(node: exp.Expr) -> bool:
+    """Tell whether a text becomes a date that is not the same every time; where Spark casts it, Spark tells."""
+    if not (isinstance(node, exp.Literal) and node.is_string and is_moving_text(node.this)):
+        return False
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    is_cast = isinstance(parent, exp.Cast) and parent.to.this in exp.DataType.TEMPORAL_TYPES
+    return is_cast or isinstance(parent, exp.TsOrDsToDate)
+
+
 def _refuse_function(function: exp.Func) -> None:
     names = _names(function)
     for name in sorted(names):
-        if name in _NON_DETERMINISTIC or (name == "unix_timestamp" and not list(function.iter_expressions())):
+        if name in NON_DETERMINISTIC or (name == "unix_timestamp" and not list(function.iter_expressions())):
             raise _unsupported(f"{name}, which does not give the same value every time,")
-        if name in _GENERATORS:
+        if name in GENERATORS:
             raise _unsupported(f"{name}, which makes several rows of one,")
-        if name in _AGGREGATES or isinstance(function, exp.AggFunc):
+        if name in AGGREGATES or isinstance(function, exp.AggFunc):
             raise _unsupported(f"the aggregate {name}")
 
 

@@ -11,24 +11,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import SparkUnavailableError
+from airflow_backfill_provider.engine.session_settings import OURS, to_unset
 from airflow_backfill_provider.object_store import hadoop_settings
 from airflow_backfill_provider.spark_settings import REMOTE_VARIABLE, require_java, spark_conf, spark_environment
-
-_PINNED = {
-    # A file that is gone must be an error: skipping it would silently lose its rows (I6).
-    "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    # Expressions must mean the same in every run, wherever it runs (I2).
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    # A name or a text may have a variable's form, such as ${HOME}; it means itself.
-    "spark.sql.variable.substitute": "false",
-    # Delta reads no change feed across any column that was renamed, dropped or widened. Of the used columns, each
-    # version is looked at before it is read.
-    "spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true",
-    # The default is ten million.
-    "spark.databricks.delta.maxCommitAttempts": "20",
-}
 
 
 def start_session(app_name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
@@ -68,12 +53,31 @@ def prepare_session(spark: SparkSession, storage_options: Mapping[str, str] | No
     """
     # It prints every refused query with the JVM's stack; the error that is raised says it in one line.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    for name, value in _PINNED.items():
-        spark.conf.set(name, value)
+    pin_settings(spark)
     for name, value in hadoop_settings(storage_options or {}).items():
         if spark.conf.get(f"spark.hadoop.{name}", None) is None:
             spark.conf.set(name, value)
     return spark
+
+
+def pin_settings(spark: SparkSession) -> None:
+    """
+    Give a session the settings that a result may depend on; one call of a server if it has them already.
+
+    :raises SparkUnavailableError: if one of them cannot be changed in a session.
+    """
+    found = spark.conf.getAll
+    for name, value in OURS.items():
+        if found.get(name) != value:
+            spark.conf.set(name, value)
+    for name in to_unset(found):
+        try:
+            spark.conf.unset(name)
+        except PySparkException as error:
+            raise SparkUnavailableError(
+                f"Spark was started with {name}={found[name]}, on which results may depend and which no session can "
+                "change; start it without that setting"
+            ) from error
 
 
 @contextmanager

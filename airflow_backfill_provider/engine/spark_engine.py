@@ -36,9 +36,10 @@ from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.compared_sides import ComparedSides
 from airflow_backfill_provider.engine.doubtful import settled
 from airflow_backfill_provider.engine.driver_lock import driver_lock
+from airflow_backfill_provider.engine.lasting_values import require_lasting_values
 from airflow_backfill_provider.engine.predicates import in_any, unskipped
 from airflow_backfill_provider.engine.query import run_query
-from airflow_backfill_provider.engine.session import prepare_session
+from airflow_backfill_provider.engine.session import pin_settings, prepare_session
 from airflow_backfill_provider.engine.source import (
     NO_CHANGES,
     MeasuredChanges,
@@ -91,6 +92,7 @@ class SparkEngine:
         :raises MaterializedViewError: if the view's path is taken.
         :raises DuplicateKeyError: if the key does not identify the upstream's rows.
         """
+        pin_settings(self._spark)
         self._materialized_view(job).require_usable(job.name, incarnations)
         source = _upstream(job, upstream, by_vnode=False)
         with epoch_errors(f"checking job {job.name}"):
@@ -98,6 +100,8 @@ class SparkEngine:
             result = self._query(job, source, rows.limit(0))
             require_columns(result.schema, job.table_properties)
             self._require_writable(job, result.schema)
+            used = source.empty(self._spark).select(*map(column, source.columns))
+            require_lasting_values(self._spark, job, used, source.names)
             if result.limit(1).count():
                 raise InvalidJobError("query: it gives a row where the upstream has none, so it is an aggregate")
             expected = UpstreamTable(source.path, self._storage_options).row_count(version)
@@ -268,6 +272,7 @@ class SparkEngine:
         :param barrier: the verified epoch's.
         :raises BackfillError: if a table cannot be read; then nothing is known of it.
         """
+        pin_settings(self._spark)
         older = [read for read in barrier.view_after if read.version != pinned.upstream_version]
         return compare_sides(ComparedSides(spark=self._spark, settings=settings, pinned=pinned, older=older), vnodes)
 
@@ -506,6 +511,8 @@ class SparkEngine:
         return epoch_errors(what, arrangement=settings.arrangement if arranged else None)
 
     def _tables(self, settings: JobSettings) -> _Tables:
+        # Others may have changed the session since this engine, or its last epoch, began.
+        pin_settings(self._spark)
         job, identity = settings.definition, ViewIdentity.of(settings)
         source = _upstream(job, settings.upstream, by_vnode=settings.scan.by_vnode)
         arrangement = None

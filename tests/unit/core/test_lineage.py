@@ -26,6 +26,7 @@ def origins(query, key=("id",)):
         ),
         ("id, 1 AS one", {"id": (("id",), True), "one": ((), False)}),
         ("id, upstream.amount", {"id": (("id",), True), "amount": (("amount",), True)}),
+        ("id, IDENTIFIER('upstream.amount') AS a", {"id": (("id",), True), "a": (("amount",), False)}),
         ("id, address.city", {"id": (("id",), True), "city": (("address",), False)}),
         ("id, upstream.address.address AS a", {"id": (("id",), True), "a": (("address",), False)}),
         ("id, transform(address, x -> x + amount) AS t", {"id": (("id",), True), "t": (("amount", "address"), False)}),

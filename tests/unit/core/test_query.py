@@ -36,7 +36,8 @@ hash(a, b), xxhash64(a), md5(a), sha2(a, 256), crc32(a), base64(a), hex(a), conv
 to_json(struct(a)), from_json(a, 'x INT'), get_json_object(a, '$.x'), parse_url(a, 'HOST')
 unix_timestamp(ts), to_date(a, 'yyyy'), from_unixtime(a), to_utc_timestamp(ts, 'UTC'), make_date(2020, 1, 1)
 round(a, 2), bround(a), floor(a), ceil(a), abs(a), sqrt(a), power(a, 2), pmod(a, 7), mod(a, 2), sign(a), log10(a)
-my_function(a), schema.my_function(a)
+system.builtin.upper(a), builtin.lower(a), `upper`(a)
+a << 2, a >> 2, IDENTIFIER('a'), identifier('upstream.a')
 date, timestamp, value, key, type, year, count, first, max, user_id, current, rank, window
 `select`, `from`, `where`, `order by`, `rand()`
 order, group
@@ -68,6 +69,7 @@ def test_an_expression_of_one_row_is_accepted(projection):
         "SELECT/**/id/**/FROM/**/upstream/**/WHERE/**/id>1",
         "SELECT '😀', ünï FROM upstream WHERE name = '日本'",
         "SELECT id FROM upstream WHERE " + " AND ".join(["id > 1"] * 2000),
+        "SELECT upper('now') FROM upstream WHERE txt <> 'today' AND txt IN ('10:15', 'yesterday')",
     ],
 )
 def test_a_filtered_projection_is_accepted_however_it_is_written(text):
@@ -163,6 +165,9 @@ def test_a_window_function_is_refused(expression):
         ("SELECT id FROM upstream WHERE id > (SELECT max(id) FROM upstream)", "subqueries"),
         ("SELECT id FROM (SELECT * FROM upstream)", "subqueries"),
         ("WITH t AS (SELECT 1) SELECT id FROM upstream", "WITH"),
+        ("WITH t AS (SELECT id FROM upstream) SELECT id FROM t", "WITH"),
+        ("FROM upstream |> WHERE id > 1 |> SELECT id", "pipe syntax"),
+        ("SELECT id FROM upstream |> WHERE id > 1", "pipe syntax"),
         ("WITH upstream AS (SELECT 1 AS id) SELECT id FROM upstream", "WITH"),
         ("SELECT id FROM upstream WHERE id = :x", "parameters"),
         ("SELECT id FROM upstream WHERE id = ?", "parameters"),
@@ -250,7 +255,17 @@ def test_a_syntax_error_is_one_line_without_terminal_codes(text):
 
 @pytest.mark.parametrize(
     "expression",
-    ["timestamp 'now'", "date 'today'", "CAST('now' AS timestamp)", "'tomorrow'::date", "to_date('today')"],
+    [
+        "timestamp 'now'",
+        "date 'today'",
+        "CAST('now' AS timestamp)",
+        "'tomorrow'::date",
+        "to_date('today')",
+        "timestamp_ntz 'now UTC'",
+        "CAST(('10:15') AS timestamp)",
+        "timestamp 'T10:15'",
+        "to_timestamp('1:15:00')",
+    ],
 )
 def test_the_clock_in_a_literal_is_refused(expression):
     """I2: ``date 'today'`` is another day when the epoch is run again."""
@@ -346,6 +361,88 @@ def test_used_columns_come_in_the_upstreams_order_and_whatever_their_case():
 )
 def test_a_used_column_is_found_however_it_is_written(projection, column):
     assert check_query(f"SELECT {projection} AS x FROM upstream").columns_of(["other", column]) == (column,)
+
+
+@pytest.mark.parametrize(
+    "projection",
+    [
+        "amount * 100 AS cents",
+        "amount * 100 cents",
+        "amount AS `cents`",
+        "cents(amount)",
+        "s.cents",
+        "upstream.s.cents",
+        "items[0].cents",
+        "to_json(s).cents",
+        "'cents'",
+        "amount -- cents",
+    ],
+)
+def test_a_column_is_not_used_by_an_alias_a_function_or_a_field_of_its_name(projection):
+    """Another type of such a column, or none at all, concerns no epoch."""
+    text = f"SELECT {projection}\nFROM upstream"
+    if "cents(" in projection:
+        with pytest.raises(InvalidJobError, match="cents"):
+            check_query(text)
+        return
+    assert "cents" not in check_query(text).columns_of(["amount", "cents", "items", "s"])
+
+
+def test_a_column_is_not_used_by_a_type_or_a_keyword_of_its_name():
+    query = check_query("SELECT CAST(a AS date), b::timestamp FROM upstream WHERE c IS NOT NULL")
+    assert query.columns_of(["a", "b", "c", "date", "timestamp", "from", "where", "not"]) == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    "projection",
+    [
+        "amount AS cents, cents + 1 AS more",
+        "amount AS cents, upstream.cents AS again",
+        "amount AS cents, UPSTREAM.`Cents` AS again",
+        "amount AS cents, transform(items, i -> i + cents)",
+        "cents.amount",
+        "IDENTIFIER('cents') AS x",
+        "IDENTIFIER('upstream.`cents`') AS x",
+        "CASE WHEN cents IN (1) THEN 1 END",
+        "cents cents",
+    ],
+)
+def test_a_column_is_used_also_where_an_alias_has_its_name(projection):
+    """Without it, Spark would read the name as the alias, and nobody would notice."""
+    assert "cents" in check_query(f"SELECT {projection} FROM upstream").columns_of(["amount", "cents", "items"])
+
+
+@pytest.mark.parametrize("text", ["IDENTIFIER('a' || 'b')", "IDENTIFIER('upper')('a')", "s.identifier('a')"])
+def test_a_name_that_is_computed_is_refused(text):
+    with pytest.raises(InvalidJobError):
+        check_query(f"SELECT {text} AS x FROM upstream")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "my_function(a)",
+        "schema.my_function(a)",
+        "system.session.upper(a)",
+        "spark_catalog.default.upper(a)",
+        "`my_function`(a)",
+        "transform(items, i -> My_Function(i))",
+        "ai_query(a)",
+    ],
+)
+def test_a_function_that_is_not_sparks_own_is_refused_by_name(expression):
+    """I2: it can hold rand() or a subquery under any name, and can be replaced while the view is built."""
+    with pytest.raises(InvalidJobError, match="none of Spark's own functions.* write the expression out") as caught:
+        check_query(f"SELECT id, {expression} AS x FROM upstream")
+    assert "function" in str(caught.value).lower()
+
+
+@pytest.mark.parametrize(
+    "call", ["lag(a)", "rank()", "current_path()", "collations()", "vector_sum(a)", "window_time(a)"]
+)
+def test_a_function_that_is_not_of_one_row_is_refused_by_name(call):
+    with pytest.raises(InvalidJobError, match=call.split("(", maxsplit=1)[0]):
+        check_query(f"SELECT id, {call} AS x FROM upstream")
 
 
 @pytest.mark.parametrize("projection", ["*", "upstream.*", "* EXCEPT (a)", "struct(*) AS s", "xxhash64(*) AS h"])

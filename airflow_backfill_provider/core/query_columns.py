@@ -1,0 +1,70 @@
+"""
+Which words of a query may be names of the upstream's columns.
+
+Never too few: with a column left out, Spark could read its name as something else (an alias of the same query, a
+function, a variable). So only what certainly is no column is left out: aliases, functions, types, keywords, and fields
+inside of a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.query_functions import identifier_clauses
+
+_NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
+
+
+def possible_columns(tokens: Sequence[Token], select: exp.Select, relation: str) -> frozenset[str]:
+    """
+    Return the words that may name columns, lower-cased.
+
+    :param tokens: the query's.
+    :param select: its tree.
+    :param relation: by which name it calls the upstream.
+    """
+    aliases = {_start(alias.args["alias"]) for alias in select.find_all(exp.Alias)}
+    identifiers = {_start(identifier) for identifier in select.find_all(exp.Identifier)}
+    found = set()
+    for index, token in enumerate(tokens):
+        is_name = token.token_type in _NAMES or token.start in identifiers
+        if not is_name or token.start in aliases or _type_at(tokens, index + 1) == TokenType.L_PAREN:
+            continue
+        if _is_field(tokens, index, relation.lower()):
+            continue
+        found.add(token.text.lower())
+    return frozenset(found | _named_by_text(tokens))
+
+
+def _named_by_text(tokens: Sequence[Token]) -> set[str]:
+    names: set[str] = set()
+    for text in identifier_clauses(tokens):
+        try:
+            names.update(token.text.lower() for token in sqlglot.tokenize(text, read="spark"))
+        except SqlglotError:
+            raise InvalidJobError("the query uses IDENTIFIER(…) with a text that is no name") from None
+    return names
+
+
+def _is_field(tokens: Sequence[Token], index: int, relation: str) -> bool:
+    """Tell whether a name is that of a field inside of a column, or of a value."""
+    first = index
+    while _type_at(tokens, first - 1) == TokenType.DOT:
+        first -= 2
+    if first == index:
+        return False
+    return not (first == index - 2 and tokens[first].text.lower() == relation)
+
+
+def _type_at(tokens: Sequence[Token], index: int) -> TokenType | None:
+    return tokens[index].token_type if 0 <= index < len(tokens) else None
+
+
+def _start(node: exp.Expr | None) -> int | None:
+    return None if node is None else node.meta.get("start")

@@ -1,0 +1,246 @@
+"""
+Refusing a query whose values could be others tomorrow, where only Spark's own plan shows it.
+
+Spark reads a text of only a time (``'10:15'``) as a TIMESTAMP of the current day, also in a column, and a constant text
+such as ``'today'`` as a date. Neither needs to be written as a cast: comparing with a TIMESTAMP is enough. So the plans
+that ``EXPLAIN`` prints are searched. They are the same through Spark Connect, which shows no other plans.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from datetime import date, timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.query import is_moving_text
+from airflow_backfill_provider.engine.query import query_over_rows
+from airflow_backfill_provider.engine.session import session_settings
+from airflow_backfill_provider.engine.spark_errors import query_errors
+
+_WHOLE_PLANS = {
+    # Nothing may be cut short, and constants must stay as the query has them.
+    "spark.sql.maxPlanStringLength": str(2**31 - 100),
+    "spark.sql.maxMetadataStringLength": str(2**31 - 100),
+    "spark.sql.debug.maxToStringFields": "1000000",
+    "spark.sql.optimizer.excludedRules": ",".join(
+        f"org.apache.spark.sql.catalyst.optimizer.{rule}"
+        for rule in ("ConstantFolding", "ConvertToLocalRelation", "PropagateEmptyRelation", "PruneFilters")
+    ),
+}
+
+_TO_TIMESTAMP = re.compile(r" as ((?:array<|map<|struct<)?[^()\s]*)\)")
+_HAS_TIMESTAMP = re.compile(r"(?:^|[<:,])timestamp\b(?!:)")
+_READS_TIMESTAMPS = re.compile(r"\b(from_json|from_csv|from_xml|(?:try_)?variant_get)\(")
+_VARIABLE = re.compile(r"\bvariablereference\(([^=]*)=")
+_COLUMN = re.compile(r"^(.+)#\d+L?((?:\.[^.\[\]#]+|\[[^\[\]]*\])*)$")
+_CALL = re.compile(r"^([a-z_0-9]+)\(")
+_BRANCH = re.compile(r" (?:THEN|ELSE) (.*?)(?= WHEN | ELSE | END)")
+_MENTIONED_ID = re.compile(r"#\d+L?")
+_HOLDS_TEXT = re.compile(r"string|char|variant")
+
+_WHY = (
+    "Spark reads a text of only a time, such as '10:15', as a time of the current day, so the value could be another "
+    "one tomorrow."
+)
+_WITH_FORMAT = "to_timestamp(text, 'yyyy-MM-dd HH:mm:ss') with the format that your texts have"
+
+_NO_TEXT = frozenset(
+    """
+    abs add_months bigint bround ceil convert_timezone date_add date_diff date_from_unix_date date_sub
+    date_trunc dateadd datediff dayofmonth dayofweek dayofyear floor from_utc_timestamp gettimestamp int last_day length
+    make_date make_timestamp make_timestamp_ltz make_timestamp_ntz month next_day round time_bucket timestamp_micros
+    timestamp_millis timestamp_seconds timestampadd to_date to_timestamp to_timestamp_ltz to_timestamp_ntz
+    to_unix_timestamp to_utc_timestamp trunc try_make_timestamp try_to_date try_to_timestamp unix_date unix_micros
+    unix_millis unix_seconds unix_timestamp window_time year
+    """.split()
+)
+"""Functions whose value is a date, a timestamp or a number."""
+
+_LIKE_ARGUMENTS = frozenset({"coalesce", "greatest", "ifnull", "least", "nvl"})
+"""Functions whose value is no text if one of the arguments is none."""
+
+
+def require_lasting_values(
+    spark: SparkSession, job: BackfillJob, rows: DataFrame, upstream_names: Collection[str]
+) -> None:
+    """
+    Refuse a query whose values depend on the day, or on a variable of the session.
+
+    :param rows: the upstream's used columns.
+    :param upstream_names: names that a star may stand for.
+    :raises InvalidJobError: with the expression, and what to write instead.
+    """
+    schema = rows.schema
+    # A relation of its own: planning must not look at the upstream's files.
+    empty = spark.createDataFrame([], schema)
+    with query_errors(), session_settings(spark, _WHOLE_PLANS):
+        today = spark.sql("SELECT current_date()").collect()[0][0]
+        explained = str(
+            spark.sql(f"EXPLAIN EXTENDED {query_over_rows(job, upstream_names)}", rows=empty).collect()[0][0]
+        )
+    _, found, plans = explained.partition("== Analyzed Logical Plan ==")
+    if not found:
+        raise InvalidJobError(f"query: Spark does not show its plan: {explained.splitlines()[0]}")
+    types = {field.name: field.dataType for field in schema.fields}
+    _refuse_variables(plans)
+    _refuse_casts(plans, types)
+    _refuse_formats(plans)
+    _refuse_dates_near(today, plans, [job.query, *types])
+
+
+def _refuse_variables(plans: str) -> None:
+    if variable := _VARIABLE.search(plans):
+        raise InvalidJobError(
+            f"query: {variable.group(1)} is a variable of the session, and no column of the upstream; write its value"
+        )
+
+
+def _refuse_casts(plans: str, types: dict[str, DataType]) -> None:
+    for operand, target in _casts(plans):
+        if _HAS_TIMESTAMP.search(target) and _may_move(operand, types):
+            shown = _MENTIONED_ID.sub("", operand)
+            raise InvalidJobError(
+                f"query: {shown} may be text, and becomes a {target.upper()} without a format. {_WHY} Write "
+                f"{_WITH_FORMAT}, or cast to DATE first"
+            )
+
+
+def _refuse_formats(plans: str) -> None:
+    for match in _READS_TIMESTAMPS.finditer(plans):
+        arguments = plans[match.end() : _closing(plans, match.end())]
+        if "TimestampType" in arguments and "timestampFormat" not in arguments:
+            raise InvalidJobError(
+                f"query: {match.group(1)} reads a TIMESTAMP without a format. {_WHY} Read it as a STRING, and write "
+                f"{_WITH_FORMAT}"
+            )
+
+
+def _refuse_dates_near(today: date, plans: str, known: Sequence[str]) -> None:
+    """
+    Refuse a plan with a date that nobody wrote.
+
+    :param known: the query, and the names of the columns.
+    """
+    for days in (-1, 0, 1):
+        day = today + timedelta(days=days)
+        if str(day) in plans and not any(written in text for text in known for written in _spellings(day)):
+            raise InvalidJobError(
+                "query: a text in it means another date each day, as 'today', 'now' or a time without a date do where "
+                "they become a DATE or TIMESTAMP; write the date that is meant"
+            )
+
+
+def _spellings(day: date) -> tuple[str, str]:
+    return str(day), f"{day.year}-{day.month}-{day.day}"
+
+
+def _casts(plans: str) -> Iterator[tuple[str, str]]:
+    """Yield what is cast, and to which type."""
+    for match in _TO_TIMESTAMP.finditer(plans):
+        opening = _opening(plans, match.start())
+        if opening is not None and plans[:opening].endswith("cast"):
+            yield plans[opening + 1 : match.start()], match.group(1)
+
+
+def _may_move(operand: str, types: dict[str, DataType]) -> bool:
+    """Tell whether a value that becomes a TIMESTAMP may be a text of only a time; yes where nobody knows."""
+    if "#" not in operand and "(" not in operand:
+        return is_moving_text(operand)
+    return not _is_no_text(operand, types)
+
+
+def _is_no_text(operand: str, types: dict[str, DataType]) -> bool:
+    """Tell whether a value is certainly no text, and holds none."""
+    column = _COLUMN.match(operand)
+    if column and column.group(1) in types:
+        found: DataType | None = types[column.group(1)]
+        for step in re.findall(r"\.[^.\[\]#]+|\[[^\[\]]*\]", column.group(2)):
+            found = _inside(found, step)
+        return found is not None and _HOLDS_TEXT.search(found.simpleString()) is None
+    if branches := _branches(operand):
+        return any(_is_no_text(branch, types) for branch in branches)
+    if "#" in operand and any(f" {operator} " in _outermost(operand) for operator in "+-*/%"):
+        return True
+    call = _CALL.match(operand)
+    return call is not None and _gives_no_text(call.group(1), operand[call.end() : -1], types)
+
+
+def _gives_no_text(function: str, arguments: str, types: dict[str, DataType]) -> bool:
+    if function in {"cast", "try_cast"}:
+        return _HOLDS_TEXT.search(arguments.rpartition(" as ")[2]) is None
+    if function in _LIKE_ARGUMENTS:
+        return any(_is_no_text(argument, types) for argument in _arguments(arguments))
+    return function in _NO_TEXT
+
+
+def _branches(operand: str) -> list[str]:
+    """Return the values among which an expression chooses; all are of one type."""
+    if operand.startswith("CASE WHEN "):
+        return _BRANCH.findall(operand)
+    if operand.startswith("if ("):
+        chosen = operand[_closing(operand, 4) + 2 :]
+        return chosen.split(" else ")
+    return []
+
+
+def _inside(found: DataType | None, step: str) -> DataType | None:
+    if isinstance(found, StructType) and step.startswith("."):
+        return next((field.dataType for field in found.fields if field.name == step[1:]), None)
+    if isinstance(found, ArrayType) and step.startswith("["):
+        return found.elementType
+    if isinstance(found, MapType) and step.startswith("["):
+        return found.valueType
+    return None
+
+
+def _opening(text: str, end: int) -> int | None:
+    """Return where the parenthesis opens that is still open at a place."""
+    depth = 0
+    for index in range(end - 1, -1, -1):
+        if text[index] == ")":
+            depth += 1
+        elif text[index] == "(":
+            if depth == 0:
+                return index
+            depth -= 1
+    return None
+
+
+def _closing(text: str, start: int) -> int:
+    """Return where the parenthesis closes that opened just before a place; the end if nowhere."""
+    depth = 1
+    for index in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[index], 0)
+        if depth == 0:
+            return index
+    return len(text)
+
+
+def _outermost(text: str) -> str:
+    """Return a text without what stands in parentheses, but for those around all of it."""
+    if text.startswith("(") and _closing(text, 1) == len(text) - 1:
+        text = text[1:-1]
+    depth, kept = 0, []
+    for character in text:
+        depth -= character == ")"
+        if depth == 0:
+            kept.append(character)
+        depth += character == "("
+    return "".join(kept)
+
+
+def _arguments(text: str) -> list[str]:
+    """Split a call's arguments at the commas between them."""
+    found, depth = [""], 0
+    for character in text:
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += character
+    return [argument.strip() for argument in found]

@@ -1,0 +1,85 @@
+"""
+Which settings of a session may stay as they are found, and which are put back to Spark's default.
+
+A result must not depend on the session that an epoch happens to run in (I2). Spark and Delta know more than a thousand
+settings, and a new version brings new ones. So the list here is of those that change **no** result: how work is spread,
+cached, shown and logged. Whatever else a session has set is unset, which gives Spark's own default. What nobody has
+looked at is therefore never a danger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+OURS = {
+    # A file that is gone must be an error: skipping it would silently lose its rows (I6).
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    # Expressions must mean the same in every run, wherever it runs (I2). The default of the first one is the machine's,
+    # and that of the second one hangs on an environment variable.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # A name or a text may have a variable's form, such as ${HOME}; it means itself.
+    "spark.sql.variable.substitute": "false",
+    # Delta reads no change feed across any column that was renamed, dropped or widened. Of the used columns, each
+    # version is looked at before it is read.
+    "spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true",
+    # The default is ten million.
+    "spark.databricks.delta.maxCommitAttempts": "20",
+}
+"""What every session gets, because Spark's default is another one, or not the same everywhere."""
+
+_GROUPS = ("spark.sql.", "spark.databricks.delta.")
+
+_SPARK = """
+    adaptive. autoBroadcastJoinThreshold broadcastExchange. broadcastTimeout cache. catalog. catalogImplementation cbo.
+    classic. cli. codegen. columnVector. connect. dataframeCache. debug defaultCacheStorageLevel defaultSizeInBytes
+    defaultUrlStreamHandlerFactory. error. event. exchange. execution.arrow.compression. execution.arrow.enabled
+    execution.arrow.fallback.enabled execution.arrow.localRelationThreshold execution.arrow.max execution.arrow.pyspark.
+    execution.broadcastHashJoin. execution.interruptOnCancel execution.pyspark. execution.rangeExchange.
+    execution.removeRedundantProjects execution.removeRedundantSorts execution.replaceHashWithSortAgg
+    execution.reuseSubquery  execution.topKSortFallbackThreshold
+    execution.useObjectHashAggregateExec execution.usePartitionEvaluator expressionTreeChangeLog.
+    extendedExplainProviders extensions filesourceTableRelationCacheSize files.maxPartitionBytes
+    files.maxPartitionNum files.minPartitionNum files.maxRecordsPerFile files.openCostInBytes globalTempDatabase hive.
+    inMemoryColumnarStorage. inMemoryTableScanStatistics. join. leafNodeDefaultParallelism
+    legacy.sessionInitWithConfigDefaults lightweightPlanChangeValidation limit. maven. maxBroadcastTableSize
+    maxConcurrentOutputFileWriters maxMetadataStringLength maxPlanStringLength maxSinglePartitionBytes
+    metadataCacheTTLSeconds nameResolutionLog. objectHashAggregate. optimizer.dynamicPartitionPruning.
+    optimizer.excludedRules
+    optimizer.inSet optimizer.maxIterations optimizer.runtime. optimizer.runtimeFilter. parquet.aggregatePushdown
+    parquet.columnarReaderBatchSize parquet.compression.codec parquet.enable parquet.fieldId.read.enabled
+    parquet.fieldId.write.enabled parquet.filterPushdown parquet.output.committer.class
+    parquet.pushdown.inFilterThreshold pipelines. planChangeLog. planChangeValidation planner. pyspark.dataSource.
+    pyspark.jvmStacktrace. pyspark.udf. queryExecutionListeners redaction. repl. requireAllClusterKeysForCoPartition
+    requireAllClusterKeysForDistribution resultQueryStage. session.localRelation shuffle. shuffleDependency.
+    shuffleExchange. shuffledHashJoinFactor sort. sortMergeJoinExec. sources.bucketing. sources.commitProtocolClass
+    sources.disabledJdbcConnProviderList sources.fileCompressionFactor sources.ignoreDataLocality
+    sources.outputCommitterClass sources.parallelPartitionDiscovery. sources.schemaStringLengthThreshold sources.v2.
+    stackTracesInDataFrameContext statistics. streaming. subexpressionElimination. subquery. thriftServer.
+    thriftserver. ui. unionOutputPartitioning warehouse. window. windowExec. artifact.
+""".split()
+
+_DELTA = """
+    autoCompact. checkpoint. checkpointV2.threadpool.size clusteredTable.numClusteringColumnsLimit
+    command.fileMaterializationLimit. commitInfo.userMetadata commitLock.enabled commitMetrics.
+    coordinatedCommits.getCommits.threadPoolSize catalog.update. delta.log. history. lastCommitVersionInSession
+    maxSnapshotLineageLength merge.materializeSource.maxAttempts merge.materializeSource.rddStorageLevel
+    merge.repartitionBeforeWrite.enabled optimize. optimizeWrite. properties.defaults. retentionDurationCheck.enabled
+    snapshot.logging. snapshotCache. snapshotLoading.maxRetries snapshotPartitions stats.collect stats.limitPushdown.
+    stats.skipping testOnly. vacuum. write.txnAppId write.txnVersion writeChecksumFile.
+""".split()
+
+_WITHOUT_EFFECT = tuple(
+    f"{group}{name}" for group, names in zip(_GROUPS, (_SPARK, _DELTA), strict=True) for name in names
+)
+
+
+def changes_no_result(name: str) -> bool:
+    """Tell whether a setting may stay as a session has it."""
+    return not name.startswith(_GROUPS) or name.startswith(_WITHOUT_EFFECT)
+
+
+def to_unset(names: Iterable[str]) -> list[str]:
+    """Return those of a session's settings that are put back to Spark's default."""
+    return sorted(name for name in names if name not in OURS and not changes_no_result(name))

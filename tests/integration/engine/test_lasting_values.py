@@ -1,0 +1,167 @@
+"""One view holds the results of one meaning of its query, whatever sessions, catalogs and days it is built in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider.core import query_functions
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.engine.lasting_values import require_lasting_values
+from airflow_backfill_provider.engine.session import prepare_session
+from tests.integration.engine.lakehouse import Lakehouse
+from tests.known_settings import KNOWN_SETTINGS
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = """
+    id BIGINT, t STRING, d DATE, ts TIMESTAMP, n TIMESTAMP_NTZ, b BOOLEAN, s STRUCT<a: STRING, b: DATE>,
+    arr ARRAY<STRING>
+"""
+
+MOVING = """
+cast(t as timestamp)
+t::timestamp
+timestamp(t)
+to_timestamp(t)
+try_cast(upper(t) as timestamp)
+ts > t
+ts > '10:15'
+ts = concat('to', 'day')
+hour(t)
+coalesce(ts, t)
+nvl(ts, '10:15')
+t between ts and ts
+cast(coalesce('2020', t) as timestamp)
+cast(case when b then '2020' else t end as timestamp)
+cast(s.a as timestamp)
+cast(arr as array<timestamp>)
+transform(arr, x -> cast(x as timestamp))
+cast(concat('to', 'day') as date)
+cast(concat('10', ':15') as timestamp)
+nvl(d, concat('to', 'day'))
+d = 'today'
+n > 'now'
+from_json(t, 'a TIMESTAMP')
+try_variant_get(parse_json(t), '$', 'timestamp')
+""".strip().splitlines()
+
+LASTING = """
+t <> 'today' AND t NOT IN ('10:15', 'now')
+cast(d as timestamp)
+ts > date_add(d, 1)
+ts > '2020-01-01' AND ts > '2020'
+to_timestamp(t, 'yyyy-MM-dd HH:mm')
+cast(t as date)
+cast(cast(t as date) as timestamp)
+cast(t as timestamp_ntz)
+cast(id as timestamp)
+cast(case when b then d end as timestamp)
+ts >= d - interval 1 day
+from_json(t, 'a TIMESTAMP', map('timestampFormat', 'yyyy'))
+concat(t, '') = ') as timestamp)'
+(id << 2) >> 1
+IDENTIFIER('t')
+""".strip().splitlines()
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    """A session of its own, with a variable."""
+    session = prepare_session(spark.newSession())
+    session.sql("DECLARE OR REPLACE VARIABLE a_variable INT DEFAULT 5")
+    return session
+
+
+def check(session: SparkSession, expression: str) -> None:
+    job = BackfillJob(
+        name="job",
+        upstream={"path": "/lake/upstream", "key": ["id"]},
+        materialized_view="/lake/view",
+        query=f"SELECT id, {expression} AS x FROM upstream",
+    )
+    require_lasting_values(session, job, session.createDataFrame([], COLUMNS), ())
+
+
+@pytest.mark.parametrize("expression", MOVING)
+def test_a_value_that_may_be_another_one_tomorrow_is_refused(session: SparkSession, expression: str) -> None:
+    with pytest.raises(InvalidJobError, match="query: .*(tomorrow|each day)"):
+        check(session, expression)
+
+
+@pytest.mark.parametrize("expression", LASTING)
+def test_a_value_that_lasts_is_accepted(session: SparkSession, expression: str) -> None:
+    check(session, expression)
+
+
+def test_a_variable_of_the_session_is_refused_by_name(session: SparkSession) -> None:
+    with pytest.raises(InvalidJobError, match="a_variable is a variable of the session"):
+        check(session, "id + a_variable")
+
+
+def test_a_view_has_one_meaning_though_the_session_changes_between_epochs(lakehouse: Lakehouse) -> None:
+    """I2: each of these settings gives another result for the same text."""
+    changed = {
+        "spark.sql.parser.escapedStringLiterals": "true",
+        "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.chunkBase64String.enabled": "false",
+    }
+    lakehouse.make_upstream("id BIGINT, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(9)")
+    lakehouse.create(
+        rate_limit=3,
+        query=r"""SELECT id, length('a\nb') AS escaped, upper("name") AS quoted, NAME IS NULL AS cased,
+            length(base64(repeat('x', 200))) AS chunked FROM upstream""",
+    )
+    assert lakehouse.epoch()
+    try:
+        for name, value in changed.items():
+            lakehouse.spark.conf.set(name, value)
+        assert lakehouse.epoch()
+        lakehouse.finish()
+    finally:
+        for name in changed:
+            lakehouse.spark.conf.unset(name)
+    columns = ["escaped", "quoted", "cased", "chunked"]
+    assert [tuple(row) for row in lakehouse.view().select(columns).distinct().collect()] == [(3, "NAME", False, 274)]
+    assert lakehouse.view().count() == 9
+    lakehouse.assert_truth()
+
+
+def test_a_function_of_the_catalog_cannot_stand_for_one_of_sparks_own(session: SparkSession) -> None:
+    """Why a name on the list of Spark's functions can be trusted."""
+    session.sql("CREATE TEMPORARY FUNCTION upper(x STRING) RETURNS STRING RETURN concat('theirs', x)")
+    assert session.sql("SELECT upper('a')").head() == ("A",)
+
+
+def test_every_function_of_spark_was_looked_at(spark: SparkSession) -> None:
+    """What nobody has classified is refused; this says so before a user does."""
+    ours = {"table_changes", "table_changes_by_path"}
+    names = {row.function for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()} | ours
+    lists = (
+        query_functions.ROW_FUNCTIONS,
+        query_functions.NON_DETERMINISTIC,
+        query_functions.AGGREGATES,
+        query_functions.GENERATORS,
+        query_functions.WINDOW_FUNCTIONS,
+        query_functions.TABLE_FUNCTIONS,
+    )
+    grammar = {"and", "between", "case", "in", "not", "or", "when"}
+    found = {name: sum(name in names for names in lists) for name in names if re.fullmatch(r"[a-z]\w*", name)}
+    assert {name for name, times in found.items() if times != 1} == grammar
+
+
+def test_every_setting_of_spark_was_looked_at(spark: SparkSession, tmp_path: Path) -> None:
+    """What nobody has looked at is unset in every session; this says so before a user misses it."""
+    spark.range(1).write.format("delta").save(str(tmp_path / "table"))
+    java = spark._jvm
+    assert java is not None
+    known = getattr(getattr(java.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$").getConfigEntries().toArray()
+    names = {entry.key() for entry in known if entry.key().startswith(("spark.sql.", "spark.databricks.delta."))}
+    assert names - KNOWN_SETTINGS.keys() == set()
+    assert len(names) > 700
