@@ -14,6 +14,7 @@ NAMES = (
     "names",
     "mutants",
     "key-order",
+    "shapes",
     "classes",
     "failpoints",
     "kills",

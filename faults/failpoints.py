@@ -16,8 +16,8 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.engine import SparkEngine
 from faults.campaign import Campaign, Outcome, Play
-from faults.shapes import OF_CREATIONS, SHAPES, Shape, Stage, change, require_right, stage
 from faults.spark import spark_session
+from faults.table_shapes import OF_CREATIONS, SHAPES, Shape, Stage, change, require_right, stage
 from tests.dying import died
 from tests.integration.engine.attempts import Asleep
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from faults.campaign import Campaign, Outcome, Play
-from faults.shapes import SHAPES, Shape, begin, change, require_right
 from faults.spark import spark_session
+from faults.table_shapes import SHAPES, Shape, begin, change, require_right
 from tests.connect_server import PORT
 from tests.integration.engine import connect_client
 from tests.integration.engine.attempts import is_killed

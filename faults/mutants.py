@@ -420,8 +420,8 @@ MUTANTS = (
         breaks="A cluster that skips files that are gone loses their rows without a word.",
         invariant="I6",
         file="airflow_backfill_provider/engine/session.py",
-        old="    for name, value in OURS.items():\n        if found.get(name) != value:\n            spark.conf.set(name, value)\n",
-        new="",
+        old="        if found.get(name) != value:\n",
+        new="        if False:\n",
         killers=(
             "tests/unit/engine/test_session.py::test_what_a_result_depends_on_is_pinned_whatever_the_session_had",
         ),

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
+from airflow_backfill_provider.engine.doubtful import settled
 from airflow_backfill_provider.engine.source import MeasuredChanges, Upstream
 from tests.builders import write_table
 
@@ -41,18 +42,18 @@ def happen(path: str) -> Iterator[object]:
 
 
 NET = {
-    # key and customer: is it there, did the row appear, did the key, and was it written twice
-    (10, "a"): (True, True, True, False),
-    (1, "a"): (True, False, False, False),
-    (2, "a"): (False, False, False, False),
-    (2, "b"): (True, True, False, False),
-    (3, "a"): (True, False, False, False),
-    (4, "b"): (True, True, True, False),
-    (11, "a"): (True, True, True, False),
-    (11, "b"): (True, True, True, True),
-    (12, "a"): (False, True, True, False),
-    (5, "a"): (True, False, False, False),
-    (6, "a"): (True, False, False, False),
+    # key and customer: is it there, did the row appear, did the key, was the key there twice, and rows added
+    (10, "a"): (True, True, True, False, 1),
+    (1, "a"): (True, False, False, False, 0),
+    (2, "a"): (False, False, False, False, -1),
+    (2, "b"): (True, True, False, False, 1),
+    (3, "a"): (True, False, False, False, 0),
+    (4, "b"): (True, True, True, False, 1),
+    (11, "a"): (True, True, True, True, 1),
+    (11, "b"): (True, True, True, True, 1),
+    (12, "a"): (False, True, True, False, 0),
+    (5, "a"): (True, False, False, False, 0),
+    (6, "a"): (True, False, False, False, 0),
 }
 
 
@@ -75,23 +76,24 @@ def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession,
         keys=EVERYTHING,
     )
     net = source.net_changes(spark, 1, DeltaTable(path).version(), F.lit(True)).persist()
-    flags = ("__is_upsert", "__appeared", "__key_appeared", "__has_double")
+    flags = ("__is_upsert", "__appeared", "__key_appeared", "__has_double", "__rows_added")
     found = net.collect()
     assert {(row["id"], row["customer"]): tuple(row[flag] for flag in flags) for row in found} == NET
     assert len(found) == len(NET)
     assert {row["name"] for row in found if row["id"] == 1} == {"x"}
 
+    assert source.measure_changes(net, F.lit(True)).some_doubtful
     with pytest.raises(DuplicateKeyError):
-        source.measure_changes(net, F.lit(True))
+        settled(spark, source, net, DeltaTable(path).version())
     sound = net.filter("NOT __has_double")
     assert source.measure_changes(sound, F.col("id") < 5) == MeasuredChanges(
-        5, 5, some_appeared=True, has_nulls=(False,)
+        5, 4, 1, some_appeared=True, some_doubtful=False, has_nulls=(False,)
     )
     by_key = {row["id"]: row for row in source.net_by_key(sound).collect()}
     assert {number: (row["__is_upsert"], row["__appeared"]) for number, row in by_key.items()} == {
         **dict.fromkeys((1, 2, 3, 5, 6), (True, False)),
-        **dict.fromkeys((4, 10, 11), (True, True)),
+        **dict.fromkeys((4, 10), (True, True)),
         12: (False, True),
     }
-    assert (by_key[2]["customer"], len(by_key)) == ("b", 9)
+    assert (by_key[2]["customer"], len(by_key)) == ("b", 8)
     net.unpersist()

@@ -1,0 +1,52 @@
+"""
+The shapes nobody thought of: upstreams, names, types, features, settings and queries at random.
+
+Each case makes an upstream, and backfills it in a few epochs while its writer goes on. It ends **right**: after every
+epoch the view was the query over rows that the case keeps itself. Or it ends **refused** by a named error that is
+true.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from faults.campaign import Campaign, Outcome, Play
+from faults.shapes.drawing import a_case
+from faults.shapes.playing import Game
+from faults.spark import spark_session
+from faults.table_shapes import forget_tables
+
+
+@contextmanager
+def _stage() -> Iterator[Play]:
+    with spark_session() as spark, tempfile.TemporaryDirectory(prefix="backfill-faults-") as place:
+
+        def play(_: int, random: random.Random) -> Outcome:
+            case = a_case(random)
+            folder = Path(tempfile.mkdtemp(prefix="case-", dir=place))
+            try:
+                return Game(case, spark, folder).play()
+            except Exception as error:
+                error.add_note(f"drawn: {case.as_json()}")
+                raise
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+                forget_tables(spark)
+
+        yield play
+
+
+CAMPAIGN = Campaign(
+    name="shapes",
+    about="upstreams, names, types, features, settings and queries at random, each backfilled in a few epochs",
+    quick=500,
+    full=10_000,
+    checks="epochs",
+    stage=_stage,
+    processes=2,
+)

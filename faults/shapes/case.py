@@ -1,0 +1,152 @@
+"""What a case is: an upstream, a job and what happens between the epochs, as plain values that print as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """
+    One column of the upstream.
+
+    :param name: what the table calls it.
+    :param type: Delta's name of its type, or ``char(n)``, ``varchar(n)``, ``variant``, or a nested type in SQL.
+    :param stored: what the data files call it, where that is something else.
+    :param few: its values come from a small pool, without empty texts: it may be a partition column.
+    :param clause: what follows its type in Spark's DDL, such as a DEFAULT.
+    :param computed: the expression that gives its value, which no writer gives then.
+    :param widened_from: the narrower type that it had when the table was made.
+    """
+
+    name: str
+    type: str
+    stored: str = ""
+    few: bool = False
+    clause: str = ""
+    computed: str = ""
+    widened_from: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """
+    What happens before an epoch.
+
+    :param changes: kinds of changes, a version of the upstream each.
+    :param alters: statements that change the table's definition, of columns that the job does not use.
+    :param settings: those of the Spark session that the epoch runs in, beside the usual ones.
+    """
+
+    changes: tuple[str, ...] = ()
+    alters: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """
+    One upstream, one job.
+
+    :param rows_seed: decides the rows and what changes do to them.
+    :param writer: who wrote the upstream, and changes it.
+    :param columns: those that the truth knows.
+    :param extra: DDL of columns that only the table has, such as an IDENTITY column.
+    :param key: the key columns, each with its direction.
+    :param rows: how many there are to begin with.
+    :param files: in how many files.
+    :param in_order: whether the files are cut in key order.
+    :param layout: what follows the columns in Spark's DDL.
+    :param partition: the partition column.
+    :param properties: those of the upstream's table, beside the change data feed.
+    :param constraints: CHECK constraints.
+    :param statistics: how true those of the data files are, where the writer chooses.
+    :param odd_files: how columns in the data files differ from the schema: ``upper``, ``reordered`` or not.
+    :param mapping: the mode of column mapping where the log is made by hand.
+    :param job: fields of the job, beside its places and key.
+    :param gaps: what happens before each epoch; before later ones nothing.
+    :param beyond: what happens before each epoch behind the one that finished the view.
+    :param verified: whether the package's own comparison must agree at the end.
+    """
+
+    rows_seed: int
+    writer: str
+    columns: tuple[Column, ...]
+    extra: tuple[str, ...] = ()
+    key: tuple[tuple[str, bool], ...]
+    rows: int
+    files: int
+    in_order: bool
+    layout: str = ""
+    partition: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    constraints: tuple[str, ...] = ()
+    statistics: str = ""
+    odd_files: str = ""
+    mapping: str = ""
+    job: Mapping[str, Any]
+    gaps: tuple[Gap, ...]
+    beyond: tuple[Gap, ...]
+    verified: bool
+
+    @property
+    def written(self) -> tuple[Column, ...]:
+        """The columns whose values writers give."""
+        return tuple(column for column in self.columns if not column.computed)
+
+    @property
+    def key_indices(self) -> tuple[int, ...]:
+        """Where the key columns stand among the written ones."""
+        names = [column.name for column in self.written]
+        return tuple(names.index(name) for name, _ in self.key)
+
+    @property
+    def alters(self) -> bool:
+        """Whether the table's definition changes on the way."""
+        return any(gap.alters for gap in (*self.gaps, *self.beyond))
+
+    @property
+    def sets(self) -> bool:
+        """Whether an epoch runs with other settings than the usual ones."""
+        return any(gap.settings for gap in (*self.gaps, *self.beyond))
+
+    def as_json(self) -> str:
+        """Return everything that was drawn, less what was left as usual."""
+        return json.dumps(_unusual(asdict(self)), ensure_ascii=True)
+
+    def told(self) -> str:
+        """Return in a line what the case is about."""
+        kinds = ", ".join(f"{column.name!a} {column.type}" for column in self.columns)
+        key = ", ".join(f"{name!a} DESC" if down else ascii(name) for name, down in self.key)
+        properties = ", ".join(f"{name}={value}" for name, value in self.properties.items())
+        parts = (
+            self.writer,
+            f"{self.statistics} statistics" if self.statistics else "",
+            f"{self.odd_files} files" if self.odd_files else "",
+            f"columns by {self.mapping}" if self.mapping else "",
+            f"key {key}",
+            kinds,
+            self.layout,
+            ", ".join(self.extra),
+            properties,
+            f"{self.job['strategy']}, {self.job['visibility']}",
+            self.job["query"],
+        )
+        return _one_line(" | ".join(filter(None, parts)))
+
+
+def _one_line(text: str) -> str:
+    """Return a text with everything escaped that a terminal may not show."""
+    return " ".join(text.split("\n")).encode("ascii", "backslashreplace").decode()
+
+
+def _unusual(value: Any) -> Any:
+    """Leave out empty and false fields."""
+    if isinstance(value, dict):
+        return {name: _unusual(one) for name, one in value.items() if one or (one == 0 and one is not False)}
+    if isinstance(value, list | tuple):
+        return [_unusual(one) for one in value]
+    return value

@@ -1,0 +1,277 @@
+"""Plays a case: makes its upstream and job, changes the one between epochs of the other, and holds I1, I2 and I4."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider import creation, protocol
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, position_of
+from airflow_backfill_provider.engine import SparkEngine
+from airflow_backfill_provider.verification import compare_now
+from faults.campaign import Outcome, WrongError
+from faults.shapes import refusals
+from faults.shapes.case import Case, Gap
+from faults.shapes.file_writers import ConvertWriter, LogWriter
+from faults.shapes.rows import Row, Rows
+from faults.shapes.truth import Truth
+from faults.shapes.writers import DeltaRsWriter, SparkWriter, Writer, newest_version
+from tests.integration.engine.lakehouse import TESTER, Lakehouse
+
+UNWRITABLE = "unwritable"
+"""What a case is that its own writer refuses: nothing of this package had a part in it."""
+
+UNANSWERABLE = "unanswerable"
+"""What a case is whose query Spark itself refuses on the rows."""
+
+
+class UnwritableError(Exception):
+    """The upstream's writer refuses the table."""
+
+
+class Game:
+    """
+    One case being played.
+
+    :param case: what was drawn.
+    :param spark: any session; each who needs one gets its own.
+    :param folder: an empty folder.
+    """
+
+    def __init__(self, case: Case, spark: SparkSession, folder: Path) -> None:
+        self.case = case
+        self.lakehouse = Lakehouse(spark, folder)
+        self.truth = Truth(case, spark.newSession())
+        self.epochs = 0
+        self._usual = SparkEngine(spark.newSession())
+        self._spark = spark
+        self._rows = Rows(case)
+        self._now = self._rows.begin(case.rows)
+        self._order = _order(case)
+        self._writer = self._writer_of(Path(self.lakehouse.upstream_path))
+
+    def play(self) -> Outcome:
+        """Play to the end, right or refused; anything else is raised."""
+        began = False
+        try:
+            self.lakehouse.define(**self._job())
+            self._make()
+            self._use({})
+            self._create()
+            began = True
+            self._run()
+        except UnwritableError as error:
+            return self._ended(UNWRITABLE, str(error))
+        except BackfillError as error:
+            refusals.require_true(error, self.case, began=began, fails=self._query_fails)
+            return self._ended(type(error).__name__, str(error))
+        except PySparkException as error:
+            # The truth's own: what the package meets, it names.
+            if not self._query_fails():
+                raise
+            return self._ended(UNANSWERABLE, str(error))
+        return self._ended("right", "")
+
+    def _ended(self, result: str, why: str) -> Outcome:
+        first = why.strip().partition("\n")[0].encode("ascii", "backslashreplace").decode()[:300]
+        return Outcome(result, max(self.epochs, 1), " | ".join(filter(None, (first, self.case.told()))))
+
+    def _writer_of(self, path: Path) -> Writer:
+        match self.case.writer:
+            case "delta-rs":
+                return DeltaRsWriter(self.case, path)
+            case "log":
+                return LogWriter(self.case, path)
+            case "convert":
+                return ConvertWriter(self.case, self._spark.newSession(), path)
+            case _:
+                return SparkWriter(self.case, self._spark.newSession(), path)
+
+    def _job(self) -> dict[str, Any]:
+        job = {**self.case.job, "key": [{"column": name, "descending": down} for name, down in self.case.key]}
+        if distribution := job.pop("distribution_key", None):
+            job["upstream"] = {
+                "path": self.lakehouse.upstream_path,
+                "key": job.pop("key"),
+                "distribution_key": distribution,
+            }
+        row = job.pop("restrict_after_row", None)
+        if row is not None:
+            after = self._in_order()[min(row, len(self._now) - 1)]
+            encoded = self._order.encode(self._key(after)[:1])
+            assert encoded is not None
+            job["restrict_to"] = {"keys": {"after": list(encoded)}}
+        return job
+
+    def _make(self) -> None:
+        rows = self._in_order() if self.case.in_order else list(self._now)
+        size = -(-len(rows) // self.case.files)
+        try:
+            self._writer.make([rows[i : i + size] for i in range(0, len(rows), size)])
+        except (PySparkException, DeltaError, pa.ArrowException) as error:
+            raise UnwritableError(str(error)) from error
+        self._remember()
+
+    def _change(self, gap: Gap) -> None:
+        for kind in gap.changes:
+            change = self._rows.change(kind, self._now)
+            if not change.pairs and kind != "rewrite":
+                continue
+            try:
+                self._writer.write(kind, change)
+            except (PySparkException, DeltaError, pa.ArrowException) as error:
+                raise UnwritableError(str(error)) from error
+            self._now = change.after
+            self._remember()
+        for statement in gap.alters:
+            assert isinstance(self._writer, SparkWriter)
+            try:
+                self._writer.alter(statement)
+            except PySparkException as error:
+                raise UnwritableError(str(error)) from error
+
+    def _remember(self) -> None:
+        self.truth.record(newest_version(Path(self.lakehouse.upstream_path)), self._now)
+
+    def _use(self, settings: dict[str, str]) -> None:
+        """Give the engine a session with these settings, as a cluster's administrator would."""
+        if not settings:
+            self.lakehouse.engine = self._usual
+            return
+        session = self._spark.newSession()
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        self.lakehouse.engine = SparkEngine(session)
+
+    def _create(self) -> None:
+        backfill = self.lakehouse.backfill
+        creation.create_job(
+            backfill.job,
+            store=backfill.store,
+            upstream=backfill.upstream,
+            engine=lambda: self.lakehouse.engine,
+            requested_by="tester",
+        )
+
+    def _run(self) -> None:
+        limit = self.case.job["rate_limit"] or len(self._now)
+        most = 3 * (-(-len(self._now) // limit)) + 8
+        finished = False
+        for gap in self.case.gaps:
+            finished = self._epoch(gap)
+            if finished:
+                break
+        while not finished:
+            if self.epochs > most:
+                raise WrongError(f"I4: not finished after {self.epochs} epochs")
+            finished = self._epoch(Gap())
+        for gap in self.case.beyond:
+            self._epoch(gap)
+        self._require_end()
+
+    def _epoch(self, gap: Gap) -> bool:
+        """Let things happen, run an epoch, and hold the invariants; tell whether the view is finished."""
+        self._change(gap)
+        self._use(dict(gap.settings))
+        backfill = self.lakehouse.backfill
+        before = backfill.store.state()
+        barrier = protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=TESTER).barrier
+        if barrier is None:
+            if not before.completed:
+                raise WrongError("I4: nothing is injected, and the view is not finished")
+            return True
+        commit = self.lakehouse.run(barrier)
+        self.epochs += 1
+        self._require(barrier, commit, before)
+        return commit.completed
+
+    def _require(self, barrier: Barrier, commit: EpochCommit, before: BackfillState) -> None:
+        store = self.lakehouse.backfill.store
+        after = store.state()
+        rows = self.truth.rows(barrier.chunk_version)
+        read_before, read_after = self._read(rows, before), self._read(rows, after)
+        new = len(read_after) - len(read_before)
+        when = f"epoch {barrier.epoch}"
+        left = len(self._of_job(rows)) - len(read_before)
+        if left and not commit.snapshot_read_row_count:
+            raise WrongError(f"I4: {when} read 0 rows while {left} were left")
+        if commit.snapshot_read_row_count != new:
+            raise WrongError(f"I2: {when} counted {commit.snapshot_read_row_count} rows and read {new}")
+        limit = barrier.rate_limit
+        if limit is not None and new > 2 * limit + self.case.job["vnode_count"]:
+            raise WrongError(f"I4: {when} read {new} rows under a rate limit of {limit}")
+        if commit.completed or self.case.job["visibility"] == "every_epoch":
+            shown = self._read(self.truth.rows(barrier.upstream.to_version), after)
+            self.truth.require(self.lakehouse.view(), shown, f"I1: {when}")
+
+    def _require_end(self) -> None:
+        """Hold what must be true of a finished view, whatever the epochs said."""
+        backfill = self.lakehouse.backfill
+        self.truth.require(self.lakehouse.view(), self._of_job(self._now), "I1: at the end")
+        status = backfill.status()
+        if not backfill.store.state().completed or status.progress != 1:
+            raise WrongError(f"the status of a finished view tells {status.progress}")
+        if self.case.verified:
+            outcome = compare_now(backfill, self.lakehouse.engine)
+            if not outcome.equal:
+                raise WrongError("verification finds differences in a view that has none")
+
+    def _read(self, rows: Sequence[Row], state: BackfillState) -> list[Row]:
+        """Return those of the job's rows that the state says are read."""
+
+        def is_read(key: Any, vnode: int) -> bool:
+            match state.vnodes[vnode]:
+                case Completed():
+                    return True
+                case InProgress(position=position):
+                    return self._order.compare(key, position) <= 0
+                case _:
+                    return False
+
+        of_job = self._of_job(rows)
+        places = {Completed if isinstance(one, Completed) else position_of(one) for one in state.vnodes}
+        vnodes = self._vnodes(of_job) if len(places) > 1 else None
+        return [row for i, row in enumerate(of_job) if is_read(self._key(row), vnodes[i] if vnodes else 0)]
+
+    def _of_job(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows that the job is about."""
+        job = self.lakehouse.backfill.job
+        bounds = job.restrict_to.keys
+        within = KeyRange(self._order.decode(bounds.after), self._order.decode(bounds.up_to))
+        found = [row for row in rows if within.contains(self._key(row), self._order)]
+        if not job.restrict_to.vnodes:
+            return found
+        return [row for row, vnode in zip(found, self._vnodes(found), strict=True) if vnode in job.vnodes]
+
+    def _vnodes(self, rows: Sequence[Row]) -> list[int]:
+        job = self.lakehouse.backfill.job
+        return self.truth.vnodes(rows, job.upstream.distribution_key, job.vnode_count)
+
+    def _in_order(self) -> list[Row]:
+        return sorted(self._now, key=lambda row: self._order.sort_key(self._key(row)))
+
+    def _key(self, row: Row) -> tuple[Any, ...]:
+        return tuple(row[i] for i in self.case.key_indices)
+
+    def _query_fails(self) -> bool:
+        """Tell whether Spark refuses the query over the rows that there are, or were before the last change."""
+        try:
+            for rows in self.truth.all_rows():
+                self.truth.result(rows).collect()
+        except PySparkException:
+            return True
+        return False
+
+
+def _order(case: Case) -> KeyOrder:
+    types = {column.name: "string" if "char(" in column.type else column.type for column in case.columns}
+    return KeyOrder(tuple(KeyField(name=name, type=types[name], descending=down) for name, down in case.key))

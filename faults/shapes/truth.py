@@ -1,0 +1,128 @@
+"""What is right: the verbatim query, computed by Spark over rows that the case keeps itself."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StructType
+
+from airflow_backfill_provider.core.query import quote
+from faults.campaign import WrongError
+from faults.shapes.case import Case
+from faults.shapes.rows import Row
+from faults.shapes.writers import frame
+
+PINNED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.variable.substitute": "false",
+}
+_SHOWN = 2
+_WIDTH = re.compile(r"\b(?:var)?char\(\d+\)")
+
+
+class Truth:
+    """
+    The upstream's rows, version by version, and what the query makes of them.
+
+    :param case: its columns and query.
+    :param spark: a session of the truth's own, with the settings that a job promises.
+    """
+
+    def __init__(self, case: Case, spark: SparkSession) -> None:
+        self._case = case
+        self._spark = spark
+        for name, value in PINNED.items():
+            spark.conf.set(name, value)
+        self._versions: dict[int, tuple[Row, ...]] = {}
+
+    def record(self, version: int, rows: tuple[Row, ...]) -> None:
+        """Remember the rows as of a version."""
+        self._versions[version] = rows
+
+    def rows(self, version: int) -> tuple[Row, ...]:
+        """Return the rows as of a version."""
+        return self._versions[max(known for known in self._versions if known <= version)]
+
+    def all_rows(self) -> list[tuple[Row, ...]]:
+        """Return the rows as of each version, the newest first."""
+        return [rows for _, rows in sorted(self._versions.items(), reverse=True)]
+
+    def vnodes(self, rows: Sequence[Row], columns: Sequence[str], count: int) -> list[int]:
+        """Return each row's vnode, as Spark hashes it."""
+        if not rows or count == 1:
+            return [0] * len(rows)
+        made = self._frame(rows)
+        hashed = F.pmod(F.hash(*(made[quote(name)] for name in columns)), F.lit(count))
+        return [vnode for (vnode,) in made.select(hashed).collect()]
+
+    def result(self, rows: Sequence[Row]) -> DataFrame:
+        """Return what the query makes of some rows."""
+        self._frame(rows).createOrReplaceTempView("upstream")
+        return self._spark.sql(self._case.job["query"])
+
+    def require(self, view: DataFrame, rows: Sequence[Row], when: str) -> None:
+        """
+        Compare a view with the query over some rows.
+
+        :raises WrongError: showing what differs.
+        """
+        wanted = self.result(rows)
+        if missing := [name for name in wanted.columns if name not in view.columns]:
+            raise WrongError(f"{when}: the view has no column {missing!a}; it has {view.columns!a}")
+        found = view.select(*(view[quote(name)] for name in wanted.columns))
+        if _types(wanted.schema) != _types(found.schema):
+            raise WrongError(
+                f"{when}: the query gives {_types(wanted.schema)!a}, the view has {_types(found.schema)!a}"
+            )
+        expected, there = plain(wanted), plain(found)
+        if expected != there:
+            missing_rows, more = expected - there, there - expected
+            raise WrongError(
+                f"{when}: {missing_rows.total()} rows missing, {more.total()} unexpected, of {expected.total()}: "
+                f"missing {list(missing_rows)[:_SHOWN]!a}, unexpected {list(more)[:_SHOWN]!a}"
+            )
+
+    def _frame(self, rows: Sequence[Row]) -> DataFrame:
+        columns = self._case.columns
+        made = frame(self._spark, self._case.written, rows)
+        if len(columns) == len(self._case.written):
+            return made
+        values = [F.expr(one.computed) if one.computed else made[quote(one.name)] for one in columns]
+        return made.select(*(value.alias(one.name) for value, one in zip(values, columns, strict=True)))
+
+
+def plain(rows: DataFrame) -> Counter[str]:
+    """Return rows as texts that tell values apart exactly: NaN, -0.0, bytes, the order of arrays."""
+    numbered = rows.toDF(*(f"c{i}" for i in range(len(rows.columns))))
+    variants = [f"to_json({f.name})" if f.dataType.typeName() == "variant" else f.name for f in numbered.schema]
+    table = numbered.selectExpr(*variants).toArrow()
+    columns = [_column(column).to_pylist() for column in table.columns]
+    return Counter(repr(tuple(map(_plain, values))) for values in zip(*columns, strict=True))
+
+
+def _column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # Python has no years before 1 or behind 9999.
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value
+
+
+def _types(schema: StructType) -> list[str]:
+    # Delta may keep of a text how wide it is.
+    return [_WIDTH.sub("string", field.dataType.simpleString()) for field in schema]
