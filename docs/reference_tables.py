@@ -162,6 +162,8 @@ WHAT_TO_DO = {
     "ChangeFeedGapError": "[rebuild](how-to/rebuild.md), and [keep changes longer](how-to/set-retention.md)",
     "UpstreamReplacedError": "[rebuild](how-to/rebuild.md) if the table that lies there now is the right one",
     "UpstreamSchemaChangedError": "undo the change, or adapt the query, [rebuild](how-to/rebuild.md)",
+    "MissingRowsError": "have Spark write the upstream's files anew, and [repair](how-to/repair-rows.md) all vnodes, "
+    "or [rebuild](how-to/rebuild.md)",
     "DuplicateKeyError": "remove the duplicates and run again; or give `upstream.key` the columns that identify a row, "
     "and [rebuild](how-to/rebuild.md) if the job exists",
     "MaterializedViewError": "choose another folder; if something else wrote to the view, "

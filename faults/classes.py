@@ -28,7 +28,7 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.query import quote
 from faults.campaign import Campaign, Outcome, Play, WrongError
 from faults.spark import spark_session
-from faults.table_shapes import COLUMNS, EXPECTED, Shape, Stage, change, forget_tables, require_right, stage
+from faults.table_shapes import COLUMNS, EXPECTED, QUERY, Shape, Stage, change, forget_tables, require_right, stage
 from tests.builders import commit_file
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 

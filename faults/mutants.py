@@ -145,8 +145,8 @@ MUTANTS = (
         breaks="A file of which nobody knows how many rows are the job's counts as if that were known.",
         invariant="I4",
         file="airflow_backfill_provider/core/planner.py",
-        old="return file.row_count if file.is_exact and _lies_within",
-        new="return file.row_count if _lies_within",
+        old="return file.row_count if file.is_exact and lies_within",
+        new="return file.row_count if lies_within",
         killers=(f"{_SNAPSHOT_PLAN}::test_rows_of_some_vnodes_that_lie_far_apart_leave_no_epoch_without_rows",),
     ),
     Mutant(
@@ -470,8 +470,8 @@ MUTANTS = (
         breaks="On Spark, the row at the position itself lies behind it.",
         invariant="I1",
         file="airflow_backfill_provider/engine/predicates.py",
-        old="_column(field) >= point if field.descending else _column(field) <= point",
-        new="_column(field) > point if field.descending else _column(field) < point",
+        old="_column(field) <= literal(field, bound)",
+        new="_column(field) < literal(field, bound)",
         killers=(f"{_PREDICATES}::test_a_value_is_that_of_the_range_that_the_key_lies_in",),
         spark=True,
     ),
@@ -510,7 +510,7 @@ MUTANTS = (
         breaks="Of two rows with one key that two versions of a window insert, one is lost.",
         invariant="I6",
         file="airflow_backfill_provider/engine/source.py",
-        old="F.lag(upsert).over(by_key).eqNullSafe(upsert)",
+        old="was_upsert.eqNullSafe(upsert)",
         new="F.lit(False)",
         killers=("tests/integration/engine/test_bad_input.py::test_duplicate_key_in_one_window_is_refused",),
         spark=True,
@@ -530,7 +530,7 @@ MUTANTS = (
         breaks="Changes of rows that no chunk has read yet reach the view of an arrangement, and the chunk again.",
         invariant="I1",
         file="airflow_backfill_provider/engine/spark_engine.py",
-        old="let_through = net.filter(visible)",
+        old="let_through = net.filter(changes.visible)",
         new="let_through = net",
         killers=(f"{_EPOCHS}::test_what_is_asked_for_between_the_epochs_of_one_run_is_in_the_next[arrangement]",),
         spark=True,
@@ -541,12 +541,13 @@ MUTANTS = (
         invariant="I1",
         file="airflow_backfill_provider/engine/spark_engine.py",
         old="""\
-                changes = self._apply_changes(tables, barrier, seconds)
-                return self._read_parts(tables, barrier, changes, seconds)
+                self._apply(tables, barrier, changes, seconds)
+                return EpochWrites(self._read_parts(tables, barrier, seconds), through, seconds, added)
 """,
         new="""\
-                read = self._read_parts(tables, barrier, 0, seconds)
-                return EpochWrites(read.snapshot_rows, self._apply_changes(tables, barrier, seconds), seconds)
+                read = self._read_parts(tables, barrier, seconds)
+                self._apply(tables, barrier, changes, seconds)
+                return EpochWrites(read, through, seconds, added)
 """,
         killers=("tests/integration/engine/test_verification.py::test_a_row_of_a_vnode_that_was_not_read",),
         spark=True,
@@ -618,8 +619,8 @@ MUTANTS = (
         breaks="A key that the upstream has in two vnodes gets into the view twice.",
         invariant="I6",
         file="airflow_backfill_provider/engine/spark_engine.py",
-        old="measured.some_appeared and (repairs or source.key_spans_vnodes)",
-        new="measured.some_appeared and repairs",
+        old="must_be_single = tables.settings.repairs_view(barrier) or source.key_spans_vnodes",
+        new="must_be_single = tables.settings.repairs_view(barrier)",
         killers=(f"{_HISTORY}::test_one_key_in_two_vnodes_is_refused_whether_the_first_is_read_or_not",),
         spark=True,
     ),

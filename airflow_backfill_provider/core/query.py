@@ -123,6 +123,14 @@ class CheckedQuery:
             return column
         return None
 
+    def written_names(self, upstream_names: Collection[str]) -> frozenset[str]:
+        """
+        Return every name that a column of the view may have because somebody wrote it, lower-cased.
+
+        :param upstream_names: names that a star may stand for.
+        """
+        return self._selected_words | {name.lower() for name in upstream_names if self.has_star}
+
     def hidden_keys(self, key: Sequence[str], upstream_names: Collection[str] = ()) -> dict[str, str]:
         """
         Return, for the key columns that the view does not carry, the hidden column that keeps each.
@@ -130,7 +138,7 @@ class CheckedQuery:
         :param key: the upstream's key columns.
         :param upstream_names: names that a star may stand for, which are the view's then.
         """
-        taken = {*self._selected_words, *(name.lower() for name in upstream_names if self.has_star)}
+        taken = self.written_names(upstream_names)
         return {column: _hidden(column, taken) for column in key if self.output_of_key(column) is None}
 
     def key_outputs(self, key: Sequence[str], upstream_names: Collection[str] = ()) -> tuple[str, ...]:

@@ -98,7 +98,10 @@ class SparkEngine:
         with epoch_errors(f"checking job {job.name}"):
             rows = source.at(self._spark, version)
             result = self._query(job, source, rows.limit(0))
-            require_columns(result.schema, job.table_properties)
+            query = check_query(job.query)
+            hidden = query.hidden_keys(source.key.names, source.names).values()
+            written = query.written_names(source.names) | {name.lower() for name in hidden}
+            require_columns(result.schema, job.table_properties, written)
             self._require_writable(job, result.schema)
             used = source.empty(self._spark).select(*map(column, source.columns))
             require_lasting_values(self._spark, job, used, source.names)

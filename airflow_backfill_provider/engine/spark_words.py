@@ -17,6 +17,8 @@ _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]")
 _STATE = re.compile(r"SQLSTATE: (\w{5})")
 _DETAIL = re.compile(r"\s*(SQLSTATE: \w+.*)?\s*(;\s*line \d+ pos \d+)?;?\s*$")
 _FRAME = "An error occurred while calling"
+_CAUSE = "Caused by: "
+_WAITED = re.compile(r"Exception thrown in awaitResult: *$")
 _RPC = re.compile(
     r'^<_.*?^\s*status = StatusCode\.(?P<code>\w+)$.*?^\s*details = "(?P<details>.*?)"$', re.DOTALL | re.MULTILINE
 )
@@ -60,7 +62,11 @@ def first_line(error: BaseException) -> str:
     if failed_call is not None:
         known = failed_call["code"] in _SERVER_IS_NOT_THERE
         return f"the Spark Connect server did not answer: {failed_call['details' if known else 'code']}"
-    for line in str(error).splitlines():
+    lines = str(error).splitlines()
+    if any(_WAITED.search(line) for line in lines[:2]):
+        # Of what was waited for, the cause tells.
+        lines = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)] or lines
+    for line in lines:
         # What Py4J hands on as it is begins with a colon.
         text = _DETAIL.sub("", line.strip().lstrip(": "))
         if text and not text.startswith(_FRAME):
@@ -72,7 +78,9 @@ def condition_of_a_row(error: BaseException) -> str:
     """Return the name of the condition if an expression cannot work with a row's values; empty if it is another."""
     if not any(state.startswith(_STATES_OF_ROWS) for state in _states(error)):
         return ""
-    return next(reversed(list(_conditions(error))), type(error).__name__)
+    condition = next(reversed(list(_conditions(error))), type(error).__name__)
+    # Of versions and files Delta gives some of the same states.
+    return "" if condition.startswith("DELTA_") else condition
 
 
 def _may_be_shown(error: BaseException) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
@@ -16,11 +16,14 @@ _CHARACTERS_TO_MAP = frozenset(" ,;{}()\n\t=")
 """Characters that Delta has in names of columns only where the data files call the columns something else."""
 
 
-def require_columns(schema: StructType, properties: Mapping[str, str]) -> None:
+def require_columns(schema: StructType, properties: Mapping[str, str], written: Collection[str]) -> None:
     """
-    Refuse output columns that no Delta table can have, in the query's terms.
+    Refuse output columns that no Delta table can have, in the query's terms, and names that Spark made up.
+
+    What Spark calls an expression without an alias, another version of it may call otherwise.
 
     :param properties: the view's, as the job asks for them.
+    :param written: names that a query or its upstream has, in lower case.
     :raises InvalidJobError: naming the columns.
     """
     names = [field.name.lower() for field in schema.fields]
@@ -28,6 +31,8 @@ def require_columns(schema: StructType, properties: Mapping[str, str]) -> None:
     if repeated:
         raise InvalidJobError(f"query: it names {', '.join(repeated)} more than once; give each column its own alias")
     for field in schema.fields:
+        if _CHARACTERS_TO_MAP & set(field.name) and field.name.lower() not in written:
+            raise InvalidJobError(f"query: the column {quote(field.name)} has no name of its own; give it an alias")
         if field.dataType.typeName() == "void":
             raise InvalidJobError(f"query: the column {quote(field.name)} has no type; cast it")
     asked = {name.lower(): value.lower() for name, value in properties.items()}
