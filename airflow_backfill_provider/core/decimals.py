@@ -70,6 +70,11 @@ def highest_statistic(value: Decimal, type_: str) -> Decimal | None:
     return None if widened == _most(type_) else max(widened, _LEAST)
 
 
+def is_decimal(type_: str) -> bool:
+    """Tell whether Delta's name of a type is that of a decimal."""
+    return _TYPE.match(type_) is not None
+
+
 def digits_of(type_: str) -> tuple[int, int]:
     """Return how many digits a decimal type has, and how many of them stand behind the point."""
     found = _TYPE.match(type_)

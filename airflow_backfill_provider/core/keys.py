@@ -12,20 +12,18 @@ something else than the position of a null key, ``(None,)``.
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from enum import Enum
 from typing import Any
 
+from airflow_backfill_provider.core.decimals import digits_of, is_decimal
 from airflow_backfill_provider.core.errors import InvalidJobError, StateLayoutError
 
 KeyValue = int | str | Decimal | dt.date | dt.datetime | bytes | bool
 Position = tuple[KeyValue | None, ...]
 EncodedPosition = tuple[str | None, ...]
-
-_DECIMAL = re.compile(r"^decimal\((\d+),(\d+)\)$")
 
 
 class KeyKind(Enum):
@@ -80,7 +78,7 @@ class KeyField:
 
         :raises InvalidJobError: for a type without a total order that Spark, Arrow and Python share.
         """
-        if _DECIMAL.match(self.type):
+        if is_decimal(self.type):
             return KeyKind.DECIMAL
         try:
             return _KINDS[self.type]
@@ -117,8 +115,8 @@ class KeyField:
             most = 2 ** (_INTEGER_BITS[self.type] - 1)
             if not -most <= value < most:
                 raise ValueError(f"{value} is not between {-most} and {most - 1}")
-        if isinstance(value, Decimal) and (found := _DECIMAL.match(self.type)):
-            precision, scale = map(int, found.groups())
+        if isinstance(value, Decimal) and is_decimal(self.type):
+            precision, scale = digits_of(self.type)
             digits_before = value.adjusted() + 1 if value else 0
             digits_behind = -int(value.normalize(_ALL_DIGITS).as_tuple().exponent)
             if digits_before > precision - scale or digits_behind > scale:

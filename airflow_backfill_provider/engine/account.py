@@ -39,6 +39,7 @@ class RowAccount:
         self._spark = spark
         self._log = log
         self._counts: dict[tuple[int, tuple[KeyRange, ...]], int] = {}
+        self._settled: dict[tuple[str, int | None], int | None] = {}
 
     def settle(self, barrier: Barrier, rows_present: int | None) -> int | None:
         """
@@ -47,6 +48,13 @@ class RowAccount:
         :param rows_present: the same, as the epochs counted it; ``None`` if they did not.
         :raises MissingRowsError: if there are more, or fewer.
         """
+        # An epoch asks before it writes and when it commits; of very many files the answer takes a while.
+        asked = barrier.digest, rows_present
+        if asked not in self._settled:
+            self._settled = {asked: self._compared(barrier, rows_present)}
+        return self._settled[asked]
+
+    def _compared(self, barrier: Barrier, rows_present: int | None) -> int | None:
         version = barrier.shown_version
         if version is None:
             return rows_present

@@ -103,8 +103,7 @@ class SparkEngine:
             written = query.written_names(source.names) | {name.lower() for name in hidden}
             require_columns(result.schema, job.table_properties, written)
             self._require_writable(job, result.schema)
-            used = source.empty(self._spark).select(*map(column, source.columns))
-            require_lasting_values(self._spark, job, used, source.names)
+            require_lasting_values(self._spark, job, rows.select(*map(column, source.columns)), source.names)
             if result.limit(1).count():
                 raise InvalidJobError("query: it gives a row where the upstream has none, so it is an aggregate")
             expected = UpstreamTable(source.path, self._storage_options).row_count(version)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
 
+from airflow_backfill_provider.core.decimals import digits_of
 from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, KeyValue, Position
 from airflow_backfill_provider.core.planner import FileStatistics
@@ -107,8 +108,7 @@ class ArrowKeyIndex:
 def arrow_type(field: KeyField) -> pa.DataType:
     """Return the Arrow type that holds every value of a key column."""
     if field.kind is KeyKind.DECIMAL:
-        precision, scale = (int(part) for part in field.type[len("decimal(") : -1].split(","))
-        return pa.decimal128(precision, scale)
+        return pa.decimal128(*digits_of(field.type))
     return {
         "byte": pa.int8(),
         "short": pa.int16(),

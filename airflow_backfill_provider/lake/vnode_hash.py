@@ -13,6 +13,7 @@ from functools import partial, reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_backfill_provider.core.decimals import digits_of
 from airflow_backfill_provider.core.keys import KeyField, KeyKind
 
 _SEED = 42
@@ -53,7 +54,7 @@ def _hash_of(field: KeyField) -> Callable[[pa.Array, pa.Array], pa.Array]:
     if field.kind in {KeyKind.STRING, KeyKind.BINARY}:
         return _hash_bytes
     if field.kind is KeyKind.DECIMAL:
-        digits = int(field.type[len("decimal(") : -1].split(",")[0])
+        digits, _ = digits_of(field.type)
         return partial(_hash_decimals, digits=digits)
     if field.type in {"long", "timestamp", "timestamp_ntz"}:
         return lambda values, seeds: _hash_longs(values.view(pa.int64()), seeds)
