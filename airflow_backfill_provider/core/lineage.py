@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
 
 from airflow_backfill_provider.core.query import check_query
@@ -49,29 +48,35 @@ def query_lineage(
     :param upstream_names: names that a star may stand for, as of the job's creation.
     """
     checked = check_query(query)
-    select = sqlglot.parse_one(checked.text, read="spark", into=exp.Select)
-    sources = _Sources(available, checked.alias)
-    columns: dict[str, ColumnOrigin] = {}
-    for projection in select.selects:
-        columns.update(_origins(projection, sources))
+    known = {column: ColumnOrigin((column,), unchanged=True) for column in available}
+    filtered_by: set[str] = set()
+    for level in checked.levels:
+        sources = _Sources(available, known, level.alias)
+        if (where := level.select.args.get("where")) is not None:
+            filtered_by.update(sources.of(where))
+        known = {}
+        for projection in level.select.selects:
+            known.update(_origins(projection, sources))
     for column, hidden in checked.hidden_keys(key, upstream_names).items():
-        columns[hidden] = ColumnOrigin((column,), unchanged=True)
-    where = select.args.get("where")
-    return QueryLineage(columns, sources.of(where) if where is not None else ())
+        known[hidden] = ColumnOrigin((column,), unchanged=True)
+    return QueryLineage(known, tuple(column for column in available if column in filtered_by))
 
 
 class _Sources:
     """Finds the upstream's columns in expressions; Spark doesn't distinguish their case."""
 
-    def __init__(self, available: Sequence[str], alias: str) -> None:
+    def __init__(self, available: Sequence[str], known: Mapping[str, ColumnOrigin], alias: str) -> None:
+        """:param known: the columns that the expressions may use, in order, and where those come from."""
         self.available = available
+        self.known = known
         self.alias = alias.lower()
-        self._spelling = {column.lower(): column for column in available}
+        self._by_name = {column.lower(): origin for column, origin in known.items()}
 
     def of(self, expression: exp.Expr) -> tuple[str, ...]:
         """Return the columns that an expression uses, in the upstream's order."""
-        named = {self._spelling.get(self._path(column)[0]) for column in expression.find_all(exp.Column)}
-        used = named | {self._spelling.get(path[0]) for path in self._named_by_text(expression)}
+        paths = [self._path(column) for column in expression.find_all(exp.Column)]
+        named = [self._by_name.get(path[0]) for path in (*paths, *self._named_by_text(expression))]
+        used = {column for origin in named if origin is not None for column in origin.inputs}
         return tuple(column for column in self.available if column in used)
 
     def is_plain(self, expression: exp.Expr) -> bool:
@@ -79,7 +84,7 @@ class _Sources:
         if not isinstance(expression, exp.Column):
             return False
         path = self._path(expression)
-        return len(path) == 1 and path[0] in self._spelling
+        return len(path) == 1 and path[0] in self._by_name and self._by_name[path[0]].unchanged
 
     def _named_by_text(self, expression: exp.Expr) -> Iterator[list[str]]:
         """Yield the names in ``IDENTIFIER('…')``."""
@@ -106,12 +111,12 @@ def _origins(projection: exp.Expr, sources: _Sources) -> Iterator[tuple[str, Col
 def _star(star: exp.Star, sources: _Sources) -> Iterator[tuple[str, ColumnOrigin]]:
     without = {column.name.lower() for column in _arguments(star, "except_", "except")}
     replaced = {column.alias.lower(): column.unalias() for column in _arguments(star, "replace")}
-    for column in sources.available:
+    for column, origin in sources.known.items():
         expression = replaced.get(column.lower())
         if expression is not None:
             yield column, ColumnOrigin(sources.of(expression), unchanged=sources.is_plain(expression))
         elif column.lower() not in without:
-            yield column, ColumnOrigin((column,), unchanged=True)
+            yield column, origin
 
 
 def _arguments(star: exp.Star, *names: str) -> Iterable[exp.Expr]:

@@ -1,27 +1,25 @@
 """
 The materialized view's query: what it may be, and how it is read.
 
-A query is one row-level ``SELECT … FROM upstream [WHERE …]``: each upstream row gives at most one row of the view,
-by itself and always the same one. That is what lets an epoch apply a change by its key alone. The shape is checked
-on the syntax tree, here and without Spark; names and types are Spark's to check when the job is created.
+A query is row-level: each upstream row gives at most one row of the view, by itself and always the same one. That is
+what lets an epoch apply a change by its key alone. It is one ``SELECT … FROM upstream [WHERE …]``, or a chain of such
+levels (:mod:`~airflow_backfill_provider.core.query_levels`). The shape is checked on the syntax trees, here and
+without Spark; names and types are Spark's to check when the job is created.
 
-The text that the user wrote is never printed back from the tree: hidden key columns are spliced into it at
+The text that the user wrote is never printed back from the trees: hidden key columns are spliced into it at
 token positions, so that Spark runs the very expressions that were written.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import Token
 
-from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.query_columns import possible_columns
 from airflow_backfill_provider.core.query_functions import (
     AGGREGATES,
@@ -30,8 +28,10 @@ from airflow_backfill_provider.core.query_functions import (
     identifier_clauses,
     refuse_other_functions,
 )
+from airflow_backfill_provider.core.query_levels import RELATION, Level, query_levels, unsupported
 
-RELATION = "upstream"
+__all__ = ["HIDDEN_KEY_PREFIX", "RELATION", "CheckedQuery", "check_query", "is_moving_text", "quote"]
+
 HIDDEN_KEY_PREFIX = "__key_"
 """What the name of a hidden key column begins with; with more underscores where the view has such a name already."""
 
@@ -76,23 +76,19 @@ class CheckedQuery:
     A query known to be row-level.
 
     :param text: as the user wrote it, without a closing semicolon.
-    :param alias: the name by which the query calls the upstream relation.
-    :param words: names in it that may be columns, lower-cased; a superset of the columns that it uses.
-    :param has_star: it selects ``*``, so it uses every column there is.
+    :param levels: the first one reads the upstream, each other one the level before it.
+    :param words: names in it that may be columns of the upstream, lower-cased; a superset of those that it uses.
     """
 
     text: str
-    alias: str
+    levels: tuple[Level, ...]
     words: frozenset[str]
-    has_star: bool
-    _before_from: int
-    _relation_start: int
-    _relation_end: int
-    _named: bool
-    _columns: tuple[tuple[str, str], ...]
-    _star_without: frozenset[str] | None
-    _possible_functions: frozenset[str]
     _selected_words: frozenset[str]
+
+    @property
+    def has_star(self) -> bool:
+        """Whether it selects ``*`` of the upstream, so that it uses every column there is."""
+        return self.levels[0].select.find(exp.Star) is not None
 
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
         """Return those of the upstream's columns that the query may use, in the upstream's order."""
@@ -107,8 +103,11 @@ class CheckedQuery:
         :param available: the upstream's columns.
         :raises InvalidJobError: if such a name would not give the same value every time.
         """
-        for name in sorted(self._possible_functions - {column.lower() for column in available}):
-            raise _unsupported(f"{name}, which does not give the same value every time,")
+        there = frozenset(column.lower() for column in available)
+        for level in self.levels:
+            for name in sorted(_functions_without_parentheses(level) - there):
+                raise unsupported(f"{name}, which does not give the same value every time,")
+            there = level.gives(there)
 
     def output_of_key(self, column: str) -> str | None:
         """
@@ -116,12 +115,10 @@ class CheckedQuery:
 
         :returns: the output column's name, or ``None`` if the query drops or changes the key column.
         """
-        for source, output in self._columns:
-            if source.lower() == column.lower():
-                return output
-        if self._star_without is not None and column.lower() not in self._star_without:
-            return column
-        return None
+        names = [column]
+        for level in self.levels:
+            names = level.passes_on(names)
+        return names[0] if names else None
 
     def written_names(self, upstream_names: Collection[str]) -> frozenset[str]:
         """
@@ -154,14 +151,35 @@ class CheckedQuery:
         :param key: the upstream's key columns.
         :param upstream_names: names that a star may stand for.
         """
-        hidden = "".join(
-            f", {quote(self.alias)}.{quote(column)} AS {quote(output)}"
-            for column, output in self.hidden_keys(key, upstream_names).items()
-        )
-        alias = "" if self._named else f" AS {quote(self.alias)}"
-        head, tail = self.text[: self._before_from], self.text[self._relation_end :]
-        between = self.text[self._before_from : self._relation_start]
-        return f"{head.rstrip()}\n{hidden} {between}{quote(relation)}{alias}{tail}"
+        hidden = self.hidden_keys(key, upstream_names)
+        edits = sorted(self._edits(relation, hidden), reverse=True)
+        text = self.text
+        for start, end, written in edits:
+            text = text[:start] + written + text[end:]
+        return text
+
+    def _edits(self, relation: str, hidden: dict[str, str]) -> Iterator[tuple[int, int, str]]:
+        """Yield what to write in the text: from, to, words."""
+        for number, level in enumerate(self.levels):
+            if level.reads is not None:
+                start, end, is_named = level.reads
+                yield start, end, quote(relation) + ("" if is_named else f" AS {quote(level.alias)}")
+            if level.end_of_list is not None and (columns := self._added(number, hidden)):
+                start = len(self.text[: level.end_of_list].rstrip())
+                # On a line of its own: a comment before it must not swallow it.
+                yield start, level.end_of_list, f"\n{columns} "
+
+    def _added(self, number: int, hidden: dict[str, str]) -> str:
+        """Return what a level's list of columns needs so that the hidden key columns come out of it."""
+        level = self.levels[number]
+        if number and level.star_without is not None:
+            return ""  # what the level before gives comes out by itself
+        if number:
+            return "".join(f", {quote(output)}" for output in hidden.values())
+        read = [f"{quote(level.alias)}.{quote(column)} AS {quote(output)}" for column, output in hidden.items()]
+        if not read:
+            return ""
+        return f"|> EXTEND {', '.join(read)}" if level.is_piped else f", {', '.join(read)}"
 
 
 def quote(identifier: str) -> str:
@@ -177,47 +195,35 @@ def check_query(text: str) -> CheckedQuery:
     :raises InvalidJobError: with the construct that is not allowed, or the place of a syntax error.
     """
     text = text.strip().removesuffix(";").rstrip()
-    try:
-        tokens = sqlglot.tokenize(text, read="spark")
-        statements = sqlglot.parse(text, read="spark")
-    except SqlglotError as error:
-        raise InvalidJobError(f"the query has a syntax error: {_one_line(error)}") from None
-    except (AttributeError, AssertionError, RecursionError, TypeError, ValueError):
-        # The parser's own failures at text that is no plain SELECT.
-        raise InvalidJobError("the query has a syntax error: it cannot be parsed") from None
-    statements = [statement for statement in statements if not isinstance(statement, exp.Semicolon)]
-    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
-        raise InvalidJobError(f"the query must be one SELECT … FROM {RELATION} [WHERE …]")
-    select = statements[0]
-    _refuse_nesting(select, tokens)
-    table = _only_relation(select)
-    _refuse_clauses(select)
-    _refuse_expressions(select)
+    tokens, levels = query_levels(text)
+    for level in levels:
+        _refuse_clauses(level.select)
+        _refuse_expressions(level.select)
+    for level in levels[1:]:
+        _refuse_stars_in_expressions(level.select)
     refuse_other_functions(tokens)
-    from_token, relation_token = _from_tokens(tokens)
-    columns, star_without = _outputs(select, table.alias_or_name)
+    innermost = levels[0]
     return CheckedQuery(
         text=text,
-        alias=table.alias_or_name,
-        words=possible_columns(tokens, select, table.alias_or_name),
-        has_star=any(True for _ in select.find_all(exp.Star)),
-        _before_from=from_token.start,
-        _relation_start=relation_token.start,
-        _relation_end=relation_token.end + 1,
-        _named=bool(table.alias),
-        _columns=columns,
-        _star_without=star_without,
-        _possible_functions=frozenset(
-            name.lower()
-            for name in (
-                *(column.name for column in select.find_all(exp.Column) if not column.table),
-                *identifier_clauses(tokens),
-            )
-            if name.lower() in NON_DETERMINISTIC
-        ),
+        levels=levels,
+        words=possible_columns(innermost.tokens, innermost.select, innermost.alias),
         # Texts, too: Spark calls a column of a plain text by the text.
-        _selected_words=frozenset(token.text.lower() for token in tokens if token.end < from_token.start),
+        _selected_words=frozenset(token.text.lower() for token in _selecting(tokens, levels)),
     )
+
+
+def _selecting(tokens: Sequence[Token], levels: Sequence[Level]) -> Iterator[Token]:
+    """Yield the words that may name a column of the view; in a chain of levels all of them."""
+    end = levels[0].end_of_list if len(levels) == 1 else None
+    return (token for token in tokens if end is None or token.end < end)
+
+
+def _functions_without_parentheses(level: Level) -> frozenset[str]:
+    names = [
+        *(column.name for column in level.select.find_all(exp.Column) if not column.table),
+        *identifier_clauses(level.tokens),
+    ]
+    return NON_DETERMINISTIC.intersection(name.lower() for name in names)
 
 
 def _hidden(key: str, taken: Collection[str]) -> str:
@@ -227,39 +233,10 @@ def _hidden(key: str, taken: Collection[str]) -> str:
     return name
 
 
-def _refuse_nesting(select: exp.Select, tokens: Sequence[Token]) -> None:
-    nested = None
-    if any(token.token_type == TokenType.PIPE_GT for token in tokens):
-        nested = "the pipe syntax (|>)"
-    elif select.args.get("with_"):
-        nested = "WITH"
-    elif isinstance(select.args["from_"].this if select.args.get("from_") else None, exp.Subquery):
-        nested = "subqueries in FROM"
-    if nested is not None:
-        raise InvalidJobError(
-            f"the query uses {nested} but must be row-level, and one SELECT expressions FROM {RELATION} [WHERE "
-            "condition]; write the inner expressions in place of their names, and join the conditions with AND"
-        )
-
-
-def _only_relation(select: exp.Select) -> exp.Table:
-    tables = list(select.find_all(exp.Table))
-    if len(tables) != 1 or select.args.get("joins"):
-        raise _unsupported("joins and subqueries" if len(tables) > 1 else f"a query without FROM {RELATION}")
-    table = tables[0]
-    if table.name.lower() != RELATION or table.args.get("db") or not isinstance(table.this, exp.Identifier):
-        raise InvalidJobError(f"the query reads {table.sql()!r}; it may read {RELATION} only")
-    extras = {name for name, value in table.args.items() if value and name not in {"this", "alias"}}
-    alias = table.args.get("alias")
-    if extras or (alias is not None and alias.args.get("columns")):
-        raise InvalidJobError(f"the query must read plain {RELATION}, without {', '.join(sorted(extras)) or 'columns'}")
-    return table
-
-
 def _refuse_clauses(select: exp.Select) -> None:
     for argument, clause in _CLAUSES.items():
         if select.args.get(argument):
-            raise _unsupported(clause)
+            raise unsupported(clause)
 
 
 def _refuse_expressions(select: exp.Select) -> None:
@@ -268,15 +245,23 @@ def _refuse_expressions(select: exp.Select) -> None:
             continue  # exists(array, lambda) is a function of one row
         for kinds, what in _UNSUPPORTED:
             if node is not select and isinstance(node, kinds):
-                raise _unsupported(what)
+                raise unsupported(what)
         if isinstance(node, exp.Column) and "_metadata" in {part.name.lower() for part in node.parts}:
-            raise _unsupported("_metadata, which names files instead of rows,")
+            raise unsupported("_metadata, which names files instead of rows,")
         if _is_moving(node):
-            raise _unsupported(f"the text {node.this!r}, which Spark reads as a date that is not the same every time,")
+            raise unsupported(f"the text {node.this!r}, which Spark reads as a date that is not the same every time,")
         if isinstance(node, exp.Any) and not isinstance(node.parent, exp.Predicate):
-            raise _unsupported("the aggregate any")
+            raise unsupported("the aggregate any")
         if isinstance(node, exp.Func):
             _refuse_function(node)
+
+
+def _refuse_stars_in_expressions(select: exp.Select) -> None:
+    """Refuse ``struct(*)`` and its like over another level, which may carry hidden key columns."""
+    for star in select.find_all(exp.Star):
+        place = star.parent if isinstance(star.parent, exp.Column) else star
+        if place.parent is not select:
+            raise unsupported("* inside of an expression over another SELECT; name the columns instead. It")
 
 
 def is_moving_text(text: str) -> bool:
@@ -299,11 +284,11 @@ def _refuse_function(function: exp.Func) -> None:
     names = _names(function)
     for name in sorted(names):
         if name in NON_DETERMINISTIC or (name == "unix_timestamp" and not list(function.iter_expressions())):
-            raise _unsupported(f"{name}, which does not give the same value every time,")
+            raise unsupported(f"{name}, which does not give the same value every time,")
         if name in GENERATORS:
-            raise _unsupported(f"{name}, which makes several rows of one,")
+            raise unsupported(f"{name}, which makes several rows of one,")
         if name in AGGREGATES or isinstance(function, exp.AggFunc):
-            raise _unsupported(f"the aggregate {name}")
+            raise unsupported(f"the aggregate {name}")
 
 
 def _names(function: exp.Func) -> set[str]:
@@ -312,54 +297,3 @@ def _names(function: exp.Func) -> set[str]:
         return {function.name.lower()}
     written = function.meta.get("name")
     return {name.lower() for name in (*function.sql_names(), *([written] if written else []))}
-
-
-def _from_tokens(tokens: Sequence[Token]) -> tuple[Token, Token]:
-    """Find the outermost FROM and the relation after it."""
-    depth = 0
-    for previous, token, following in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if token.token_type == TokenType.L_PAREN:
-            depth += 1
-        elif token.token_type == TokenType.R_PAREN:
-            depth -= 1
-        # IS DISTINCT FROM is a comparison, and after a dot any word is a name.
-        elif (
-            token.token_type == TokenType.FROM
-            and depth == 0
-            and previous.token_type not in {TokenType.DISTINCT, TokenType.DOT}
-        ):
-            return token, following
-    raise InvalidJobError(f"the query has no FROM {RELATION} that could be found; write it as a plain clause")
-
-
-def _outputs(select: exp.Select, alias: str) -> tuple[tuple[tuple[str, str], ...], frozenset[str] | None]:
-    """Return (source column, output name) of the plain columns, and what a star leaves out; None without a star."""
-    columns: list[tuple[str, str]] = []
-    without: set[str] = set()
-    carries_all = False
-    for projection in select.expressions:
-        source = projection.unalias()
-        star = source if isinstance(source, exp.Star) else source.this if isinstance(source, exp.Column) else None
-        if isinstance(star, exp.Star):
-            if isinstance(source, exp.Column) and source.table.lower() != alias.lower():
-                continue  # the fields of a struct, which carry no key
-            carries_all = True
-            for excluded in star.args.get("except_") or star.args.get("except") or ():
-                without.add(excluded.name.lower())
-            for replaced in star.args.get("replace") or ():
-                without.add(replaced.alias.lower())
-        elif isinstance(source, exp.Column) and source.table.lower() in {"", alias.lower()} and not source.db:
-            columns.append((source.name, projection.alias_or_name))
-    return tuple(columns), frozenset(without) if carries_all else None
-
-
-def _unsupported(what: str) -> InvalidJobError:
-    return InvalidJobError(
-        f"the query uses {what} but must be row-level: SELECT expressions FROM {RELATION} [WHERE condition], with "
-        "deterministic functions of one row"
-    )
-
-
-def _one_line(error: Exception) -> str:
-    first = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return first.replace("\x1b[4m", "").replace("\x1b[0m", "")

@@ -170,6 +170,8 @@ def _called(tokens: Sequence[Token]) -> Iterator[list[str]]:
     for index, (token, following) in enumerate(pairwise(tokens)):
         if following.token_type != TokenType.L_PAREN or not _is_word(token):
             continue
+        if index and tokens[index - 1].token_type == TokenType.PIPE_GT:
+            continue  # a pipe operator
         name = token.text.lower()
         if _follows_dot(tokens, index):
             yield [*_qualifiers(tokens, index), name]

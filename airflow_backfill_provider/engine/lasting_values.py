@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.query import is_moving_text
+from airflow_backfill_provider.core.query import check_query, is_moving_text
 from airflow_backfill_provider.engine.query import query_over_rows
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import query_errors
@@ -33,11 +33,12 @@ _WHOLE_PLANS = {
     ),
 }
 
+_OPTIMIZED = "== Optimized Logical Plan =="
 _TO_TIMESTAMP = re.compile(r" as ((?:array<|map<|struct<)?[^()\s]*)\)")
 _HAS_TIMESTAMP = re.compile(r"(?:^|[<:,])timestamp\b(?!:)")
 _READS_TIMESTAMPS = re.compile(r"\b(from_json|from_csv|from_xml|(?:try_)?variant_get)\(")
 _VARIABLE = re.compile(r"\bvariablereference\(([^=]*)=")
-_COLUMN = re.compile(r"^(.+)#\d+L?((?:\.[^.\[\]#]+|\[[^\[\]]*\])*)$")
+_COLUMN = re.compile(r"^.+#(\d+)L?((?:\.[^.\[\]#]+|\[[^\[\]]*\])*)$")
 _CALL = re.compile(r"^([a-z_0-9]+)\(")
 _BRANCH = re.compile(r" (?:THEN|ELSE) (.*?)(?= WHEN | ELSE | END)")
 _MENTIONED_ID = re.compile(r"#\d+L?")
@@ -86,11 +87,24 @@ def require_lasting_values(
     _, found, plans = explained.partition("== Analyzed Logical Plan ==")
     if not found:
         raise InvalidJobError(f"query: Spark does not show its plan: {explained.splitlines()[0]}")
-    types = {field.name: field.dataType for field in schema.fields}
     _refuse_variables(plans)
-    _refuse_casts(plans, types)
+    # Between levels a column may have any name and type; the optimized plan shows whole expressions again.
+    is_chain = len(check_query(job.query).levels) > 1
+    _refuse_casts(plans.partition(_OPTIMIZED)[2] if is_chain else plans, _types_by_id(plans, schema))
     _refuse_formats(plans)
-    _refuse_dates_near(today, plans, [job.query, *types])
+    _refuse_dates_near(today, plans, [job.query, *schema.names])
+
+
+def _types_by_id(plans: str, schema: StructType) -> dict[str, DataType]:
+    """Return the types of the upstream's columns by the numbers that the plans give them."""
+    relation = re.search(r"(?:LogicalRDD|LocalRelation <empty>,) (\[.*\])", plans)
+    if relation is None:
+        return {}
+    types = {}
+    for field in schema.fields:
+        if found := re.search(rf"[\[ ]{re.escape(field.name)}#(\d+)L?[,\]]", relation.group(1)):
+            types[found.group(1)] = field.dataType
+    return types
 
 
 def _refuse_variables(plans: str) -> None:

@@ -17,9 +17,11 @@ _SHAPES = (
     ("select {items}\n-- FROM nowhere\nfrom upstream{alias}{where}", 2),
     ("{select} /* all of it */ FROM `upstream`{alias}{where};", 2),
     ("SELECT ALL {items} FROM Upstream{alias}{where}", 1),
-    ("WITH w AS (SELECT * FROM upstream) {select} FROM w{alias}{where}", 1),
-    ("FROM upstream{alias} |> {select}", 1),
-    ("SELECT * FROM ({select} FROM upstream{alias}{where})", 1),
+    ("WITH upstream AS (SELECT * FROM upstream) {select} FROM upstream{alias}{where}", 3),
+    ("WITH w AS ({select} FROM upstream{alias}{where}), v AS (SELECT * FROM w /* all */) SELECT v.* FROM v", 2),
+    ("FROM upstream{alias} |> {select} |> WHERE 1 < 2", 3),
+    ("SELECT * FROM upstream{alias}{where} |> SELECT * |> EXTEND 1 AS unused |> DROP unused", 1),
+    ("SELECT * FROM ({select} FROM upstream{alias}{where}) AS t", 2),
 )
 
 

@@ -51,7 +51,14 @@ def assert_whole(lakehouse: Lakehouse) -> None:
     assert lakehouse.backfill.status().finished
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param("no_shuffle", marks=pytest.mark.exhaustive),
+        pytest.param("on_finish", marks=pytest.mark.exhaustive),
+        "arrangement",
+    ],
+)
 def test_a_window_that_has_mistakes_and_their_corrections_goes_through(lakehouse: Lakehouse, shape: str) -> None:
     """I1: what the upstream has in the end counts, of rows that were read and of others, also of a finished view."""
     begun(lakehouse, **SHAPES[shape])
@@ -62,8 +69,15 @@ def test_a_window_that_has_mistakes_and_their_corrections_goes_through(lakehouse
         assert_whole(lakehouse)
 
 
-@pytest.mark.parametrize("shape", ["no_shuffle", "arrangement"])
-@pytest.mark.parametrize("key", [0, 11], ids=["of a row that was read", "of a row that was not"])
+@pytest.mark.parametrize(
+    ("shape", "key"),
+    [
+        pytest.param("no_shuffle", 0, id="of a row that was read"),
+        pytest.param("arrangement", 0, id="of a row that was read, arranged", marks=pytest.mark.exhaustive),
+        pytest.param("no_shuffle", 11, id="of a row that was not read", marks=pytest.mark.exhaustive),
+        pytest.param("arrangement", 11, id="of a row that was not read, arranged"),
+    ],
+)
 def test_what_was_refused_goes_through_once_it_is_corrected(lakehouse: Lakehouse, shape: str, key: int) -> None:
     """I6: no epoch stays pinned that can never be run."""
     begun(lakehouse, **SHAPES[shape])

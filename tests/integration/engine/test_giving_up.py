@@ -17,7 +17,7 @@ from tests.integration.engine.lakehouse import Lakehouse
 pytestmark = pytest.mark.spark
 
 HALVES = "SELECT id, name, 100 div part AS share FROM upstream"
-STRATEGIES = ["no_shuffle", "arrangement"]
+OTHER = [pytest.param("no_shuffle", marks=pytest.mark.exhaustive), "arrangement"]
 EITHER = ["no_shuffle", pytest.param("arrangement", marks=pytest.mark.exhaustive)]
 
 
@@ -65,7 +65,7 @@ def test_a_row_of_the_first_chunk_that_the_query_fails_on_is_corrected(numbers: 
     finish(numbers, incarnation)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", OTHER)
 def test_a_row_of_a_later_chunk_is_corrected_while_other_rows_change(numbers: Lakehouse, strategy: str) -> None:
     """The changes of the same window are applied by then, and stay."""
     incarnation = numbers.create(rate_limit=4, strategy=strategy, query=HALVES).incarnation
@@ -78,7 +78,7 @@ def test_a_row_of_a_later_chunk_is_corrected_while_other_rows_change(numbers: La
     finish(numbers, incarnation)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", OTHER)
 def test_a_row_of_a_finished_view_is_corrected(numbers: Lakehouse, strategy: str) -> None:
     incarnation = numbers.create(strategy=strategy, query=HALVES).incarnation
     numbers.finish()
@@ -135,7 +135,7 @@ def test_duplicates_in_a_chunk_are_removed(numbers: Lakehouse, monkeypatch: pyte
     finish(numbers, incarnation)
 
 
-@pytest.mark.parametrize("kept", ["again", "n"])
+@pytest.mark.parametrize("kept", ["again", pytest.param("n", marks=pytest.mark.exhaustive)])
 def test_duplicates_that_only_the_arrangement_has_are_removed(numbers: Lakehouse, kept: str) -> None:
     """Whichever of the two rows is left, the view gets it."""
     incarnation = numbers.create(rate_limit=2, strategy="arrangement").incarnation

@@ -78,11 +78,15 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 def check(session: SparkSession, expression: str) -> None:
+    check_query_text(session, f"SELECT id, {expression} AS x FROM upstream")
+
+
+def check_query_text(session: SparkSession, query: str) -> None:
     job = BackfillJob(
         name="job",
         upstream={"path": "/lake/upstream", "key": ["id"]},
         materialized_view="/lake/view",
-        query=f"SELECT id, {expression} AS x FROM upstream",
+        query=query,
     )
     require_lasting_values(session, job, session.createDataFrame([], COLUMNS), ())
 
@@ -165,3 +169,30 @@ def test_every_setting_of_spark_was_looked_at(spark: SparkSession, tmp_path: Pat
     names = {entry.key() for entry in known if entry.key().startswith(("spark.sql.", "spark.databricks.delta."))}
     assert names - KNOWN_SETTINGS.keys() == set()
     assert len(names) > 700
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        # Not what the upstream calls d, which is a DATE.
+        "SELECT id, CAST(d AS TIMESTAMP) AS x FROM (SELECT id, t AS d FROM upstream)",
+        "WITH a AS (SELECT * EXCEPT (d), upper(t) AS d FROM upstream) SELECT id FROM a WHERE ts > d",
+        "FROM upstream |> SET d = t |> SELECT id, hour(d) AS x",
+        "SELECT x FROM (SELECT id, CAST(concat('to', 'day') AS DATE) AS x FROM upstream)",
+    ],
+)
+def test_a_value_of_another_day_is_refused_through_every_level(session: SparkSession, query: str) -> None:
+    with pytest.raises(InvalidJobError, match=r"another (one tomorrow|date each day)"):
+        check_query_text(session, query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, CAST(x AS TIMESTAMP) AS x FROM (SELECT id, d AS x FROM upstream)",
+        "WITH a AS (SELECT * EXCEPT (t), d AS t FROM upstream) SELECT id FROM a WHERE ts > t",
+        "FROM upstream |> SET t = date_add(d, 1) |> WHERE ts > t |> SELECT id",
+    ],
+)
+def test_a_lasting_value_is_accepted_through_every_level(session: SparkSession, query: str) -> None:
+    check_query_text(session, query)

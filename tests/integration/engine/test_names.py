@@ -55,7 +55,12 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+QUICK = "two levels, in place, hidden"
+
+
+@pytest.mark.parametrize(
+    "case", [case if case == QUICK else pytest.param(case, marks=pytest.mark.exhaustive) for case in CASES]
+)
 def test_a_view_over_columns_with_our_own_names_is_its_query_at_every_epoch(lakehouse: Lakehouse, case: str) -> None:
     """I1, I6: through epochs with changes, a verification, and repairs of a vnode and of a key."""
     names, fields = CASES[case]

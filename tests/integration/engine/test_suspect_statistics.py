@@ -142,7 +142,9 @@ def test_wrong_numbers_of_rows_decide_nothing(lakehouse: Lakehouse, records: int
     assert ids(lakehouse) == [*range(1, 21)]
 
 
-@pytest.mark.parametrize("statistics", [True, False], ids=["statistics", "none"])
+@pytest.mark.parametrize(
+    "statistics", [pytest.param(True, marks=pytest.mark.exhaustive), False], ids=["statistics", "none"]
+)
 def test_a_key_that_files_spell_in_another_case(lakehouse: Lakehouse, statistics: bool) -> None:
     """I1: files that were there before the table was made of them, beside those that Spark wrote."""
     folder = Path(lakehouse.upstream_path)

@@ -17,7 +17,7 @@ from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
 pytestmark = pytest.mark.spark
 
 MAPPED = {**CHANGE_DATA_FEED, "delta.columnMapping.mode": "name"}
-BOTH = pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+BOTH = pytest.mark.parametrize("strategy", [pytest.param("no_shuffle", marks=pytest.mark.exhaustive), "arrangement"])
 
 
 class LongLog:

@@ -68,7 +68,9 @@ def requests_of(s3: S3, well: Backfill, before: Callable[[Backfill], None], step
 
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("every", [41, pytest.param(13, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize(("before", "step"), [(nothing, look), (run, pin), (pin, run)])
+@pytest.mark.parametrize(
+    ("before", "step"), [(nothing, look), pytest.param(run, pin, marks=pytest.mark.exhaustive), (pin, run)]
+)
 def test_whoever_meets_an_outage_is_told_to_try_again(
     s3: S3,
     job: BackfillJob,

@@ -70,5 +70,21 @@ def test_a_filter_decides_over_whole_rows(where, expected):
     assert query_lineage(f"SELECT id FROM upstream {where}", COLUMNS, ("id",)).filtered_by == expected
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, c + 1 AS more, Status FROM ({}) WHERE c > 1",
+        "WITH t AS ({}) SELECT id, c + 1 AS more, status FROM t WHERE t.c > 1",
+        "{} |> WHERE c > 1 |> EXTEND c + 1 AS more |> DROP c",
+    ],
+)
+def test_a_column_is_followed_through_every_level(query):
+    inner = "SELECT id, amount AS c, Status FROM upstream WHERE address = 'x'"
+    found = query_lineage(query.format(inner), COLUMNS, ("id",))
+    columns = {name.lower(): (origin.inputs, origin.unchanged) for name, origin in found.columns.items()}
+    assert columns == {"id": (("id",), True), "more": (("amount",), False), "status": (("Status",), True)}
+    assert found.filtered_by == ("amount", "address")
+
+
 def test_an_origin_is_a_value():
     assert ColumnOrigin(("id",), unchanged=True) == ColumnOrigin(("id",), unchanged=True)
