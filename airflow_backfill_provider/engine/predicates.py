@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import reduce
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core import decimals
@@ -47,6 +47,15 @@ def unskipped(condition: Column) -> Column:
     Delta and Parquet understand comparisons of columns, and no function of the whole condition.
     """
     return F.greatest(condition, condition)
+
+
+def shielded(rows: DataFrame) -> DataFrame:
+    """
+    Return rows that no later condition, such as that of a query, keeps a file or a part of one out of.
+
+    Spark moves conditions down to the files that it reads, but not past one that is not the same everywhere.
+    """
+    return rows.filter(F.spark_partition_id() >= 0)
 
 
 def within(order: KeyOrder, covered: KeyRange) -> Column:

@@ -37,7 +37,7 @@ from airflow_backfill_provider.engine.compared_sides import ComparedSides
 from airflow_backfill_provider.engine.doubtful import settled
 from airflow_backfill_provider.engine.driver_lock import driver_lock
 from airflow_backfill_provider.engine.lasting_values import require_lasting_values
-from airflow_backfill_provider.engine.predicates import in_any, unskipped
+from airflow_backfill_provider.engine.predicates import in_any, shielded, unskipped
 from airflow_backfill_provider.engine.query import run_query
 from airflow_backfill_provider.engine.session import pin_settings, prepare_session
 from airflow_backfill_provider.engine.source import (
@@ -362,7 +362,7 @@ class SparkEngine:
     def _repaired(self, tables: _Tables, barrier: Barrier) -> DataFrame:
         """Return the view's rows that a repair writes."""
         chosen = repair.rows_to_write(self._spark, tables.source, barrier)
-        return self._query(tables.job, tables.source, chosen)
+        return self._query(tables.job, tables.source, shielded(chosen))
 
     def _net_changes(self, tables: _Tables, barrier: Barrier, visible: Column) -> DataFrame | None:
         """
@@ -467,7 +467,7 @@ class SparkEngine:
         reached(CrashPoint.BEFORE_SNAPSHOT_COMMIT)
         with _timed(seconds, "snapshot"):
             # Also one without a row leaves its commit: where none is, the part was given up, or may still be.
-            result = self._query(tables.job, tables.source, chunk.rows())
+            result = self._query(tables.job, tables.source, shielded(chunk.rows()))
             tables.view.append(result, part, tables.identity, barrier)
         reached(CrashPoint.AFTER_SNAPSHOT_COMMIT)
 

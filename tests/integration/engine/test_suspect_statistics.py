@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from airflow_backfill_provider import mutations
+from airflow_backfill_provider import mutations, verification
 from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.query import quote
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
@@ -122,6 +122,27 @@ def test_bounds_of_restricted_keys_and_of_a_repair_hide_no_row(lakehouse: Lakeho
     mutations.repair_job(store=lakehouse.backfill.store, requested_by="tester", keys=[[8]])
     lakehouse.finish()
     assert ids(lakehouse) == [*range(5, 10)]
+
+
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+def test_wrong_statistics_of_a_column_that_the_query_filters_by_hide_no_row(
+    lakehouse: Lakehouse, strategy: str
+) -> None:
+    """I1: neither from the view, nor from a repair, nor from a verification."""
+    write(lakehouse, numbers(1, 10))
+    restate(lakehouse, lambda found: {**found, "nullCount": {"id": 0, "amount": 10}})
+    write(lakehouse, numbers(11, 20))
+    restate(lakehouse, lambda found: {**found, "maxValues": {**found["maxValues"], "amount": 12}}, version=1)
+    lakehouse.create(rate_limit=7, strategy=strategy, query="SELECT id FROM upstream WHERE amount > 4 AND amount <> 15")
+    lakehouse.finish()
+    expected = [number for number in range(5, 21) if number != 15]
+    assert ids(lakehouse) == expected
+    lakehouse.spark.sql(f"DELETE FROM delta.{quote(lakehouse.view_path)} WHERE id > 5")
+    assert not verification.compare_now(lakehouse.backfill, lakehouse.engine).equal
+    mutations.repair_job(store=lakehouse.backfill.store, requested_by="tester", vnodes=["0-3"])
+    lakehouse.finish()
+    assert ids(lakehouse) == expected
+    lakehouse.assert_truth()
 
 
 def test_an_arrangement_of_keys_with_wrong_bounds_is_refused_or_whole(lakehouse: Lakehouse) -> None:
