@@ -66,7 +66,8 @@ def within(order: KeyOrder, covered: KeyRange) -> Column:
     if covered.up_to is not None:
         ends = at_or_before(order, covered.up_to)
         condition = ends if covered.after is None else condition & ends
-    return condition
+    # In a file, Spark takes statistics of a column `b` inside of `a` for those of a column `a.b`.
+    return unskipped(condition) if any("." in name for name in order.names) else condition
 
 
 def value_of(order: KeyOrder, values: Mapping[KeyRange, int]) -> Column:

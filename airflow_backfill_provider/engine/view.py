@@ -7,8 +7,11 @@ How its writes happen once is :mod:`~airflow_backfill_provider.engine.stamped_ta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.barrier import Barrier, TableVersion
@@ -180,6 +183,8 @@ class MaterializedView:
         :param columns: the view's columns.
         :param own: the package's names beside them.
         """
+        if measured.has_nulls and all(measured.has_nulls):
+            changes = self._without_idle_null(changes, keys, own)
         assignments = ", ".join(f"view.{quote(name)} = change.{quote(name)}" for name in columns)
         names = ", ".join(quote(name) for name in columns)
         values = ", ".join(f"change.{quote(name)}" for name in columns)
@@ -194,6 +199,18 @@ class MaterializedView:
             identity,
             barrier,
         )
+
+    def _without_idle_null(self, changes: DataFrame, keys: Sequence[str], own: OwnColumns) -> DataFrame:
+        """
+        Return changes without the removal of a key of nulls that the view does not have.
+
+        A merge into a table with deletion vectors fails on it ("did not match any merge clause"): Delta looks once more
+        at whether the row matches, beside nulls in place of the row that it did not find.
+        """
+        is_null = reduce(and_, (F.col(quote(key)).isNull() for key in keys))
+        if self.table.read().filter(is_null).head(1):
+            return changes
+        return changes.filter(~is_null | F.col(own.is_upsert))
 
     def rewrite(
         self,

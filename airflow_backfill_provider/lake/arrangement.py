@@ -34,6 +34,7 @@ from airflow_backfill_provider.lake.key_index import (
     keys_within,
     leading_values,
     nth_key,
+    numbered,
 )
 from airflow_backfill_provider.storage import log_errors, storage_errors
 
@@ -172,7 +173,9 @@ class _LiveKeys:
         if file.path not in self._known:
             keys = self._stored.read(file)
             # Null keys never match here; they are counted once too often, which only makes a chunk smaller.
-            self._known[file.path] = keys.join(self._in_base, list(self._order.names), join_type="left anti")
+            names, places = self._order.names, numbered(self._order)
+            keys, in_base = (table.select(names).rename_columns(places) for table in (keys, self._in_base))
+            self._known[file.path] = keys.join(in_base, places, join_type="left anti").rename_columns(names)
         return self._known[file.path]
 
 
@@ -194,11 +197,13 @@ def _changed(
     if coming is not None:
         behind = coming.append_column(own.epoch, pa.repeat(pa.scalar(_BEHIND_ALL, pa.int64()), coming.num_rows))
         entries.append(_typed(behind.select(columns), order))
-    entries = pa.concat_tables(entries).sort_by(own.epoch)
-    grouped = entries.group_by(list(order.names), use_threads=False)
+    places = numbered(order)
+    entries = pa.concat_tables(entries).rename_columns([*places, *columns[len(places) :]]).sort_by(own.epoch)
+    grouped = entries.group_by(places, use_threads=False)
     # Arrow names each result after its column, so by our prefix, which no key has.
     changed = grouped.aggregate([(own.is_upsert, "last"), (own.appeared, "first")])
-    return changed.select(order.names), changed.column(f"{own.is_upsert}_last"), changed.column(f"{own.appeared}_first")
+    keys = changed.select(places).rename_columns(order.names)
+    return keys, changed.column(f"{own.is_upsert}_last"), changed.column(f"{own.appeared}_first")
 
 
 def _typed(entries: pa.Table, order: KeyOrder) -> pa.Table:

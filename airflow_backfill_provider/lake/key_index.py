@@ -174,12 +174,21 @@ def _smallest(keys: Sequence[pa.Table], order: KeyOrder, n: int) -> pa.Table:
 
 def in_key_order(keys: pa.Table, order: KeyOrder) -> pa.Table:
     """Return a table with the key's columns, sorted by the key."""
-    sort_keys = [(field.name, "descending" if field.descending else "ascending", "at_start") for field in order.fields]
-    sortable = keys.select(order.names)
+    places = numbered(order)
+    sort_keys = [
+        (place, "descending" if field.descending else "ascending", "at_start")
+        for place, field in zip(places, order.fields, strict=True)
+    ]
+    sortable = keys.select(order.names).rename_columns(places)
     for index, field in enumerate(order.fields):
         if field.kind is KeyKind.BOOLEAN:
-            sortable = sortable.set_column(index, field.name, sortable.column(field.name).cast(pa.int8()))
+            sortable = sortable.set_column(index, places[index], sortable.column(index).cast(pa.int8()))
     return keys.take(pc.sort_indices(sortable, sort_keys=sort_keys))
+
+
+def numbered(order: KeyOrder) -> list[str]:
+    """Return plain names for the key's columns: Arrow reads a name that begins with a dot as a path."""
+    return [f"place_{index}" for index in range(len(order.fields))]
 
 
 def _is_behind(keys: pa.Table, order: KeyOrder, after: Position) -> pa.ChunkedArray:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+_TRUE_STATISTICS = frozenset({"", "exact", "spark", "none", "empty", "counts", "bounds", "partial"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
@@ -116,6 +118,11 @@ class Case:
     def as_json(self) -> str:
         """Return everything that was drawn, less what was left as usual."""
         return json.dumps(_unusual(asdict(self)), ensure_ascii=True)
+
+    @property
+    def lies(self) -> bool:
+        """Whether statistics say what is not so; then rows may be noticed late, but before the view is finished."""
+        return self.statistics not in _TRUE_STATISTICS
 
     def told(self) -> str:
         """Return in a line what the case is about."""

@@ -81,7 +81,7 @@ def _columns(
     if not nested:
         others = [one for one in others if not values.is_nested(one)]
     types = [*key_types, *(random.choice(others) for _ in range(random.randint(1, 4)))]
-    found = names.some_names(random, len(types), mapped=features.mapped)
+    found = names.some_names(random, len(types), mapped=features.mapped, of_spark=writer in {"spark", "convert"})
     if nested and random.random() < 0.06:
         types, found = _dots_beside_a_struct(types, found, len(key_types))
     columns = [Column(name=name, type=one) for name, one in zip(found, types, strict=True)]

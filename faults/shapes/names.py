@@ -80,16 +80,23 @@ QUOTED = (
 _CHANCES = ((PLAIN, 12), (OURS, 4), (RESERVED, 3), (UNICODE, 3), (QUOTED, 4))
 
 
-def some_names(random: random.Random, count: int, *, mapped: bool) -> list[str]:
+_OF_THE_FEED = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+"""What Spark makes no table with a change data feed of; other writers do."""
+
+
+def some_names(random: random.Random, count: int, *, mapped: bool, of_spark: bool) -> list[str]:
     """
     Return names that Spark tells apart without case.
 
+    :param of_spark: whether Spark makes the table.
     :param mapped: whether those are among them that need column mapping.
     """
     pools, weights = zip(*(*_CHANCES, *(((MAPPED, 5),) if mapped else ())), strict=True)
     found: dict[str, str] = {}
     while len(found) < count:
         name = random.choice(random.choices(pools, weights)[0])
+        if of_spark and name in _OF_THE_FEED:
+            continue
         if name.lower() not in found and name.casefold() not in map(str.casefold, found.values()):
             found[name.lower()] = name
     return list(found.values())

@@ -12,6 +12,7 @@ from airflow_backfill_provider.core.errors import (
     DuplicateKeyError,
     InvalidJobError,
     MaterializedViewError,
+    MissingRowsError,
     QueryFailedError,
     StateError,
     TableLogError,
@@ -32,8 +33,6 @@ _NEVER = (
     UpstreamReplacedError,
 )
 """What no case does: its keys are unique, and nothing of its tables is taken away."""
-
-_TRUE_STATISTICS = frozenset({"", "exact", "spark", "none", "empty", "counts", "bounds", "partial"})
 
 
 def require_true(error: BackfillError, case: Case, *, began: bool, fails: Callable[[], bool]) -> None:
@@ -60,7 +59,7 @@ def _is_false(error: BackfillError, case: Case, *, began: bool) -> bool:
         return True
     if isinstance(error, UpstreamSchemaChangedError):
         return not case.alters
-    if isinstance(error, DataFileError | TableLogError):
-        return case.statistics in _TRUE_STATISTICS
+    if isinstance(error, DataFileError | TableLogError | MissingRowsError):
+        return not case.lies
     # Whoever accepted a job has to run it, unless the session is another one.
     return began and isinstance(error, InvalidJobError | MaterializedViewError) and not case.sets

@@ -108,6 +108,18 @@ def test_a_hidden_key_column_gives_way_to_a_column_of_its_name(lakehouse: Lakeho
     )
 
 
+def test_a_key_column_may_begin_with_a_dot(lakehouse: Lakehouse) -> None:
+    lakehouse.make_upstream("`.` BIGINT, `.a.b` STRING, name STRING")
+    lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('t', id % 3), concat('n', id) FROM range(40)")
+    lakehouse.create(key=[".", ".a.b"], rate_limit=15, strategy="arrangement")
+    lakehouse.epoch()
+    lakehouse.sql("UPDATE {upstream} SET name = 'changed' WHERE `.` % 4 = 0")
+    lakehouse.sql("DELETE FROM {upstream} WHERE `.` % 7 = 0")
+    lakehouse.finish()
+    lakehouse.assert_truth()
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")
+
+
 def test_columns_with_braces_are_no_places_for_rows(lakehouse: Lakehouse) -> None:
     """A template holds the relation's place in braces."""
     lakehouse.make_upstream(

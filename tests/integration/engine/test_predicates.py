@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.engine.predicates import value_of
+from airflow_backfill_provider.engine.predicates import value_of, within
 
 pytestmark = pytest.mark.spark
 
@@ -66,3 +68,14 @@ def test_of_no_range_there_is_no_value(spark):
 def test_a_range_behind_one_without_an_end_is_refused(spark):
     with pytest.raises(ValueError, match="no end"):
         value_of(ORDERS[0], {KeyRange((1,), None): 1, KeyRange((2,), (3,)): 2})
+
+
+def test_statistics_in_files_of_a_field_are_not_those_of_a_column_of_its_path(spark, tmp_path):
+    """Spark and Parquet mix up the column `a.b` and the field b of the column a."""
+    structs = pa.array([{"b": None if n % 3 else f"text {n}"} for n in range(30)])
+    pq.write_table(pa.table({"a.b": pa.array(range(30), pa.int64()), "a": structs}), tmp_path / "0.parquet")
+    order = KeyOrder((KeyField(name="a.b", type="long"),))
+    rows = spark.read.parquet(str(tmp_path))
+    for end in range(30):
+        assert rows.filter(within(order, KeyRange(None, (end,)))).count() == end + 1
+        assert rows.filter(within(order, KeyRange((end,), None))).count() == 29 - end

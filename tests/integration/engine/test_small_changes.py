@@ -51,6 +51,25 @@ def test_every_change_of_keys_of_many_types_gets_through(fresh: Lakehouse) -> No
     fresh.assert_equals_query("SELECT * FROM {upstream} WHERE note <> 'hidden'")
 
 
+def test_a_key_of_nulls_that_the_view_does_not_have_is_removed_from_nowhere(lakehouse: Lakehouse) -> None:
+    """Delta takes it for a match in a table with deletion vectors, and fails."""
+    lakehouse.make_upstream("id BIGINT, name STRING, note STRING")
+    lakehouse.sql("INSERT INTO {upstream} VALUES (NULL, NULL, 'hidden'), (NULL, 'a', 'hidden'), (1, 'b', 'shown')")
+    lakehouse.create(
+        key=["id", "name"],
+        query="SELECT * FROM upstream WHERE note <> 'hidden'",
+        table_properties={"delta.enableDeletionVectors": "true"},
+    )
+    lakehouse.finish()
+    lakehouse.sql("UPDATE {upstream} SET note = IF(id = 1, 'changed', note || '') WHERE true")
+    lakehouse.epoch()
+    lakehouse.sql("UPDATE {upstream} SET note = 'shown' WHERE id IS NULL")
+    lakehouse.epoch()
+    lakehouse.sql("UPDATE {upstream} SET note = 'hidden' WHERE id IS NULL")
+    lakehouse.epoch()
+    lakehouse.assert_equals_query("SELECT * FROM {upstream} WHERE note <> 'hidden'")
+
+
 def test_a_key_that_the_view_has_already_gets_through_to_be_refused(fresh: Lakehouse) -> None:
     fresh.sql("INSERT INTO {upstream} SELECT name, number, amount, at, raw, 'twice' FROM {upstream} WHERE number = 1")
     with pytest.raises(errors.DuplicateKeyError, match="a key that it has already"):

@@ -199,6 +199,26 @@ def test_a_key_of_a_table_that_maps_its_columns_by_id(lakehouse: Lakehouse) -> N
     assert ids(lakehouse, "number") == [*range(1, 21)]
 
 
+@pytest.mark.parametrize("strategy", ["no_shuffle", pytest.param("arrangement", marks=pytest.mark.exhaustive)])
+def test_statistics_in_files_of_a_field_are_not_those_of_a_column_of_its_path(
+    lakehouse: Lakehouse, strategy: str
+) -> None:
+    """Spark and Parquet mix up the column `a.b` and the field b of the column a."""
+    structs = pa.array([{"a": 1, "b": None if n % 3 else f"text {n}"} for n in range(10)])
+    keys = pa.array([n * 7 % 10 for n in range(10)], pa.int64())
+    folder = Path(lakehouse.upstream_path)
+    folder.mkdir()
+    pq.write_table(pa.table({"a.b": keys, "a": structs}), folder / "old.parquet")
+    lakehouse.spark.sql(f"CONVERT TO DELTA parquet.{quote(str(folder))} NO STATISTICS")
+    lakehouse.sql("ALTER TABLE {upstream} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    lakehouse.create(key=["a.b"], rate_limit=3, strategy=strategy)
+    lakehouse.epoch()
+    lakehouse.sql("UPDATE {upstream} SET a = named_struct('a', 2L, 'b', 'changed') WHERE `a.b` % 5 = 0")
+    commits = lakehouse.finish()
+    assert sum(commit.snapshot_read_row_count for commit in commits) == 7
+    lakehouse.assert_equals_query("SELECT * FROM {upstream}")
+
+
 @pytest.mark.parametrize("indexed", [32, 0])
 def test_a_key_beside_a_struct_of_the_same_path(lakehouse: Lakehouse, indexed: int) -> None:
     properties = {**CHANGE_DATA_FEED, "delta.dataSkippingNumIndexedCols": str(indexed)}

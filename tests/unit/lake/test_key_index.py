@@ -52,6 +52,13 @@ def index_of(folder, order, tables, **partitions):
 LONG = order_of("long")
 
 
+def test_names_that_begin_with_a_dot_are_no_paths(tmp_path):
+    order = KeyOrder((KeyField(name=".", type="long"), KeyField(name=".a.b", type="boolean", descending=True)))
+    tables = [{".": [2, 1], ".a.b": [True, None]}, {".": [2, 1], ".a.b": [False, True]}]
+    index, files, _ = index_of(tmp_path, order, tables)
+    assert [index.nth(files, EVERYTHING, n) for n in range(1, 6)] == [(1, None), (1, True), (2, True), (2, False), None]
+
+
 def test_keys_are_counted_and_found_behind_a_position(tmp_path):
     index, files, _ = index_of(tmp_path, LONG, [{"k1": [5, 1, None]}, {"k1": [3, 4, 2]}])
     assert [index.count(file, EVERYTHING) for file in files] == [3, 3]
