@@ -72,10 +72,9 @@ def test_a_range_behind_one_without_an_end_is_refused(spark):
 
 def test_statistics_in_files_of_a_field_are_not_those_of_a_column_of_its_path(spark, tmp_path):
     """Spark and Parquet mix up the column `a.b` and the field b of the column a."""
-    structs = pa.array([{"b": None if n % 3 else f"text {n}"} for n in range(30)])
+    structs = pa.array([{"b": n % 4} for n in range(30)])
     pq.write_table(pa.table({"a.b": pa.array(range(30), pa.int64()), "a": structs}), tmp_path / "0.parquet")
     order = KeyOrder((KeyField(name="a.b", type="long"),))
     rows = spark.read.parquet(str(tmp_path))
-    for end in range(30):
-        assert rows.filter(within(order, KeyRange(None, (end,)))).count() == end + 1
-        assert rows.filter(within(order, KeyRange((end,), None))).count() == 29 - end
+    for start in range(0, 25, 4):
+        assert rows.filter(within(order, KeyRange((start,), (start + 5,)))).count() == 5
