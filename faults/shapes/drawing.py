@@ -38,7 +38,9 @@ def a_case(random: random.Random) -> Case:
     if writer == "spark":
         columns, features = features.applied(random, columns, key)
     elif random.random() < 0.2:
-        columns, features = features.partitioned(columns, key)
+        # Delta converts folders of texts otherwise than they are read: nulls become __HIVE_DEFAULT_PARTITION__.
+        types = values.PARTITION_TYPES - {"string"} if writer == "convert" else values.PARTITION_TYPES
+        columns, features = features.partitioned(columns, key, types=types)
     if mapping:
         columns = tuple(replace(column, stored=f"col-{random.randrange(10**6)}") for column in columns)
     rows = random.randint(20, 60)

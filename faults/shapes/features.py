@@ -46,10 +46,16 @@ class Features:
     constraints: tuple[str, ...] = ()
     alters: tuple[str, ...] = ()
 
-    def partitioned(self, columns: tuple[Column, ...], key: tuple[str, ...]) -> tuple[tuple[Column, ...], Features]:
-        """Partition the table by a column that is no key, if one can be a partition column."""
+    def partitioned(
+        self, columns: tuple[Column, ...], key: tuple[str, ...], *, types: frozenset[str] = values.PARTITION_TYPES
+    ) -> tuple[tuple[Column, ...], Features]:
+        """
+        Partition the table by a column that is no key, if one can be a partition column.
+
+        :param types: those that it may have.
+        """
         for column in columns:
-            if column.type in values.PARTITION_TYPES and column.name not in key:
+            if column.type in types and column.name not in key:
                 few = tuple(replace(one, few=True) if one is column else one for one in columns)
                 return few, replace(self, partition=column.name)
         return columns, self

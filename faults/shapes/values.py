@@ -30,7 +30,7 @@ VALUE_TYPES = (*KEY_TYPES, "float", "double", "double", *NESTED_TYPES)
 SPARK_TYPES = ("char(8)", "varchar(12)", "variant")
 """Types that only Spark writes."""
 
-PARTITION_TYPES = ("string", "integer", "date")
+PARTITION_TYPES = frozenset({"string", "integer", "date"})
 
 _ARROW = {
     "byte": pa.int8(),
