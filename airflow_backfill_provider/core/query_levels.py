@@ -210,7 +210,7 @@ class _Chain:
         end_of_list = None
         match first.token_type, first.text.lower():
             case TokenType.SELECT, _:
-                if any(token.token_type in {TokenType.FROM, TokenType.WHERE} for token in _outermost(rest)):
+                if any(token.token_type in {TokenType.FROM, TokenType.WHERE} for _, token in _outermost(rest)):
                     raise unsupported("|> SELECT with more than expressions")
                 written = [*tokens, *source]
                 end_of_list = tokens[-1].end + 1
@@ -282,15 +282,8 @@ def _outputs(
 
 def _from_index(tokens: Sequence[Token]) -> int:
     """Find the outermost FROM, which has a relation after it."""
-    depth = 0
-    for index, token in enumerate(tokens[:-1]):
-        depth += _step(token)
-        # IS DISTINCT FROM is a comparison, and after a dot any word is a name.
-        if (
-            token.token_type == TokenType.FROM
-            and depth == 0
-            and _type(tokens, index - 1) not in {TokenType.DISTINCT, TokenType.DOT}
-        ):
+    for index, token in _outermost(tokens[:-1]):
+        if token.token_type == TokenType.FROM:
             return index
     if tokens[-1].token_type == TokenType.FROM:
         raise InvalidJobError("the query has a syntax error: nothing stands after FROM")
@@ -326,13 +319,14 @@ def _split(tokens: list[Token], separator: TokenType) -> list[list[Token]]:
     return parts
 
 
-def _outermost(tokens: list[Token]) -> Iterator[Token]:
-    """Yield the keywords outside of parentheses, without IS DISTINCT FROM and names after a dot."""
+def _outermost(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
+    """Yield what stands outside of parentheses and may be a keyword, with its index."""
     depth = 0
     for index, token in enumerate(tokens):
         depth += _step(token)
+        # IS DISTINCT FROM is a comparison, and after a dot any word is a name.
         if depth == 0 and _type(tokens, index - 1) not in {TokenType.DISTINCT, TokenType.DOT}:
-            yield token
+            yield index, token
 
 
 def _without_parentheses(tokens: list[Token]) -> list[Token]:

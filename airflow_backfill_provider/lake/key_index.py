@@ -174,7 +174,7 @@ def _smallest(keys: Sequence[pa.Table], order: KeyOrder, n: int) -> pa.Table:
 
 def in_key_order(keys: pa.Table, order: KeyOrder) -> pa.Table:
     """Return a table with the key's columns, sorted by the key."""
-    places = numbered(order)
+    places = numbered(len(order.fields))
     sort_keys = [
         (place, "descending" if field.descending else "ascending", "at_start")
         for place, field in zip(places, order.fields, strict=True)
@@ -186,9 +186,9 @@ def in_key_order(keys: pa.Table, order: KeyOrder) -> pa.Table:
     return keys.take(pc.sort_indices(sortable, sort_keys=sort_keys))
 
 
-def numbered(order: KeyOrder) -> list[str]:
-    """Return plain names for the key's columns: Arrow reads a name that begins with a dot as a path."""
-    return [f"place_{index}" for index in range(len(order.fields))]
+def numbered(columns: int) -> list[str]:
+    """Return plain names for so many columns: Arrow reads a name that begins with a dot as a path."""
+    return [f"place_{index}" for index in range(columns)]
 
 
 def _is_behind(keys: pa.Table, order: KeyOrder, after: Position) -> pa.ChunkedArray:

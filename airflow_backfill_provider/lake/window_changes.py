@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.keys import KeyField
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.lake.chunk_keys import hashed_fields
 from airflow_backfill_provider.lake.data_files import physical_names_of
-from airflow_backfill_provider.lake.key_index import arrow_type, keys_within
+from airflow_backfill_provider.lake.key_index import arrow_type, keys_within, numbered
 from airflow_backfill_provider.lake.vnode_hash import vnodes_of
 from airflow_backfill_provider.storage import panics_as_errors
 
@@ -86,7 +86,7 @@ def _net(feed: pa.Table, key: tuple[str, ...], own: OwnColumns) -> pa.Table:
 
     In one version an upsert beats a removal, and the last version counts.
     """
-    places = pa.table([feed.column(own.vnode), *(feed.column(name) for name in key)], _numbered(key))
+    places = pa.table([feed.column(own.vnode), *(feed.column(name) for name in key)], numbered(len(key) + 1))
     is_upsert = pc.is_in(feed.column(_TYPE), value_set=_UPSERTS)
     changes = places.append_column("upsert", is_upsert).append_column("removal", pc.invert(is_upsert))
     by_version = changes.append_column("version", feed.column(_VERSION)).group_by([*places.column_names, "version"])
@@ -97,8 +97,3 @@ def _net(feed: pa.Table, key: tuple[str, ...], own: OwnColumns) -> pa.Table:
     return pa.table(
         [*columns, pc.invert(net.column("removal_any_first"))], [own.vnode, *key, own.is_upsert, own.appeared]
     )
-
-
-def _numbered(key: tuple[str, ...]) -> list[str]:
-    # What columns are called must not matter here.
-    return [f"place_{number}" for number in range(len(key) + 1)]
