@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
 .PHONY: help install demo airflow test test-fast test-slow test-exhaustive coverage check check-format check-lint \
-        check-types check-hooks check-dependencies format bench bench-quick faults faults-full mutation lock dist clean
+        check-imports check-types check-hooks check-dependencies format bench bench-quick faults faults-full mutation lock dist clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -77,13 +77,16 @@ test-exhaustive: install $(VENV)/.classes ## run the tests that `make test` leav
 coverage: install ## measure the core's branch coverage with the fast tests
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term-missing:skip-covered $(ARGS)
 
-check: check-format check-lint check-types check-hooks check-dependencies ## check format, lint, types, dependencies
+check: check-format check-lint check-imports check-types check-hooks check-dependencies ## check format, lint, imports, types, dependencies
 
 check-format: install ## check that the code is formatted
 	$(BIN)/ruff format --check $(CODE)
 
 check-lint: install ## run the linter
 	$(BIN)/ruff check $(CODE)
+
+check-imports: install ## check that the arrows between the rooms point one way
+	$(BIN)/lint-imports
 
 check-types: install ## run the type checker
 	$(BIN)/mypy $(CODE)

@@ -20,12 +20,13 @@ from deltalake import write_deltalake
 from rich.console import Console
 from rich.table import Table
 
-from airflow_backfill_provider import class_archive, protocol
-from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.hooks.spark_application import application_path
-from airflow_backfill_provider.spark_settings import (
+from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.runtime import class_archive
+from airflow_backfill_provider.runtime.spark_settings import (
     DELTA_PACKAGE,
     FIRST_COMPILER_ALONE,
     jars_folder,

@@ -32,7 +32,7 @@ from airflow_backfill_provider.triggers.backfill import MaterializedViewFinished
 from bench.made_jobs import WIDE_VNODES, make_job, make_job_over
 from bench.many_files import ROWS_PER_FILE, make_file, make_log
 from bench.measuring import save_figures
-from tests.unit.airflow.stand_in import Lake, context
+from tests.unit.stand_in import Lake, context
 
 FILES = int(os.environ.get("BENCH_FILES", "100000"))
 COMMITS = 100

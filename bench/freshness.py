@@ -18,10 +18,11 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from airflow_backfill_provider import creation, protocol
-from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import EpochCommit
-from airflow_backfill_provider.engine import SparkEngine
+from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.protocol.backfill import Backfill
 from bench.comparison.contestants import REQUESTER, SKIPPING, JobVariant
 from bench.comparison.peers import changes_of, make_view, merge_changes
 from bench.comparison.race import fingerprint

@@ -13,12 +13,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider import creation, protocol
-from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.engine import SparkEngine
-from airflow_backfill_provider.engine.session import start_session
+from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.runtime.spark_session import start_session
 
 ROWS_PER_FILE = 100_000
 RESULTS = Path(".bench")

@@ -17,9 +17,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from airflow_backfill_provider.backfill import Backfill
-from airflow_backfill_provider.engine import SparkEngine
+from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
+from airflow_backfill_provider.protocol.backfill import Backfill
 from bench.measuring import RANDOM, Epoch, bytes_read, change_upstream, create, make_upstream, measure, save, session
 
 ROWS = int(os.environ.get("BENCH_RANDOM_ROWS", "4000000"))

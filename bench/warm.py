@@ -25,12 +25,12 @@ from rich.console import Console
 from rich.table import Table
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier, Requester
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.engine.connect import ConnectSession, connected, server_version
-from airflow_backfill_provider.engine.connect_engine import ConnectEngine
-from airflow_backfill_provider.local_engine.server import start_engine, stop_engine
+from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.runtime.connect import ConnectSession, connected, server_version
+from airflow_backfill_provider.runtime.connect_engine import ConnectEngine
+from airflow_backfill_provider.runtime.local_engine.server import start_engine, stop_engine
 from bench.measuring import create, save_figures
 
 PORT = 15802

@@ -17,7 +17,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.spark_settings import spark_conf
+from airflow_backfill_provider.runtime.spark_settings import spark_conf
 
 _SIDE = "__side"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 
-from airflow_backfill_provider import text
+from airflow_backfill_provider.core import text
 from demo.airflow_server import AirflowServer
 from demo.job import write_jobs
 from demo.places import Places, shown, size_from_environment

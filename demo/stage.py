@@ -11,7 +11,7 @@ from types import FrameType
 from rich.console import Console
 
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.spark_settings import require_java
+from airflow_backfill_provider.runtime.spark_settings import require_java
 from demo.places import DemoError, Places, fresh_places
 from demo.processes import Processes
 from demo.terminal import Terminal

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from airflow_backfill_provider import text
-from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.cli.views import ProgressView, progress_view
+from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.status import JobStatus
+from airflow_backfill_provider.protocol.backfill import Backfill
 from demo.airflow_server import DAG, AirflowServer
 from demo.check import Finding
 from demo.job import QUERY, write_job

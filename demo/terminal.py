@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from airflow_backfill_provider import text
+from airflow_backfill_provider.core import text
 
 
 class Terminal:

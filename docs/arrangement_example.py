@@ -11,17 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_backfill_provider import crash_points, creation, mutations, protocol
-from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester, decoded
 from airflow_backfill_provider.core.columns import OwnColumns
+from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.scan import ArrangementScan
-from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.verification import compare_now
+from airflow_backfill_provider.protocol import creation, mutations
+from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.verification.verify import compare_now
 from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block
 from docs.generated import table
 
@@ -79,7 +81,7 @@ class Example:
     """An upstream, a job over it with the strategy ``arrangement``, and what each epoch did."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
-        from airflow_backfill_provider.engine import SparkEngine
+        from airflow_backfill_provider.execution.spark_engine import SparkEngine
 
         self.spark = spark
         self.engine = SparkEngine(spark)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.cli.planning import show_plan
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.planning import make_plan
+from airflow_backfill_provider.planning.plan import make_plan
+from airflow_backfill_provider.protocol.backfill import Backfill
 from docs.generated import main
 
 PAGE = Path(__file__).parent / "how-to" / "choose-a-strategy.md"

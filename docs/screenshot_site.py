@@ -12,10 +12,11 @@ from typing import Any
 import requests
 import yaml
 
-from airflow_backfill_provider import mutations, protocol
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.protocol import mutations
 from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server, wait_until
-from tests.unit.airflow.stand_in import Lake
+from tests.unit.stand_in import Lake
 
 CHECKOUT = Path(__file__).parents[1]
 DAGS = (CHECKOUT / "docs" / "screenshot_dags" / "orders.py", CHECKOUT / "dags" / "backfill_manual.py")

@@ -15,13 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_backfill_provider import creation, mutations, protocol
-from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.verification import compare_now
+from airflow_backfill_provider.protocol import creation, mutations
+from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.verification.verify import compare_now
 from docs import arrangement_example
 from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block
 from docs.generated import main, table
@@ -69,7 +70,7 @@ class Example:
     """An upstream, a job over it, and what each epoch did."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
-        from airflow_backfill_provider.engine import SparkEngine
+        from airflow_backfill_provider.execution.spark_engine import SparkEngine
 
         self.spark = spark
         self.engine = SparkEngine(spark)
@@ -310,7 +311,7 @@ def run(spark: SparkSession, folder: Path) -> dict[str, str]:
 
 def make() -> dict[str, str]:
     """Start Spark, run the examples in a temporary folder, and return the page's blocks."""
-    from airflow_backfill_provider.engine.session import start_session
+    from airflow_backfill_provider.runtime.spark_session import start_session
 
     with tempfile.TemporaryDirectory() as folder:
         spark = start_session(

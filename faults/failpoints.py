@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.crash_points import CrashPoint
-from airflow_backfill_provider.engine import SparkEngine
+from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from faults.campaign import Campaign, Outcome, Play
 from faults.spark import spark_session
 from faults.table_shapes import OF_CREATIONS, SHAPES, Shape, Stage, change, require_right, stage

@@ -73,13 +73,13 @@ class Mutant:
 
 _KEYS = "tests/unit/core/test_keys.py"
 _PLANNER = "tests/unit/core/test_planner.py"
-_SNAPSHOT_PLAN = "tests/unit/test_snapshot_plan.py"
+_SNAPSHOT_PLAN = "tests/unit/strategies/test_chunk_plan.py"
 _ROW_COUNTS = "tests/unit/lake/test_row_counts.py"
 _ARRANGEMENT = "tests/unit/lake/test_arrangement.py"
 _SPEED = "tests/unit/core/test_speed.py"
 _SCAN = "tests/unit/core/test_scan.py"
-_CREATE = "tests/unit/test_protocol_create.py"
-_RUN = "tests/unit/test_protocol_run.py"
+_CREATE = "tests/unit/protocol/test_creation.py"
+_RUN = "tests/unit/protocol/test_run.py"
 _STORE = "tests/unit/state/test_store.py"
 _STAMPED_TABLE = "tests/integration/engine/test_stamped_table.py"
 _EPOCHS = "tests/integration/engine/test_epochs.py"
@@ -87,7 +87,7 @@ _SUSPECT = "tests/integration/engine/test_suspect_statistics.py"
 _PREDICATES = "tests/integration/engine/test_predicates.py"
 _CRASHES = "tests/integration/engine/test_crash_points.py"
 _BARRIER = "tests/unit/core/test_barrier.py"
-_INJECT = "tests/unit/test_protocol_inject.py"
+_INJECT = "tests/unit/protocol/test_inject.py"
 _STAMPED = "tests/integration/engine/test_stamped_table.py"
 _GIVING_UP = "tests/integration/engine/test_giving_up.py"
 _HISTORY = "tests/integration/engine/test_foreign_history.py"
@@ -153,7 +153,7 @@ MUTANTS = (
         name="window-unseen",
         breaks="A chunk of an arrangement is planned without what the window changes before it is read.",
         invariant="I4",
-        file="airflow_backfill_provider/snapshot_plan.py",
+        file="airflow_backfill_provider/strategies/chunk_plan.py",
         old="coming = upstream.window_changes(settings, from_version, version) if counts else None",
         new="coming = None",
         killers=(
@@ -165,7 +165,7 @@ MUTANTS = (
         name="no-room-for-unknown-inserts",
         breaks="A chunk leaves no room for rows that its window inserts, where nobody knows which.",
         invariant="I4",
-        file="airflow_backfill_provider/snapshot_plan.py",
+        file="airflow_backfill_provider/strategies/chunk_plan.py",
         old="return max(rate_limit * rows_before // rows_after, 1)",
         new="return rate_limit",
         killers=(f"{_SNAPSHOT_PLAN}::test_a_window_of_unknown_inserts_leaves_room_for_them",),
@@ -174,7 +174,7 @@ MUTANTS = (
         name="room-for-inserts-alone",
         breaks="A window of many inserts leaves no row to be read: the epoch is refused, or the job never ends.",
         invariant="I4",
-        file="airflow_backfill_provider/snapshot_plan.py",
+        file="airflow_backfill_provider/strategies/chunk_plan.py",
         old="return max(rate_limit * rows_before // rows_after, 1)",
         new="return rate_limit * rows_before // rows_after",
         killers=(f"{_SNAPSHOT_PLAN}::test_however_many_rows_a_window_inserts_one_is_read",),
@@ -183,7 +183,7 @@ MUTANTS = (
         name="rescale-ignored",
         breaks="Vnodes stay with the runs of the parallelism before, as long as enough of these have work.",
         invariant="I4",
-        file="airflow_backfill_provider/snapshot_plan.py",
+        file="airflow_backfill_provider/strategies/chunk_plan.py",
         old="if previous is not None and previous.parallelism == settings.parallelism:",
         new="if previous is not None:",
         killers=(f"{_SNAPSHOT_PLAN}::test_another_parallelism_divides_the_vnodes_anew",),
@@ -277,7 +277,7 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/inject.py",
         old="return previous.upstream.to_version if previous else settings.first_version",
         new="return previous.upstream.to_version + 1 if previous else settings.first_version",
-        killers=("tests/unit/test_protocol_inject.py::test_the_next_barrier_continues_where_the_one_before_ended",),
+        killers=("tests/unit/protocol/test_inject.py::test_the_next_barrier_continues_where_the_one_before_ended",),
     ),
     Mutant(
         name="state-counted-twice",
@@ -529,7 +529,7 @@ MUTANTS = (
         name="changes-of-unread-rows",
         breaks="Changes of rows that no chunk has read yet reach the view of an arrangement, and the chunk again.",
         invariant="I1",
-        file="airflow_backfill_provider/engine/spark_engine.py",
+        file="airflow_backfill_provider/execution/spark_engine.py",
         old="let_through = net.filter(changes.visible)",
         new="let_through = net",
         killers=(f"{_EPOCHS}::test_what_is_asked_for_between_the_epochs_of_one_run_is_in_the_next[arrangement]",),
@@ -539,7 +539,7 @@ MUTANTS = (
         name="chunk-before-the-changes",
         breaks="A row that moves into another vnode's chunk is read there, and then deleted by its own change.",
         invariant="I1",
-        file="airflow_backfill_provider/engine/spark_engine.py",
+        file="airflow_backfill_provider/execution/spark_engine.py",
         old="""\
                 self._apply(tables, barrier, changes, seconds)
                 return EpochWrites(self._read_parts(tables, barrier, seconds), through, seconds, added)
@@ -582,7 +582,7 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/give_up.py",
         old="applied = bool(written) or None in run.reported() or not run.engine.fence_changes(settings, barrier)",
         new="applied = run.engine.fence_changes(settings, barrier) and False",
-        killers=("tests/unit/test_giving_up.py::test_what_an_attempt_wrote_before_the_fence_stays",),
+        killers=("tests/unit/protocol/test_give_up.py::test_what_an_attempt_wrote_before_the_fence_stays",),
     ),
     Mutant(
         name="fence-too-low",
@@ -618,7 +618,7 @@ MUTANTS = (
         name="key-in-two-vnodes",
         breaks="A key that the upstream has in two vnodes gets into the view twice.",
         invariant="I6",
-        file="airflow_backfill_provider/engine/spark_engine.py",
+        file="airflow_backfill_provider/execution/spark_engine.py",
         old="must_be_single = tables.settings.repairs_view(barrier) or source.key_spans_vnodes",
         new="must_be_single = tables.settings.repairs_view(barrier)",
         killers=(f"{_HISTORY}::test_one_key_in_two_vnodes_is_refused_whether_the_first_is_read_or_not",),
@@ -628,7 +628,7 @@ MUTANTS = (
         name="chunk-at-another-version",
         breaks="The engine reads each chunk at the window's end, whatever is pinned.",
         invariant="I2",
-        file="airflow_backfill_provider/engine/spark_engine.py",
+        file="airflow_backfill_provider/execution/spark_engine.py",
         old="self._rows_at(source, barrier.chunk_version)",
         new="self._rows_at(source, barrier.upstream.to_version)",
         killers=(f"{_EPOCHS}::test_changes_wait_for_the_epoch_that_finishes_the_view",),
@@ -638,7 +638,7 @@ MUTANTS = (
         name="statistics-believed",
         breaks="What a reader finds by the statistics of files is taken for all that there is.",
         invariant="I6",
-        file="airflow_backfill_provider/engine/chunk.py",
+        file="airflow_backfill_provider/execution/chunk.py",
         old="if found.count and found.count in bounds and not is_last:",
         new="if True:",
         killers=(f"{_SUSPECT}::test_a_file_with_wrong_bounds_loses_no_row",),
@@ -648,7 +648,7 @@ MUTANTS = (
         name="finished-by-its-own-count",
         breaks="A view counts as complete although its epochs read fewer rows than there are.",
         invariant="I6",
-        file="airflow_backfill_provider/engine/account.py",
+        file="airflow_backfill_provider/execution/row_account.py",
         old="if there != rows_present:",
         new="if False:",
         killers=(f"{_SUSPECT}::test_rows_that_earlier_epochs_missed_keep_the_view_from_being_finished",),
@@ -661,7 +661,7 @@ MUTANTS = (
         file="airflow_backfill_provider/core/barrier.py",
         old="return None if before is None else before + chunk + added",
         new="return None if before is None else before + chunk",
-        killers=("tests/unit/test_protocol_run.py::test_rows_that_are_there_are_counted_on_from_epoch_to_epoch",),
+        killers=("tests/unit/protocol/test_run.py::test_rows_that_are_there_are_counted_on_from_epoch_to_epoch",),
     ),
     Mutant(
         name="rounded-decimals-compared",

@@ -17,7 +17,7 @@ import argparse
 import datetime as dt
 import sys
 
-from airflow_backfill_provider.engine.application import run_application, run_changes, run_epochs, run_part
+from airflow_backfill_provider.runtime.spark_application import run_application, run_changes, run_epochs, run_part
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Run one pinned epoch of a backfill job, or one step of it.")

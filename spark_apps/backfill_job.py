@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 
-from airflow_backfill_provider.engine.application import create, rebuild, run_application
+from airflow_backfill_provider.runtime.spark_application import create, rebuild, run_application
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Create or rebuild a backfill job.")

@@ -11,7 +11,7 @@ import argparse
 import sys
 
 from airflow_backfill_provider.core.barrier import Requester
-from airflow_backfill_provider.engine.application import repair, run_application, verify
+from airflow_backfill_provider.runtime.spark_application import repair, run_application, verify
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Verify the view of a backfill job, or repair what differs in it.")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from airflow_backfill_provider import crash_points
+from airflow_backfill_provider.core import crash_points
 from tests.connect_server import server_conf
 from tests.ports import free_port
 
@@ -69,7 +69,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, spark_port: int) -> Iterator
 
     It is a Spark Connect server, too: for commands and DAGs, which would spend most time on starting their own.
     """
-    from airflow_backfill_provider.engine.session import start_session
+    from airflow_backfill_provider.runtime.spark_session import start_session
 
     logging.getLogger("py4j").setLevel(logging.WARNING)
     os.environ.update(_LONG_LIVED)

@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from airflow_backfill_provider import protocol, text
-from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.cli.views import ProgressView, waits_because
+from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.status import JobStatus
 from airflow_backfill_provider.protocol import Engine
+from airflow_backfill_provider.protocol.backfill import Backfill
 
 RETRIES = 2
 RETRY_SECONDS = 2.0

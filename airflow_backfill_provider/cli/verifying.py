@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from airflow_backfill_provider import repairing, verification
-from airflow_backfill_provider.backfill import Backfill
-from airflow_backfill_provider.core import shown
+from airflow_backfill_provider.core import verification_text as shown
 from airflow_backfill_provider.core.barrier import Barrier, Requester
 from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.core.verified_state import VerifiedState
+from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.verification import repair as repairing
+from airflow_backfill_provider.verification import verify as verification
 
 
 def verify(
@@ -29,7 +30,7 @@ def verify(
     :param anew: begin another verification, also if the newest one is not finished.
     :param steps: how many steps a new verification has.
     :param console: where to say what is done, and what came out; ``None`` for nowhere.
-    :raises BackfillError: as :func:`airflow_backfill_provider.verification.verify_job`.
+    :raises BackfillError: as :func:`airflow_backfill_provider.verification.verify.verify_job`.
     """
 
     def say_step(so_far: Verification) -> None:
@@ -52,7 +53,7 @@ def repair(
     """
     Redo what the newest verification found to differ, verify again, and return what came out.
 
-    :raises BackfillError: as :func:`airflow_backfill_provider.repairing.redo_what_differs`.
+    :raises BackfillError: as :func:`airflow_backfill_provider.verification.repair.redo_what_differs`.
     """
     before = VerifiedState.of(verification.newest_result(backfill))
     if before.equal:

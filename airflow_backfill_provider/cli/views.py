@@ -20,9 +20,9 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from airflow_backfill_provider import text
-from airflow_backfill_provider.core.shown import verified_line
+from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.status import JobStatus
+from airflow_backfill_provider.core.verification_text import verified_line
 from airflow_backfill_provider.protocol.clock import utc_now
 
 MAP_CELLS = 64

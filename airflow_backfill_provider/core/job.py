@@ -2,7 +2,7 @@
 The definition of a backfill job: one object for DAG files, YAML and the command line.
 
 A definition is checked as far as it can be without looking at a table; the rest is checked when the job is
-created (:func:`airflow_backfill_provider.creation.create_job`).
+created (:func:`airflow_backfill_provider.protocol.creation.create_job`).
 """
 
 from __future__ import annotations

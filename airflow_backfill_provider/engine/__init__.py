@@ -1,5 +1,1 @@
-"""One epoch on Spark, through its SQL and DataFrame API only."""
-
-from airflow_backfill_provider.engine.spark_engine import SparkEngine
-
-__all__ = ["SparkEngine"]
+"""Spark's side of tables and keys, through its SQL and DataFrame API only; what executes an epoch is made of it."""

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from airflow_backfill_provider.storage import storage_errors
+from airflow_backfill_provider.lake.storage import storage_errors
 
 KEPT_ALIVE_EVERY = 2.0
 """Seconds between signs of life of a holder."""

@@ -29,7 +29,7 @@ from airflow_backfill_provider.core.errors import (
     VersionGoneError,
 )
 from airflow_backfill_provider.engine.spark_words import condition_of_a_row, first_line, said
-from airflow_backfill_provider.storage import is_full, storage_full, storage_unavailable
+from airflow_backfill_provider.lake.storage import is_full, storage_full, storage_unavailable
 
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
 """What a merge raises when the upstream inserted a key that it had already."""

@@ -16,9 +16,9 @@ from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.barrier import Barrier, TableVersion
 from airflow_backfill_provider.core.columns import OwnColumns
+from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.query import quote
-from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.engine.small_changes import MOST_KEYS, changed_only, sent_whole
 from airflow_backfill_provider.engine.source import MeasuredChanges
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY

@@ -16,10 +16,10 @@ from airflow.sdk.log import mask_secret
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.errors import BackfillError, StorageOptionsError
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.object_store import hadoop_settings, is_secret, without_secrets
+from airflow_backfill_provider.lake.object_store import hadoop_settings, is_secret, without_secrets
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.backfill import Backfill
+    from airflow_backfill_provider.protocol.backfill import Backfill
     from airflow_backfill_provider.state.store import BackfillReader
 
 JobDefinition = BackfillJob | Mapping[str, Any] | str
@@ -120,7 +120,7 @@ class BackfillHook(BaseHook):
         :raises InvalidJobError: if it defines no valid job.
         :raises InvalidConnectionError: if the connection cannot be used.
         """
-        from airflow_backfill_provider.backfill import Backfill
+        from airflow_backfill_provider.protocol.backfill import Backfill
 
         return Backfill(self._placed(load_job(job)), self.connection.storage_options)
 

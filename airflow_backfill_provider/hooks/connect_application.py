@@ -23,8 +23,8 @@ from airflow_backfill_provider.core.remote import Remote, is_remote
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.errors import airflow_error
 from airflow_backfill_provider.hooks.spark_application import KILL_GRACE_SECONDS, application_path
-from airflow_backfill_provider.process_group import end_group
-from airflow_backfill_provider.spark_settings import (
+from airflow_backfill_provider.runtime.process_group import end_group
+from airflow_backfill_provider.runtime.spark_settings import (
     APPLICATION_VARIABLE,
     REMOTE_VARIABLE,
     SESSION_CONF_VARIABLE,

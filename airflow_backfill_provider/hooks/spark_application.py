@@ -20,13 +20,13 @@ from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 import airflow_backfill_provider
-from airflow_backfill_provider import spark_submission
 from airflow_backfill_provider.core.application import FAILED_FOR_GOOD, SAYS_ERROR
 from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.errors import airflow_error
-from airflow_backfill_provider.process_group import end_group
-from airflow_backfill_provider.spark_settings import (
+from airflow_backfill_provider.hooks.submission_environment import SUBMISSION_MODULE, submission_environment
+from airflow_backfill_provider.runtime.process_group import end_group
+from airflow_backfill_provider.runtime.spark_settings import (
     REMOTE_VARIABLE,
     STORAGE_OPTIONS_VARIABLE,
     TOKEN_VARIABLE,
@@ -127,7 +127,7 @@ class SparkApplicationHook(SparkSubmitHook):
         require_java()
         if self._is_cluster:
             # What becomes of a driver on the cluster, only the hook itself finds out.
-            return [sys.executable, "-u", "-m", spark_submission.__name__, application, *arguments]
+            return [sys.executable, "-u", "-m", SUBMISSION_MODULE, application, *arguments]
         self._application_args = list(arguments)
         return self._build_spark_submit_command(str(application_path(application)))
 
@@ -138,7 +138,7 @@ class SparkApplicationHook(SparkSubmitHook):
         environment = {**inherited, **spark_environment(), **storage_options_to_environment(self._storage_options)}
         if self._is_cluster:
             connection = self.get_connection(str(self._spark_conn_id))
-            environment.update(spark_submission.submission_environment(connection, self._conf, self._name))
+            environment.update(submission_environment(connection, self._conf, self._name))
         return environment
 
     def on_kill(self) -> None:

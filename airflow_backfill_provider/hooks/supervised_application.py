@@ -12,8 +12,8 @@ from typing import IO, TYPE_CHECKING, cast
 from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_backfill_provider import supervisor
 from airflow_backfill_provider.core.application import ApplicationRecord
+from airflow_backfill_provider.runtime import supervisor
 from airflow_backfill_provider.state.applications import ApplicationRecords
 
 if TYPE_CHECKING:

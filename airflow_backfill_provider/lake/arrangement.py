@@ -36,7 +36,7 @@ from airflow_backfill_provider.lake.key_index import (
     nth_key,
     numbered,
 )
-from airflow_backfill_provider.storage import log_errors, storage_errors
+from airflow_backfill_provider.lake.storage import log_errors, storage_errors
 
 PIECES = 256
 """How finely the changes are cut for a planner."""

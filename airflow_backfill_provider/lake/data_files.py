@@ -33,8 +33,8 @@ from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.lake.hidden_rows import hidden_row_counts
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
 from airflow_backfill_provider.lake.row_counts import LoggedFile, RowCount, stored_rows
+from airflow_backfill_provider.lake.storage import data_file_errors, log_errors, storage_errors
 from airflow_backfill_provider.lake.stored_columns import read_stored
-from airflow_backfill_provider.storage import data_file_errors, log_errors, storage_errors
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 """What Java and Rust write in the place of bytes that are no UTF-8."""

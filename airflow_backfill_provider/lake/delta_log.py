@@ -23,7 +23,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.lake.schemas import TableSchema
-from airflow_backfill_provider.storage import log_errors, storage_errors
+from airflow_backfill_provider.lake.storage import log_errors, storage_errors
 
 _COMMIT_INFO = b'{"commitInfo":'
 _METADATA = b'"metaData"'

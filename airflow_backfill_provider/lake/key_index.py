@@ -17,8 +17,8 @@ from airflow_backfill_provider.core.decimals import digits_of
 from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, KeyValue, Position
 from airflow_backfill_provider.core.planner import FileStatistics
+from airflow_backfill_provider.lake.storage import data_file_errors
 from airflow_backfill_provider.lake.stored_columns import read_stored
-from airflow_backfill_provider.storage import data_file_errors
 
 SORTED_AT_ONCE = 4
 """Keys that are sorted at once to find the n smallest, as a multiple of n."""

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.compaction import TARGET_FILE_SIZE, TARGET_PROPERTY, StoredFile, bytes_of
 from airflow_backfill_provider.lake.data_files import DataFiles
-from airflow_backfill_provider.storage import log_errors
+from airflow_backfill_provider.lake.storage import log_errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

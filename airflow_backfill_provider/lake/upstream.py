@@ -43,9 +43,9 @@ from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
 from airflow_backfill_provider.lake.retention import changes_kept_for, unreadable
 from airflow_backfill_provider.lake.same_log import ends_before, other_table, written_at_another_time
 from airflow_backfill_provider.lake.schemas import TableSchema
+from airflow_backfill_provider.lake.storage import one_line, storage_errors
 from airflow_backfill_provider.lake.view_identity import unfinished_view
 from airflow_backfill_provider.lake.window_changes import window_changes
-from airflow_backfill_provider.storage import one_line, storage_errors
 
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 

@@ -9,7 +9,7 @@ from deltalake.exceptions import DeltaError
 
 from airflow_backfill_provider.core.errors import VerificationFailedError
 from airflow_backfill_provider.lake.delta_log import DeltaLog, stamp_of
-from airflow_backfill_provider.storage import one_line, storage_errors
+from airflow_backfill_provider.lake.storage import one_line, storage_errors
 
 
 def table_id(path: str, storage_options: Mapping[str, str] | None = None) -> str:

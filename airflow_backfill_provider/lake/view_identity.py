@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.storage import one_line, storage_errors
+from airflow_backfill_provider.lake.storage import one_line, storage_errors
 
 JOB_PROPERTY = "backfill.job"
 INCARNATION_PROPERTY = "backfill.incarnation"

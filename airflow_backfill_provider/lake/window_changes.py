@@ -20,8 +20,8 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.lake.chunk_keys import hashed_fields
 from airflow_backfill_provider.lake.data_files import physical_names_of
 from airflow_backfill_provider.lake.key_index import arrow_type, keys_within, numbered
+from airflow_backfill_provider.lake.storage import panics_as_errors
 from airflow_backfill_provider.lake.vnode_hash import vnodes_of
-from airflow_backfill_provider.storage import panics_as_errors
 
 MOST_CHANGES = 2_000_000
 """Rows of a change feed that a planner reads at most."""

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowException
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.hooks.backfill import BackfillHook, JobDefinition, load_job
+from airflow_backfill_provider.hooks.task_run import requester_of
 from airflow_backfill_provider.notifications.delivery import Sender, deliver
 from airflow_backfill_provider.notifications.events import (
     BackfillEvent,
@@ -21,11 +22,10 @@ from airflow_backfill_provider.notifications.events import (
     failed_event,
     finished_event,
 )
-from airflow_backfill_provider.operators.task_run import requester_of
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.backfill import Backfill
     from airflow_backfill_provider.core.status import JobStatus
+    from airflow_backfill_provider.protocol.backfill import Backfill
 
 logger = logging.getLogger(__name__)
 

@@ -10,13 +10,13 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_backfill_provider import text
-from airflow_backfill_provider.markdown import definition_markdown, plan_markdown
+from airflow_backfill_provider.core import text
 from airflow_backfill_provider.operators.base import BackfillOperator
+from airflow_backfill_provider.planning.markdown import definition_markdown, plan_markdown
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.backfill import Backfill
-    from airflow_backfill_provider.planning import BackfillPlan
+    from airflow_backfill_provider.planning.plan import BackfillPlan
+    from airflow_backfill_provider.protocol.backfill import Backfill
 
 
 class PlanBackfillOperator(BackfillOperator):
@@ -87,8 +87,8 @@ class ApproveBackfillOperator(BackfillOperator, ApprovalOperator):
 
 def _plan(backfill: Backfill) -> tuple[BackfillPlan, str]:
     """Return a job's plan, and the same in Markdown with the definition above it."""
-    from airflow_backfill_provider.plan_text import describe_plan
-    from airflow_backfill_provider.planning import make_plan
+    from airflow_backfill_provider.planning.plan import make_plan
+    from airflow_backfill_provider.planning.plan_text import describe_plan
 
     plan = make_plan(backfill)
     return plan, f"{definition_markdown(backfill.job)}\n{plan_markdown(describe_plan(plan))}"

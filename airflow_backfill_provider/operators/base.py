@@ -17,9 +17,9 @@ from airflow_backfill_provider.operators.summaries import epoch_event
 from airflow_backfill_provider.triggers.application import SUCCEEDED, SparkApplicationTrigger
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.backfill import Backfill
     from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
     from airflow_backfill_provider.hooks.applications import ApplicationHook
+    from airflow_backfill_provider.protocol.backfill import Backfill
 
 
 class BackfillOperator(BaseOperator):

@@ -43,8 +43,8 @@ class CompactMaterializedViewOperator(SparkBackfillOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Compact the view, if that is due."""
         del context
-        from airflow_backfill_provider import compaction
-        from airflow_backfill_provider.compaction_text import look_lines
+        from airflow_backfill_provider.maintenance import compaction
+        from airflow_backfill_provider.maintenance.compaction_text import look_lines
 
         with self.created() as backfill:
             policy = CompactionPolicy(at=files_of(self.compact_at), target_file_size=self.target_file_size)

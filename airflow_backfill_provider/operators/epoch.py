@@ -15,6 +15,7 @@ from airflow_backfill_provider.core.carried import CarriedEpochs
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError
 from airflow_backfill_provider.core.giving_up import require_done
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
+from airflow_backfill_provider.hooks.task_run import interval_of_no_length, requester_of, until_of
 from airflow_backfill_provider.operators.arguments import epoch_of, epochs_per_run_of, is_unset
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from airflow_backfill_provider.operators.summaries import (
@@ -24,12 +25,11 @@ from airflow_backfill_provider.operators.summaries import (
     no_barrier,
     no_epoch,
 )
-from airflow_backfill_provider.operators.task_run import interval_of_no_length, requester_of, until_of
 from airflow_backfill_provider.operators.telling import EpochTellingOperator
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.backfill import Backfill
     from airflow_backfill_provider.protocol import Injection
+    from airflow_backfill_provider.protocol.backfill import Backfill
 
 MOST_OF_OTHERS = 10
 """Barriers of others that one task run completes at most before its own."""

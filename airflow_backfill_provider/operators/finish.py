@@ -9,12 +9,12 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_backfill_provider.core.errors import NotFinishedError
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.hooks.task_run import requester_of
 from airflow_backfill_provider.operators.base import BackfillOperator
 from airflow_backfill_provider.operators.summaries import settings_summary
-from airflow_backfill_provider.operators.task_run import requester_of
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.backfill import Backfill
+    from airflow_backfill_provider.protocol.backfill import Backfill
 
 
 class FinishMaterializedViewOperator(BackfillOperator):

@@ -9,12 +9,12 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.assets import JOB_XCOM, job_extra
+from airflow_backfill_provider.hooks.task_run import requester_of
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from airflow_backfill_provider.operators.summaries import settings_summary
-from airflow_backfill_provider.operators.task_run import requester_of
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.backfill import Backfill
+    from airflow_backfill_provider.protocol.backfill import Backfill
 
 
 class CreateBackfillJobOperator(SparkBackfillOperator):
@@ -28,7 +28,7 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Create the job."""
-        from airflow_backfill_provider import creation
+        from airflow_backfill_provider.protocol import creation
 
         with self.opened() as backfill:
             context["ti"].xcom_push(JOB_XCOM, job_extra(self.job, self.backfill_conn_id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import urllib.parse
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from airflow.sdk import BaseOperatorLink, conf
@@ -12,8 +12,6 @@ from airflow_backfill_provider.hooks.backfill import load_job
 
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
-
-    from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator
 
 
 @attrs.define()
@@ -24,7 +22,7 @@ class BackfillLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
         """Return the page's address, in the tab of the DAG."""
-        job = load_job(cast("BackfillOperator", operator).job)
+        job = load_job(operator.job)
         return f"{_airflow()}/dags/{_quoted(ti_key.dag_id)}/plugin/backfill?job={_quoted(job.name)}"
 
 
@@ -37,7 +35,7 @@ class MaterializedViewLink(BaseOperatorLink):
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
         """Return the address of the assets with the view's name."""
         del ti_key
-        job = load_job(cast("BackfillOperator", operator).job)
+        job = load_job(operator.job)
         return f"{_airflow()}/assets?name_pattern={_quoted(job.name)}"
 
 
@@ -49,7 +47,6 @@ class SparkApplicationLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
         """Return the application's address; none if the task needed none."""
-        operator = cast("SparkBackfillOperator", operator)
         if operator.application is None:
             return ""
         job = load_job(operator.job)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context, XComArg
 
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.hooks.task_run import requester_of
 from airflow_backfill_provider.operators.arguments import keys_of, parallelism_of, rate_limit_of, vnodes_of
 from airflow_backfill_provider.operators.base import BackfillOperator
 from airflow_backfill_provider.operators.summaries import settings_summary
-from airflow_backfill_provider.operators.task_run import requester_of
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.state.store import BackfillStore
@@ -44,7 +44,7 @@ class PauseBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Pause."""
-        from airflow_backfill_provider import mutations
+        from airflow_backfill_provider.protocol import mutations
 
         return mutations.pause_job(store=store, requested_by=requested_by)
 
@@ -58,7 +58,7 @@ class ResumeBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Resume."""
-        from airflow_backfill_provider import mutations
+        from airflow_backfill_provider.protocol import mutations
 
         return mutations.resume_job(store=store, requested_by=requested_by)
 
@@ -80,7 +80,7 @@ class ThrottleBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Throttle."""
-        from airflow_backfill_provider import mutations
+        from airflow_backfill_provider.protocol import mutations
 
         return mutations.throttle_job(rate_limit_of(self.rate_limit), store=store, requested_by=requested_by)
 
@@ -102,7 +102,7 @@ class RescaleBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Rescale."""
-        from airflow_backfill_provider import mutations
+        from airflow_backfill_provider.protocol import mutations
 
         return mutations.rescale_job(parallelism_of(self.parallelism), store=store, requested_by=requested_by)
 
@@ -132,7 +132,7 @@ class RepairBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Ask for the repair."""
-        from airflow_backfill_provider import mutations
+        from airflow_backfill_provider.protocol import mutations
 
         return mutations.repair_job(
             store=store, requested_by=requested_by, vnodes=vnodes_of(self.vnodes), keys=keys_of(self.keys)
@@ -148,6 +148,6 @@ class CancelBackfillOperator(_MutationOperator):
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
         """Cancel."""
-        from airflow_backfill_provider import mutations
+        from airflow_backfill_provider.protocol import mutations
 
         return mutations.cancel_job(store=store, requested_by=requested_by)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.sdk import Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_backfill_provider import story
 from airflow_backfill_provider.core.application import epoch_application
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
@@ -24,9 +23,10 @@ from airflow_backfill_provider.operators.arguments import epoch_of
 from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator
 from airflow_backfill_provider.operators.summaries import epochs_summary, no_epoch
 from airflow_backfill_provider.operators.telling import EpochTellingOperator
+from airflow_backfill_provider.telemetry import epoch_log as story
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.backfill import Backfill
+    from airflow_backfill_provider.protocol.backfill import Backfill
 
 APPLICATION = "backfill_epoch.py"
 

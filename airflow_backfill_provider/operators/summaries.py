@@ -10,7 +10,7 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.hooks.progress import progress_after
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.backfill import Backfill
+    from airflow_backfill_provider.protocol.backfill import Backfill
 
 
 def barrier_summary(barrier: Barrier) -> dict[str, Any]:

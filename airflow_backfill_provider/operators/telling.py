@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import Context
 
-from airflow_backfill_provider import story
 from airflow_backfill_provider.assets import emit, materialized_view_asset
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.metrics import emit_epoch_metrics
-from airflow_backfill_provider.openlineage import EpochLineageMixin
 from airflow_backfill_provider.operators.base import BackfillOperator
 from airflow_backfill_provider.operators.summaries import epoch_event
+from airflow_backfill_provider.telemetry import epoch_log as story
+from airflow_backfill_provider.telemetry.metrics import emit_epoch_metrics
+from airflow_backfill_provider.telemetry.openlineage import EpochLineageMixin
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.backfill import Backfill
     from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+    from airflow_backfill_provider.protocol.backfill import Backfill
 
 
 class EpochTellingOperator(EpochLineageMixin, BackfillOperator):

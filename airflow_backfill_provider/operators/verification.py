@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.sdk import Context
 
 from airflow_backfill_provider.assets import VERIFIED_VIEWS, emit, verified_view_asset
-from airflow_backfill_provider.core import shown
+from airflow_backfill_provider.core import verification_text as shown
 from airflow_backfill_provider.core.errors import VerificationFailedError
 from airflow_backfill_provider.core.verified_state import VerifiedState
+from airflow_backfill_provider.hooks.task_run import requester_of
 from airflow_backfill_provider.operators.arguments import steps_of
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
-from airflow_backfill_provider.operators.task_run import requester_of
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.backfill import Backfill
+    from airflow_backfill_provider.protocol.backfill import Backfill
 
 VERIFY, REPAIR = "verify", "repair"
 """What the applications of these tasks are called among the job's, and what they do."""
@@ -44,7 +44,7 @@ class _ResultOperator(SparkBackfillOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Do what the task is for, and tell what was found."""
-        from airflow_backfill_provider import verification
+        from airflow_backfill_provider.verification import verify as verification
 
         with self.created() as backfill:
             found = self.result(backfill, context)
@@ -67,7 +67,7 @@ class _ResultOperator(SparkBackfillOperator):
         :param action: whether it repairs before.
         :param more: further arguments of the application.
         """
-        from airflow_backfill_provider import verification
+        from airflow_backfill_provider.verification import verify as verification
 
         requester = requester_of(context)
         arguments = [action, "--state", backfill.job.state, "--requester", requester.model_dump_json(), *more]
@@ -123,7 +123,7 @@ class RepairWhatDiffersOperator(_ResultOperator):
 
     def result(self, backfill: Backfill, context: Context) -> VerifiedState:
         """Repair what differs."""
-        from airflow_backfill_provider import verification
+        from airflow_backfill_provider.verification import verify as verification
 
         before = verification.newest_result(backfill)
         if before.equal and not self.waited_for(REPAIR):

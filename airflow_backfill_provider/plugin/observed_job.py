@@ -8,15 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from airflow_backfill_provider.backfill import Backfill, ReadBackfill
-from airflow_backfill_provider.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, digest
+from airflow_backfill_provider.core.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.errors import JobNotCreatedError
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.status import JobSummary
 from airflow_backfill_provider.core.vnode_cells import VnodeCell, vnode_cells
 from airflow_backfill_provider.lake.version_watch import VersionsWatch
 from airflow_backfill_provider.protocol import Clock, utc_now
+from airflow_backfill_provider.protocol.backfill import Backfill, ReadBackfill
 
 FRESH_SECONDS = 1.0
 """A look within that time of the last one is answered from it."""

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from airflow.api_fastapi.common.db.common import SessionDep
 from fastapi import APIRouter, Query, Request, Response, status
 
-from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.plugin.access import MAY_READ, DagId, Job, MayAct, Observer, ReadableDags
 from airflow_backfill_provider.plugin.begun_runs import jobs_of_task_runs_with_begun, jobs_with_begun
 from airflow_backfill_provider.plugin.caching import unless_known
@@ -26,6 +25,7 @@ from airflow_backfill_provider.plugin.responses import (
     epoch_points,
     logged_epochs,
 )
+from airflow_backfill_provider.protocol.backfill import Backfill
 
 MOST_CHANGES = 50
 

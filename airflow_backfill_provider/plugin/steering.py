@@ -1,4 +1,4 @@
-"""The endpoints that steer a job: what :mod:`~airflow_backfill_provider.mutations` can, on behalf of Airflow's user."""
+"""The endpoints that change a job's settings, on behalf of Airflow's user."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from airflow.api_fastapi.logging.decorators import action_logging
 from fastapi import APIRouter, Depends, status
 from pydantic import BaseModel, ConfigDict, Field
 
-from airflow_backfill_provider import mutations, repairing, verification
 from airflow_backfill_provider.core.job import GREATEST_RATE_LIMIT
 from airflow_backfill_provider.plugin.access import MAY_ACT, Job, Observer
 from airflow_backfill_provider.plugin.observed_job import ObservedJob
 from airflow_backfill_provider.plugin.observer import Observation
 from airflow_backfill_provider.plugin.registry import RegisteredJob
 from airflow_backfill_provider.plugin.responses import JobRow, Problem
+from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.verification import repair as repairing
+from airflow_backfill_provider.verification import verify as verification
 
 
 class Nothing(BaseModel):

@@ -28,8 +28,8 @@ chunk is read at the epoch's end and changes are filtered by the position before
 chunk a pure append.
 """
 
+from airflow_backfill_provider.core.engine import Engine, EpochWrites, PartWrites
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
-from airflow_backfill_provider.protocol.engine import Engine, EpochWrites, PartWrites
 from airflow_backfill_provider.protocol.epochs import run_epochs, run_next_epoch
 from airflow_backfill_provider.protocol.finish import drop_arrangement_of_cancelled, finish_job, tell_of_finish
 from airflow_backfill_provider.protocol.inject import Injection, inject_barrier

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport, TableVersions, left_behind
+from airflow_backfill_provider.core.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.engine import Engine, EpochWrites, PartWrites
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.protocol.clock import Clock
-from airflow_backfill_provider.protocol.engine import Engine, EpochWrites, PartWrites
 from airflow_backfill_provider.protocol.finish import drop_arrangement_of_cancelled
 from airflow_backfill_provider.state.store import BackfillStore
 

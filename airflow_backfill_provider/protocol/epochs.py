@@ -11,9 +11,9 @@ import datetime as dt
 from collections.abc import Callable, Iterator
 
 from airflow_backfill_provider.core.barrier import Barrier, Requester
+from airflow_backfill_provider.core.engine import Engine
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
-from airflow_backfill_provider.protocol.engine import Engine
 from airflow_backfill_provider.protocol.inject import Injection, inject_barrier
 from airflow_backfill_provider.protocol.run import run_barrier
 from airflow_backfill_provider.state.store import BackfillStore

@@ -15,11 +15,11 @@ import datetime as dt
 import logging
 
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, GivenUpEpoch
+from airflow_backfill_provider.core.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.engine import EpochWrites
 from airflow_backfill_provider.core.errors import BackfillError, EpochGivenUpError
 from airflow_backfill_provider.core.failures import EpochFailure, GivenUp
 from airflow_backfill_provider.core.giving_up import all_given_up, chunk_given_up
-from airflow_backfill_provider.crash_points import CrashPoint, reached
-from airflow_backfill_provider.protocol.engine import EpochWrites
 from airflow_backfill_provider.protocol.epoch_run import EpochRun, require_current, together
 from airflow_backfill_provider.protocol.finish import drop_arrangement_of_cancelled
 from airflow_backfill_provider.state.store import BackfillStore

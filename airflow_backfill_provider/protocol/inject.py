@@ -22,17 +22,17 @@ from airflow_backfill_provider.core.barrier import (
     UpstreamWindow,
     left_behind,
 )
+from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, JobCancelledError, StateError
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.visibility import Visibility, may_wait
-from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.finish import drop_arrangement_of_cancelled
-from airflow_backfill_provider.snapshot_plan import SnapshotPlan, plan_snapshot
 from airflow_backfill_provider.state.store import BackfillStore, LogEnd
+from airflow_backfill_provider.strategies.chunk_plan import SnapshotPlan, plan_snapshot
 
 PARTIAL_REPAIR = (
     "the epoch repairs only what was chosen, and takes the rest of the view as it is; if somebody else wrote to the "

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.engine import Engine, PartWrites
 from airflow_backfill_provider.core.errors import BackfillError, EpochFailedError, EpochGivenUpError, StateError
 from airflow_backfill_provider.core.giving_up import require_done
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
-from airflow_backfill_provider.protocol.engine import Engine, PartWrites
 from airflow_backfill_provider.protocol.epoch_run import EpochRun, reported_by, require_current
 from airflow_backfill_provider.protocol.give_up import give_up, given_up_error, record_failure, still_pinned_error
 from airflow_backfill_provider.state.store import BackfillStore

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.application import ApplicationRecord, ServerSession
-from airflow_backfill_provider.storage import storage_errors
+from airflow_backfill_provider.lake.storage import storage_errors
 
 if TYPE_CHECKING:
     from deltalake.fs import DeltaStorageHandler

@@ -28,6 +28,13 @@ from airflow_backfill_provider.core.errors import (
     StorageUnavailableError,
 )
 from airflow_backfill_provider.lake.delta_log import DeltaLog, Written
+from airflow_backfill_provider.lake.storage import (
+    got_no_answer,
+    one_line,
+    panics_as_errors,
+    storage_errors,
+    storage_unavailable,
+)
 from airflow_backfill_provider.state.patience import PATIENT, GaveUpError, OvertakenError, Patience
 from airflow_backfill_provider.state.remedies import what_to_do
 from airflow_backfill_provider.state.stamps import (
@@ -37,13 +44,6 @@ from airflow_backfill_provider.state.stamps import (
     require_writes,
     stamped,
     stamped_schema,
-)
-from airflow_backfill_provider.storage import (
-    got_no_answer,
-    one_line,
-    panics_as_errors,
-    storage_errors,
-    storage_unavailable,
 )
 
 LAYOUT_VERSION = 2

@@ -16,7 +16,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.errors import StorageUnavailableError
-from airflow_backfill_provider.storage import one_line, storage_errors
+from airflow_backfill_provider.lake.storage import one_line, storage_errors
 
 _IMPATIENT = {"max_retries": "1", "retry_timeout": "10s", "connect_timeout": "5s", "timeout": "10s"}
 """Somebody waits at a form."""

@@ -10,7 +10,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_backfill_provider.core import shown
+from airflow_backfill_provider.core import verification_text as shown
 from airflow_backfill_provider.core.errors import JobCancelledError, JobNotCreatedError, ViewDiffersError
 from airflow_backfill_provider.core.progress import Completed
 from airflow_backfill_provider.core.settings import JobSettings

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from airflow_backfill_provider.cached_answer import CachedAnswer
+from airflow_backfill_provider.core.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.demand import Demand, demand_of
 from airflow_backfill_provider.core.errors import JobNotCreatedError, UpstreamNotFoundError, UpstreamReplacedError
 from airflow_backfill_provider.hooks.backfill import BackfillHook, load_job
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.backfill import Backfill
     from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, UpstreamWindow
     from airflow_backfill_provider.core.settings import JobSettings
     from airflow_backfill_provider.lake.version_watch import VersionsWatch, VersionWatch
+    from airflow_backfill_provider.protocol.backfill import Backfill
 
     Progress = tuple[JobSettings | None, Barrier | None, EpochCommit | None]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cachetools import LRUCache
 
-from airflow_backfill_provider.cached_answer import CachedAnswer
+from airflow_backfill_provider.core.cached_answer import CachedAnswer
 from airflow_backfill_provider.hooks.backfill import BackfillHook
 from airflow_backfill_provider.triggers.conditions import Condition, Observation, observe
 

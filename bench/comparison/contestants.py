@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from airflow_backfill_provider import creation, protocol
-from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier, Requester
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.engine import SparkEngine
+from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.hooks.spark_application import application_path
-from airflow_backfill_provider.protocol import Engine
+from airflow_backfill_provider.protocol import Engine, creation
+from airflow_backfill_provider.protocol.backfill import Backfill
 from bench.comparison.by_hand import ByHand
 from bench.comparison.peers import ChangeFeedStream, KeyRangeLoop
 from bench.comparison.stage import Stage

@@ -11,12 +11,14 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider import compaction, mutations, verification
-from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.compaction import CompactionPolicy
-from airflow_backfill_provider.engine import SparkEngine
+from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.maintenance import compaction
+from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.state import control_table
+from airflow_backfill_provider.verification import verify as verification
 from bench.comparison.contestants import REQUESTER
 from bench.comparison.race import DifferentResultError, fingerprint
 from bench.measuring import create, java_process, measure

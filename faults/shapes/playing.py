@@ -11,13 +11,14 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider import creation, protocol
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, position_of
-from airflow_backfill_provider.engine import SparkEngine
-from airflow_backfill_provider.verification import compare_now
+from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.verification.verify import compare_now
 from faults.campaign import Outcome, WrongError
 from faults.shapes import refusals
 from faults.shapes.case import Case, Gap

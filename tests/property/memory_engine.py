@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from airflow_backfill_provider import creation, protocol
-from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester, TableVersion, TableVersions, decoded
+from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import (
     EpochFailedError,
     EpochGivenUpError,
@@ -36,14 +36,14 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
 from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
-from airflow_backfill_provider.crash_points import CrashPoint, reached
 from airflow_backfill_provider.lake.view_identity import (
     INCARNATION_PROPERTY,
     JOB_PROPERTY,
     ViewIdentity,
     view_identity,
 )
-from airflow_backfill_provider.protocol import EpochWrites, PartWrites
+from airflow_backfill_provider.protocol import EpochWrites, PartWrites, creation
+from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.builders import NOW, PAID, Key, Orders, Template, job_of
 from tests.plain_engine import Change, PlainSource, Row, Rows, read_version
 

@@ -12,11 +12,11 @@ import pytest
 import yaml
 from playwright.sync_api import Locator, Page, expect
 
-from airflow_backfill_provider import verification
+from airflow_backfill_provider.verification import verify as verification
 from tests.plain_engine import CountingEngine
 from tests.system.site import NEEDS_CHROMIUM, Site, running_site
 from tests.system.steering import answer, ask
-from tests.unit.airflow.stand_in import Lake
+from tests.unit.stand_in import Lake
 
 pytestmark = [pytest.mark.airflow, NEEDS_CHROMIUM]
 

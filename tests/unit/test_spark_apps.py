@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from airflow_backfill_provider.core.barrier import Requester
-from airflow_backfill_provider.engine import application
+from airflow_backfill_provider.runtime import spark_application as application
 
 APPLICATIONS = Path(__file__).parents[2] / "spark_apps"
 WHO = Requester(dag_id="d", run_id="r", task_id="t", map_index=3)

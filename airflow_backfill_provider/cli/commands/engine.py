@@ -13,7 +13,7 @@ from airflow_backfill_provider.cli.reporting import FAILED, reporting, say_error
 from airflow_backfill_provider.core.remote import DEFAULT_PORT, Remote
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.local_engine.places import EngineRecord
+    from airflow_backfill_provider.runtime.local_engine.places import EngineRecord
 
 app = typer.Typer(
     help="A warm Spark on this machine: epochs that need not start one of their own.", no_args_is_help=True
@@ -40,7 +40,7 @@ def start(
 
     Only programs of this user on this machine can use it. Does nothing if it runs already.
     """
-    from airflow_backfill_provider.local_engine.server import start_engine
+    from airflow_backfill_provider.runtime.local_engine.server import start_engine
 
     settings = spark_conf(conf)
     if memory is not None:
@@ -66,7 +66,7 @@ def status(*, as_json: AsJson = False, debug: Debug = False) -> None:  # noqa: A
 
     Exit code 1 if none runs.
     """
-    from airflow_backfill_provider.local_engine.places import NOT_RUNNING, running_engine
+    from airflow_backfill_provider.runtime.local_engine.places import NOT_RUNNING, running_engine
 
     record = running_engine()
     if as_json:
@@ -87,7 +87,7 @@ def stop(*, debug: Debug = False) -> None:  # noqa: ARG001
 
     An epoch that ran on it failed; run it again, on whatever Spark.
     """
-    from airflow_backfill_provider.local_engine.server import stop_engine
+    from airflow_backfill_provider.runtime.local_engine.server import stop_engine
 
     record = stop_engine()
     typer.echo("no engine runs" if record is None else f"the engine at {record.remote} ended")
@@ -95,14 +95,14 @@ def stop(*, debug: Debug = False) -> None:  # noqa: ARG001
 
 def _version(remote: Remote) -> str:
     # Where an engine runs already, PySpark need not be loaded.
-    from airflow_backfill_provider.engine.connect import server_version
+    from airflow_backfill_provider.runtime.connect import server_version
 
     return server_version(remote)
 
 
 def _described(record: EngineRecord) -> dict[str, object]:
-    from airflow_backfill_provider.local_engine import places
-    from airflow_backfill_provider.local_engine.clients import clients
+    from airflow_backfill_provider.runtime.local_engine import places
+    from airflow_backfill_provider.runtime.local_engine.clients import clients
 
     return {
         "running": True,
@@ -121,9 +121,9 @@ def _described(record: EngineRecord) -> dict[str, object]:
 
 
 def _show(record: EngineRecord) -> None:
-    from airflow_backfill_provider import text
-    from airflow_backfill_provider.local_engine import places
-    from airflow_backfill_provider.local_engine.clients import clients
+    from airflow_backfill_provider.core import text
+    from airflow_backfill_provider.runtime.local_engine import places
+    from airflow_backfill_provider.runtime.local_engine.clients import clients
 
     now = dt.datetime.now(tz=dt.UTC)
     held = record.process.resident_bytes()

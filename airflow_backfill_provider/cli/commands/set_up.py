@@ -17,7 +17,7 @@ def archive_classes(*, debug: Debug = False) -> None:  # noqa: ARG001 - for repo
     Once for each installation, and again after Java, Spark or Delta's jars were replaced. Every Spark with a local
     master that this package starts uses the archive from then on.
     """
-    from airflow_backfill_provider.class_archiver import make_class_archive
+    from airflow_backfill_provider.runtime.class_archiver import make_class_archive
 
     started = time.monotonic()
     archive = make_class_archive()

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 @reporting
 def pause(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
     """Read no snapshot from the next epoch on. Changes are still applied."""
-    from airflow_backfill_provider import mutations
     from airflow_backfill_provider.cli.jobs import created_job, user
+    from airflow_backfill_provider.protocol import mutations
 
     backfill, before = created_job(job)
     settings = mutations.pause_job(store=backfill.store, requested_by=user())
@@ -30,8 +30,8 @@ def pause(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
 @reporting
 def resume(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
     """Read the snapshot again from the next epoch on."""
-    from airflow_backfill_provider import mutations
     from airflow_backfill_provider.cli.jobs import created_job, user
+    from airflow_backfill_provider.protocol import mutations
 
     backfill, before = created_job(job)
     settings = mutations.resume_job(store=backfill.store, requested_by=user())
@@ -50,8 +50,9 @@ def throttle(
 ) -> None:
     """Set the rate limit from the next epoch on."""
     limit = rate_limit_of(rate_limit)
-    from airflow_backfill_provider import mutations, text
     from airflow_backfill_provider.cli.jobs import created_job, user
+    from airflow_backfill_provider.core import text
+    from airflow_backfill_provider.protocol import mutations
 
     backfill, before = created_job(job)
     settings = mutations.throttle_job(limit, store=backfill.store, requested_by=user())
@@ -67,8 +68,8 @@ def rescale(
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Share the vnodes among N parallel runs from the next epoch on. Needs the arrangement strategy."""
-    from airflow_backfill_provider import mutations
     from airflow_backfill_provider.cli.jobs import created_job, user
+    from airflow_backfill_provider.protocol import mutations
 
     backfill, before = created_job(job)
     settings = mutations.rescale_job(parallelism, store=backfill.store, requested_by=user())
@@ -105,9 +106,9 @@ def repair(
     if not (vnodes or key):
         _repair_what_differs(job, master=master, conf=conf, debug=debug)
         return
-    from airflow_backfill_provider import mutations
     from airflow_backfill_provider.cli.jobs import created_job, user
     from airflow_backfill_provider.cli.options import key_of
+    from airflow_backfill_provider.protocol import mutations
 
     backfill, before = created_job(job)
     settings = mutations.repair_job(
@@ -119,8 +120,8 @@ def repair(
 @reporting
 def cancel(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
     """Stop a job for good. Its view stays as the last epoch left it."""
-    from airflow_backfill_provider import mutations
     from airflow_backfill_provider.cli.jobs import created_job, user
+    from airflow_backfill_provider.protocol import mutations
 
     backfill, before = created_job(job)
     settings = mutations.cancel_job(store=backfill.store, requested_by=user())

@@ -29,9 +29,9 @@ def create(
 
     Does nothing for a job that was created with the same definition.
     """
-    from airflow_backfill_provider import creation
     from airflow_backfill_provider.cli.jobs import open_job, user
     from airflow_backfill_provider.cli.spark import LazySpark
+    from airflow_backfill_provider.protocol import creation
 
     backfill = open_job(job)
     existed = backfill.store.created()
@@ -108,10 +108,10 @@ def compact(
 
     Changes no row; epochs may run before, after and beside it. --dry-run starts no Spark.
     """
-    from airflow_backfill_provider import compaction
     from airflow_backfill_provider.cli.jobs import created_job
     from airflow_backfill_provider.cli.spark import LazySpark
-    from airflow_backfill_provider.compaction_text import done_lines, look_lines
+    from airflow_backfill_provider.maintenance import compaction
+    from airflow_backfill_provider.maintenance.compaction_text import done_lines, look_lines
 
     backfill, _ = created_job(job)
     policy = CompactionPolicy(at=at)
@@ -132,9 +132,9 @@ def rebuild(job: JobFile, *, master: Master = None, conf: Conf = None, debug: De
 
     Also the way back from cancel, a replaced upstream, and a gap in its changes.
     """
-    from airflow_backfill_provider import creation
     from airflow_backfill_provider.cli.jobs import created_job, user
     from airflow_backfill_provider.cli.spark import LazySpark
+    from airflow_backfill_provider.protocol import creation
 
     backfill, _ = created_job(job)
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run="rebuild") as spark:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import yaml
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.protocol.backfill import Backfill
 
 
 class Orders:

@@ -20,7 +20,7 @@ import yaml
 from fastapi.testclient import TestClient
 
 from airflow_backfill_provider.plugin import observed_job, observer
-from tests.unit.airflow.stand_in import Lake
+from tests.unit.stand_in import Lake
 
 DAGS = Path(__file__).parents[2] / "system" / "paged_dags"
 USERS = {"admin": "admin", "vera": "viewer"}

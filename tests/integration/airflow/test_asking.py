@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server, wait_until
-from tests.unit.airflow.stand_in import ROWS, Lake
+from tests.unit.stand_in import ROWS, Lake
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 

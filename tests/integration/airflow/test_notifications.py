@@ -10,8 +10,8 @@ from airflow.dag_processing.bundles.manager import DagBundlesManager
 from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
 
 from tests.integration.airflow.conftest import Run
-from tests.unit.airflow.notifications.conftest import webhooks as webhooks  # noqa: PLC0414 - a fixture
-from tests.unit.airflow.stand_in import Lake
+from tests.unit.notifications.conftest import webhooks as webhooks  # noqa: PLC0414 - a fixture
+from tests.unit.stand_in import Lake
 
 pytestmark = pytest.mark.airflow
 

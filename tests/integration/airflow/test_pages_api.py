@@ -13,15 +13,15 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessE
 from hypothesis import settings
 from schemathesis import GenerationMode
 
-from airflow_backfill_provider import verification
 from airflow_backfill_provider.assets import JOB_XCOM
 from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.state.applications import ApplicationRecords
+from airflow_backfill_provider.verification import verify as verification
 from faults.pages import OPERATIONS
 from tests.integration.airflow.hostile_requests import Attack, operations_of_pages
 from tests.integration.airflow.pages_site import Api, connection, emit_from_another_dag, pages_of
 from tests.plain_engine import CountingEngine
-from tests.unit.airflow.stand_in import Lake
+from tests.unit.stand_in import Lake
 
 pytestmark = pytest.mark.airflow
 

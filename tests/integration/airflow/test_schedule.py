@@ -12,7 +12,7 @@ import pytest
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.state.store import BackfillReader
 from tests.integration.airflow.server import AIRFLOW, airflow_server, wait_until
-from tests.unit.airflow.stand_in import Lake
+from tests.unit.stand_in import Lake
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
 

@@ -18,7 +18,7 @@ from airflow_backfill_provider.hooks.spark_application import SparkApplicationHo
 from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.operators.job import CreateBackfillJobOperator
 from tests.integration.airflow.orders import Orders
-from tests.unit.airflow.stand_in import context
+from tests.unit.stand_in import context
 from tests.waiting import start_waiting
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]

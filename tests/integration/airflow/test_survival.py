@@ -12,7 +12,7 @@ import pytest
 from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server, wait_until
-from tests.unit.airflow.stand_in import Lake
+from tests.unit.stand_in import Lake
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 

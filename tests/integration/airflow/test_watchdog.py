@@ -9,12 +9,13 @@ import warnings
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
-from airflow_backfill_provider import mutations, protocol
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.protocol import mutations
 from tests.airflow_home import DAGS
 from tests.builders import NOW
 from tests.integration.airflow.conftest import Run
-from tests.unit.airflow.notifications.conftest import webhooks as webhooks  # noqa: PLC0414 - a fixture
-from tests.unit.airflow.stand_in import SOMEBODY, Lake
+from tests.unit.notifications.conftest import webhooks as webhooks  # noqa: PLC0414 - a fixture
+from tests.unit.stand_in import SOMEBODY, Lake
 
 pytestmark = pytest.mark.airflow
 

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from airflow_backfill_provider import crash_points
+from airflow_backfill_provider.core import crash_points
+from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.crash_points import CrashPoint
 from tests.integration.engine import connect_client
 
 PATIENCE = 300

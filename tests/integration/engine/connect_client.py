@@ -15,12 +15,13 @@ import signal
 import sys
 import threading
 
-from airflow_backfill_provider import crash_points, protocol
-from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.barrier import Barrier, Requester
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.engine.connect import connected
-from airflow_backfill_provider.engine.connect_engine import ConnectEngine
+from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.runtime.connect import connected
+from airflow_backfill_provider.runtime.connect_engine import ConnectEngine
 
 AFTER = "after "
 TASK = Requester(dag_id="orders", run_id="run_1", task_id="run_epoch")

@@ -9,13 +9,15 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_backfill_provider import creation, protocol, verification
-from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.engine import SparkEngine
+from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.verification import verify as verification
 
 CHANGE_DATA_FEED = {"delta.enableChangeDataFeed": "true"}
 TESTER = Requester(user="tester")

@@ -10,15 +10,16 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider import mutations, protocol
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import BackfillError, DuplicateKeyError, EpochFailedError, StateError
 from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.core.query import quote
-from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.engine.stamped_table import snapshot_part, transaction_id
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.protocol import mutations
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from airflow_backfill_provider import crash_points, mutations
-from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.crash_points import CrashPoint
+from airflow_backfill_provider.core import crash_points, errors
+from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.engine import source
+from airflow_backfill_provider.protocol import mutations
 from tests.builders import write_table
 from tests.integration.engine.lakehouse import Lakehouse
 

@@ -11,13 +11,13 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider import compaction
-from airflow_backfill_provider.compaction import JobCompaction
 from airflow_backfill_provider.core.compaction import CompactionPolicy, CompactionStep
+from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import MaterializedViewError
-from airflow_backfill_provider.crash_points import CrashPoint
 from airflow_backfill_provider.engine import query
 from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.maintenance import compaction
+from airflow_backfill_provider.maintenance.compaction import JobCompaction
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_backfill_provider.crash_points import CrashPoint
+from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from tests.dying import dies_at
 from tests.integration.engine.attempts import Asleep

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from airflow_backfill_provider import mutations
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.crash_points import CrashPoint
+from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.engine import source
 from airflow_backfill_provider.lake.delta_log import stamp_of
+from airflow_backfill_provider.protocol import mutations
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from airflow_backfill_provider import mutations
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.protocol import mutations
 from tests.integration.engine.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.spark

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
-from airflow_backfill_provider.engine.doubtful import settled
 from airflow_backfill_provider.engine.source import MeasuredChanges, Upstream
+from airflow_backfill_provider.execution.doubtful import settled
 from tests.builders import write_table
 
 pytestmark = pytest.mark.spark

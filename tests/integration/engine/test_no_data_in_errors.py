@@ -133,7 +133,7 @@ def test_an_epoch_does_not_quote_the_row_that_it_fails_on(
 
 def test_no_expression_quotes_a_row_through_connect(spark_remote: str) -> None:
     from airflow_backfill_provider.core.remote import Remote
-    from airflow_backfill_provider.engine.connect import connected
+    from airflow_backfill_provider.runtime.connect import connected
 
     with connected(Remote.parse(spark_remote), what="canary") as connection:
         for expression in ("CAST(s AS INT)", "raise_error(s)", "map(s, 1, concat(s, ''), 2)", "to_number(s, '999')"):

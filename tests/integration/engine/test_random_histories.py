@@ -14,9 +14,10 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType, _parse_datatype_string
 
-from airflow_backfill_provider import mutations, protocol
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.core.visibility import Visibility
+from airflow_backfill_provider.protocol import mutations
 from tests import strategies as given_values
 from tests.dying import died
 from tests.integration.engine.lakehouse import Lakehouse

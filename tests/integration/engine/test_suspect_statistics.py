@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from airflow_backfill_provider import mutations, verification
 from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.verification import verify as verification
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
 
 pytestmark = pytest.mark.spark

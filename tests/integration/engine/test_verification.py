@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider import mutations, repairing, verification
 from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.differences import DifferenceKind, DifferingKey
 from airflow_backfill_provider.core.errors import (
     DataFileError,
@@ -20,9 +20,12 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.keys import KeyField
 from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.crash_points import CrashPoint
-from airflow_backfill_provider.engine import SparkEngine, expected
 from airflow_backfill_provider.engine.predicates import literal
+from airflow_backfill_provider.execution import expected
+from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.verification import repair as repairing
+from airflow_backfill_provider.verification import verify as verification
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse
 
@@ -299,7 +302,7 @@ def test_many_differing_keys_are_repaired_by_vnode_and_a_few_by_key(
     assert verification.what_differs(lakehouse.backfill, outcome).keys == tuple(
         key.key for key in sorted(outcome.keys, key=lambda key: (key.vnode, int(key.key[0] or 0)))
     )
-    monkeypatch.setattr("airflow_backfill_provider.engine.verification.MOST_KEYS_KEPT", 2)
+    monkeypatch.setattr("airflow_backfill_provider.execution.comparison.MOST_KEYS_KEPT", 2)
     view_sql(lakehouse, "DELETE FROM {view} WHERE id < 30")
     outcome = verify(lakehouse)
     assert [(len(step.keys), step.has_all_keys) for step in outcome.compared] == [(2, False)]

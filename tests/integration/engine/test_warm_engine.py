@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from airflow_backfill_provider import creation, protocol
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import SparkServerUnavailableError, SparkSettingError
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.engine.connect import connected
-from airflow_backfill_provider.engine.connect_engine import LOCAL_DRIVER, ConnectEngine
-from airflow_backfill_provider.local_engine.clients import clients
+from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.runtime.connect import connected
+from airflow_backfill_provider.runtime.connect_engine import LOCAL_DRIVER, ConnectEngine
+from airflow_backfill_provider.runtime.local_engine.clients import clients
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from tests.integration.airflow.orders import Orders
 from tests.ports import free_port
@@ -32,7 +33,7 @@ ROOT = Path(__file__).parents[3]
 BUSY = """
 import sys
 from pathlib import Path
-from airflow_backfill_provider.engine.connect import connected, ended_by_sigterm
+from airflow_backfill_provider.runtime.connect import connected, ended_by_sigterm
 from airflow_backfill_provider.core.remote import Remote
 from concurrent.futures import ThreadPoolExecutor
 with connected(Remote.parse(sys.argv[1]), what="busy") as connection, ended_by_sigterm(connection.spark):

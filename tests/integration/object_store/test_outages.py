@@ -15,8 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider import mutations, protocol
-from airflow_backfill_provider.backfill import Backfill
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.errors import BackfillError, StorageUnavailableError
 from airflow_backfill_provider.core.job import BackfillJob
@@ -28,6 +27,8 @@ from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.verified_tables import table_id, view_version_of
 from airflow_backfill_provider.lake.version_watch import VersionWatch
 from airflow_backfill_provider.lake.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY, view_identity
+from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.builders import CHANGE_DATA_FEED, order_of
 from tests.integration.object_store.conftest import S3
 from tests.integration.object_store.no_engine import NoEngine, inject

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.state.control_table import ControlTable, Write
 from tests.integration.object_store.no_engine import NoEngine, inject
 

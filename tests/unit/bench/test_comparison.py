@@ -15,7 +15,7 @@ from bench.comparison.report import standings
 from bench.comparison.stage import Stage
 from bench.comparison.workload import Workload
 from bench.target import Target
-from tests.unit.airflow.stand_in import Lake
+from tests.unit.stand_in import Lake
 
 pytestmark = pytest.mark.slow  # imports Spark
 

@@ -13,10 +13,10 @@ import yaml
 from deltalake import write_deltalake
 from typer.testing import CliRunner, Result
 
-from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.cli import spark
 from airflow_backfill_provider.cli.main import app
 from airflow_backfill_provider.core.job import BackfillJob, Strategy
+from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.builders import Template
 from tests.plain_engine import CountingEngine
 

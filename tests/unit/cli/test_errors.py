@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from airflow_backfill_provider.cli.main import app
 from airflow_backfill_provider.core.errors import MaterializedViewError
-from airflow_backfill_provider.spark_settings import STORAGE_OPTIONS_VARIABLE
+from airflow_backfill_provider.runtime.spark_settings import STORAGE_OPTIONS_VARIABLE
 
 
 def fails(result, *texts: str) -> None:

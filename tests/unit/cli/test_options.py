@@ -8,7 +8,6 @@ import sys
 import pytest
 import typer
 
-from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.cli import runner
 from airflow_backfill_provider.cli.options import key_of, rate_limit_of, spark_conf
 from airflow_backfill_provider.cli.output import console
@@ -16,6 +15,7 @@ from airflow_backfill_provider.cli.runner import Runner
 from airflow_backfill_provider.cli.views import LineView
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import EpochFailedError
+from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.builders import job_of
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider import mutations, protocol
+from airflow_backfill_provider import protocol
 from airflow_backfill_provider.cli import runner
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
+from airflow_backfill_provider.protocol import mutations
 from tests.unit.cli.conftest import append
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables

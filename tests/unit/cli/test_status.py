@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_backfill_provider import mutations
 from airflow_backfill_provider.cli.commands import look
+from airflow_backfill_provider.protocol import mutations
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 

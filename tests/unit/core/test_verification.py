@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_backfill_provider.core import shown
+from airflow_backfill_provider.core import verification_text as shown
 from airflow_backfill_provider.core.barrier import Repair
 from airflow_backfill_provider.core.differences import (
     DifferenceKind,

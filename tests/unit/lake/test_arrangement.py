@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from airflow_backfill_provider import mutations
 from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.lake import arrangement
 from airflow_backfill_provider.lake.arrangement import ArrangementFiles
+from airflow_backfill_provider.protocol import mutations
 from tests.builders import in_order
 from tests.plain_engine import PlainArrangement
 from tests.property.memory_engine import Backfilling

@@ -24,7 +24,7 @@ from airflow_backfill_provider.state.control_table import ControlTable, Since, W
 from airflow_backfill_provider.state.patience import Patience
 from airflow_backfill_provider.state.stamps import stamped, stamped_schema
 from tests.builders import commit_file
-from tests.unit.test_storage import NOBODY_THERE, PLACE
+from tests.unit.lake.test_storage import NOBODY_THERE, PLACE
 
 SCHEMA = pa.schema([("n", pa.int64()), ("who", pa.string())])
 REPOSITORY = Path(__file__).parents[3]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_backfill_provider import verification
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.state.remedies import what_to_do
+from airflow_backfill_provider.verification import verify as verification
 from tests.plain_engine import CountingEngine
 from tests.property.memory_engine import Backfilling, Prepared
 

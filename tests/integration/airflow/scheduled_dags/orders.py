@@ -6,10 +6,10 @@ import datetime as dt
 import os
 from typing import Any
 
-from airflow_backfill_provider.backfill import Backfill
 from airflow_backfill_provider.dag_factory import backfill_dag
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
-from tests.unit.airflow.stand_in import StandInSpark
+from airflow_backfill_provider.protocol.backfill import Backfill
+from tests.unit.stand_in import StandInSpark
 
 LAKE = os.environ["ORDERS_LAKE"]
 

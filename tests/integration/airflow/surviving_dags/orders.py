@@ -17,7 +17,7 @@ from typing import Any
 from airflow_backfill_provider.dag_factory import backfill_dag
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
 from airflow_backfill_provider.hooks.supervised_application import SupervisedApplication
-from tests.unit.airflow.stand_in import Lake
+from tests.unit.stand_in import Lake
 
 LAKE = Path(os.environ["ORDERS_LAKE"])
 
@@ -26,7 +26,7 @@ import os, sys, time
 from pathlib import Path
 for section in ("CORE", "DATABASE"):
     os.environ.pop(f"AIRFLOW__{section}__SQL_ALCHEMY_CONN", None)  # unreadable on purpose in a task's process
-from tests.unit.airflow.stand_in import Lake, StandInSpark
+from tests.unit.stand_in import Lake, StandInSpark
 folder, application, *arguments = sys.argv[1:]
 lake = Lake(Path(folder))
 while not (lake.folder / "go").exists():

@@ -1,0 +1,125 @@
+"""What one run reads of the snapshot, whichever strategy it comes from."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.engine.predicates import in_any, unskipped
+from airflow_backfill_provider.engine.source import Upstream
+from airflow_backfill_provider.execution.row_account import RowAccount
+
+logger = logging.getLogger(__name__)
+
+
+class Chunk(Protocol):
+    """Some ranges of the upstream's rows as of one epoch; every attempt of the epoch finds the same."""
+
+    def rows(self) -> DataFrame:
+        """Return the rows, with the used columns among theirs."""
+        ...
+
+    def count(self) -> Mapping[int, int]:
+        """
+        Count the rows by vnode, under ``no_shuffle`` all under 0; none that is zero.
+
+        :raises DuplicateKeyError: if the key does not identify the rows.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedChunk:
+    """
+    A chunk by vnodes read from the upstream itself, for an arrangement that was told of a key twice.
+
+    An arrangement cannot know which of two rows is left once the other one is removed. The upstream does.
+
+    :param source: the upstream.
+    :param selected: its rows in the chunk's ranges.
+    """
+
+    source: Upstream
+    selected: DataFrame
+
+    def rows(self) -> DataFrame:
+        """Return the rows."""
+        return self.selected
+
+    def count(self) -> dict[int, int]:
+        """Count the rows by vnode, unless two of them have one key."""
+        if self.source.has_several(self.selected):
+            raise self.source.duplicates()
+        vnode = self.source.own.vnode
+        counted = self.selected.groupBy(vnode).agg(F.count("*").alias("rows")).collect()
+        return {row[vnode]: row["rows"] for row in counted}
+
+
+@dataclass(frozen=True, slots=True)
+class _CountedRows:
+    """Rows and their number."""
+
+    rows: DataFrame
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class InPlaceChunk:
+    """
+    A chunk read from the upstream itself.
+
+    A reader skips the files whose statistics say that they have none of the chunk's keys. Where the number of rows that
+    it found cannot be right, or nothing comes behind the chunk that would show it, the rows are counted without
+    skipping; if there are more, they are read that way, too.
+
+    :param source: the upstream.
+    :param upstream: its rows, as of the chunk's version.
+    :param ranges: the chunk.
+    :param version: that version.
+    :param account: knows how many rows there are.
+    """
+
+    source: Upstream
+    upstream: DataFrame
+    ranges: Sequence[KeyRange]
+    version: int
+    account: RowAccount
+
+    def rows(self) -> DataFrame:
+        """Return the rows."""
+        return self._found.rows
+
+    def count(self) -> dict[int, int]:
+        """Count the rows, reading the key columns only."""
+        return {0: self._found.count} if self._found.count else {}
+
+    @cached_property
+    def _found(self) -> _CountedRows:
+        condition = in_any(self.source.scan, self.ranges)
+        bounds = self.account.bounds(self.version, self.ranges)
+        found = self._counted(self.upstream.filter(condition), bounds.at_most)
+        # Spark has the last word on a chunk that seems to be empty, and nothing comes behind the last one.
+        is_last = any(covered.up_to == self.source.keys.up_to for covered in self.ranges)
+        if found.count and found.count in bounds and not is_last:
+            return found
+        there = self.account.count(self.version, self.ranges)
+        if there == found.count:
+            return found
+        logger.warning(
+            "%s: statistics hide %d of a chunk's %d rows; the chunk is read without them",
+            self.source.path,
+            there - found.count,
+            there,
+        )
+        return self._counted(self.upstream.filter(unskipped(condition)), there)
+
+    def _counted(self, rows: DataFrame, most: int) -> _CountedRows:
+        # What is counted is the very frame that is written: a second reader may find other rows.
+        return _CountedRows(rows, self.source.measure_chunk(rows, expected=most))

@@ -1,0 +1,45 @@
+"""
+Submits an application to a cluster and waits for it: ``python -m airflow_backfill_provider.hooks.spark_submission``.
+
+For deploy mode ``cluster``, where the driver is no process of this machine: only the Spark provider's hook knows how to
+find out how it ended, and how to end it. Its Spark connection and configuration come in the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from types import FrameType
+
+from airflow_backfill_provider.core.application import DONE, FAILED, FAILED_FOR_GOOD, SAYS_ERROR
+
+
+def main(application: str, arguments: Sequence[str]) -> int:
+    """Run the application to its end and return its exit code."""
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+    from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+    from airflow_backfill_provider.hooks.submission_environment import SUBMISSION_VARIABLE
+
+    hook = SparkApplicationHook(**json.loads(os.environ[SUBMISSION_VARIABLE]))
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        # In a thread: it writes to the log, whose lock this one may hold.
+        threading.Thread(target=hook.on_kill).start()
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        hook.run(application, arguments)
+    except AirflowException as error:
+        print(f"{SAYS_ERROR}{' '.join(str(error).split())}", file=sys.stderr, flush=True)  # noqa: T201 - read by the submitter
+        return FAILED_FOR_GOOD if isinstance(error, AirflowFailException) else FAILED
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,32 @@
+"""What a submission to a cluster is told in its environment, and by whom it is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import Connection
+
+SUBMISSION_MODULE = "airflow_backfill_provider.hooks.spark_submission"
+"""Run with ``python -m``."""
+
+SUBMISSION_VARIABLE = "AIRFLOW_BACKFILL_SUBMISSION"
+
+
+def submission_environment(connection: Connection, conf: Mapping[str, Any], name: str) -> dict[str, str]:
+    """
+    Return the environment variables that a submission reads; they may hold secrets.
+
+    :param connection: the Spark connection.
+    :param conf: Spark configuration.
+    :param name: the application's name.
+    """
+    submission = {"spark_conn_id": connection.conn_id, "conf": dict(conf), "name": name}
+    return {
+        SUBMISSION_VARIABLE: json.dumps(submission),
+        f"AIRFLOW_CONN_{connection.conn_id.upper()}": connection.as_json(),
+        # A task's process may not reach Airflow's database, and has an address that no other process can even import
+        # Airflow with.
+        **{f"AIRFLOW__{section}__SQL_ALCHEMY_CONN": "sqlite://" for section in ("CORE", "DATABASE")},
+    }

@@ -1,0 +1,1 @@
+"""Keeping the files of views good: what to compact, and when."""

@@ -1,0 +1,46 @@
+"""Jobs and plans as Markdown, for Airflow's UI."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from airflow_backfill_provider.core.job import BackfillJob
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.planning.plan_text import PlanText
+
+_MARKUP = re.compile(r"([\\`*\[\]<>|])")
+
+
+def definition_markdown(job: BackfillJob) -> str:
+    """Say what a view is."""
+    query = "\n".join(f"    {line}" for line in job.query.strip().splitlines())
+    return f"`{job.materialized_view}` is the query below over `{job.upstream.path}`.\n\n{query}\n"
+
+
+def plan_markdown(plan: PlanText) -> str:
+    """Say what lies before a job."""
+    from airflow_backfill_provider.planning.plan_text import COST_COLUMNS
+
+    costs = _table(COST_COLUMNS, [":--", *["--:"] * (len(COST_COLUMNS) - 1)], plan.costs)
+    parts = [
+        f"**{_plain(plan.heading)}**",
+        _table(("", ""), [":--", ":--"], plan.facts),
+        "A whole backfill, estimated:",
+        costs,
+        _plain(f"({plan.basis})"),
+        _plain(plan.closing),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _table(columns: Sequence[str], alignments: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [columns, alignments, *([_plain(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _plain(written: str) -> str:
+    """Return text that Markdown shows as it is written."""
+    return _MARKUP.sub(r"\\\1", " ".join(written.split()))

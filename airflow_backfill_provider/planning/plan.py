@@ -1,0 +1,187 @@
+"""The dry run: what creating and running a job would do, before anything is written and without a JVM."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+from pydantic import BaseModel, ConfigDict
+
+from airflow_backfill_provider.core.job import INITIAL_SETTINGS, Strategy
+from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.planner import ChunkPlan, plan_parts
+from airflow_backfill_provider.core.row_estimate import rows_of
+from airflow_backfill_provider.core.scan import NoShuffleScan
+from airflow_backfill_provider.lake.chunk_keys import JobVnodes, chunk_files
+from airflow_backfill_provider.lake.upstream import UpstreamVersion
+from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.strategies.choice import CostEstimate, StrategyChoice, choose_strategy
+from airflow_backfill_provider.strategies.chunk_plan import plan_snapshot
+
+
+class BackfillPlan(BaseModel):
+    """
+    What lies before a job.
+
+    :param created: whether the job exists; then this is about what is left of it.
+    :param reason: why this strategy.
+    :param estimates: strategy → what the whole backfill would cost under it.
+    :param rows: rows of the upstream by the log's statistics.
+    :param rows_left: those not read yet.
+    :param bytes: bytes of the upstream's data files, all columns.
+    :param epochs: epochs that reading the rest takes; ``None`` while no snapshot is read.
+    :param parallelism: runs that share an epoch.
+    :param first_epoch_files: data files that the next epoch has to look into; 0 while the arrangement is not made.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    created: bool
+    strategy: str
+    reason: str
+    estimates: dict[str, CostEstimate]
+    upstream_version: int
+    files: int
+    rows: int
+    rows_left: int
+    bytes: int
+    rate_limit: int | None
+    parallelism: int
+    epochs: int | None
+    first_epoch_files: int
+    first_epoch_rows_scanned: int
+    first_epoch_bytes: int
+    warnings: tuple[str, ...]
+
+
+def make_plan(backfill: Backfill) -> BackfillPlan:
+    """
+    Plan a job as it stands.
+
+    :raises BackfillError: if the definition or the upstream could not be used.
+    """
+    job, upstream = backfill.job, backfill.upstream
+    described = upstream.at()
+    creation.resolve_upstream(job, described)
+    created = backfill.store.created()
+    if created:
+        settings = backfill.require_created()
+        job = job.model_copy(update={name: getattr(settings, name) for name in INITIAL_SETTINGS})
+    choice = choose_strategy(job, upstream, described)
+    outlook = _of_created(backfill, described) if created else _of_new(backfill, described, choice)
+    files, _ = upstream.files(described.version, described.key_order(job.upstream.key))
+    rows = sum(file.row_count for file in files)
+    rows_left = 0 if outlook.completed else max(outlook.rows - outlook.rows_read, 0)
+    return BackfillPlan(
+        name=job.name,
+        created=created,
+        strategy=outlook.strategy,
+        reason=choice.reason if outlook.strategy == choice.strategy else "chosen when the job was created",
+        estimates={strategy.value: cost for strategy, cost in choice.estimates.items()},
+        upstream_version=described.version,
+        files=len(files),
+        rows=rows,
+        rows_left=rows_left,
+        bytes=sum(file.size for file in files),
+        rate_limit=outlook.rate_limit,
+        parallelism=outlook.parallelism,
+        epochs=0 if outlook.completed else _epochs(rows_left, outlook.rate_limit) if outlook.reads else None,
+        first_epoch_files=sum(part.scanned_files for part in outlook.parts),
+        first_epoch_rows_scanned=sum(part.scanned_rows for part in outlook.parts),
+        first_epoch_bytes=sum(part.scanned_bytes for part in outlook.parts),
+        warnings=(
+            *([described.unfinished] if described.unfinished else []),
+            *outlook.warnings,
+            *(() if created else _view_warnings(backfill)),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outlook:
+    """
+    What is settled of a job, and what its next epoch would read.
+
+    :param rows: rows that the job is about.
+    """
+
+    strategy: str
+    rate_limit: int | None
+    parallelism: int
+    reads: bool
+    completed: bool
+    rows: int
+    rows_read: int
+    parts: Sequence[ChunkPlan]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the planner has to say."""
+        return tuple(warning for part in self.parts for warning in part.warnings)
+
+
+def _of_created(backfill: Backfill, described: UpstreamVersion) -> _Outlook:
+    settings, state = backfill.require_created(), backfill.store.state()
+    described.require_as_created(settings.upstream, backfill.upstream.path)
+    previous = backfill.store.newest_barrier(settings)
+    plan = plan_snapshot(
+        settings,
+        state,
+        backfill.upstream,
+        from_version=previous.upstream.to_version if previous else settings.first_version,
+        version=described.version,
+        previous=previous,
+        storage_options=backfill.storage_options,
+    )
+    return _Outlook(
+        strategy=settings.strategy,
+        rate_limit=settings.rate_limit,
+        parallelism=settings.parallelism,
+        reads=settings.reads_snapshot,
+        completed=state.completed,
+        rows=plan.row_count,
+        rows_read=settings.scan.rows_read(state),
+        parts=plan.parts,
+    )
+
+
+def _of_new(backfill: Backfill, described: UpstreamVersion, choice: StrategyChoice) -> _Outlook:
+    job = backfill.job
+    order = described.key_order(job.upstream.key)
+    stored = backfill.upstream.files_at(described.version)
+    bounds = job.restrict_to.keys
+    restriction = KeyRange(order.decode(bounds.after), order.decode(bounds.up_to))
+    scan = NoShuffleScan(order, job.vnode_count, restriction)
+    reads = not job.paused and job.rate_limit != 0
+    parts: Sequence[ChunkPlan] = ()
+    if reads and choice.strategy is Strategy.NO_SHUFFLE:
+        found, keys = chunk_files(stored, order, JobVnodes.of(job, described.types))
+        parts = plan_parts(
+            found, unread=[scan.unread(scan.initial(0))], rate_limit=job.rate_limit, order=order, keys=keys
+        )
+    return _Outlook(
+        strategy=choice.strategy.value,
+        rate_limit=job.rate_limit,
+        parallelism=job.parallelism,
+        reads=reads,
+        completed=False,
+        rows=rows_of(stored.files(order), job, order),
+        rows_read=0,
+        parts=parts,
+    )
+
+
+def _epochs(rows_left: int, rate_limit: int | None) -> int:
+    # An empty upstream takes an epoch, too: the one that finds it empty.
+    return max(math.ceil(rows_left / rate_limit), 1) if rate_limit else 1
+
+
+def _view_warnings(backfill: Backfill) -> list[str]:
+    view = backfill.job.materialized_view
+    if not DeltaTable.is_deltatable(view, storage_options=dict(backfill.storage_options or {}) or None):
+        return []
+    return [f"there is a table at {view} already; create refuses one that is not this job's"]

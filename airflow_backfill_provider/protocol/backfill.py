@@ -1,0 +1,191 @@
+"""
+One job with its tables at hand: what the command line, the operators and the Spark applications hold.
+
+Opening one costs nothing; every method reads what is there at that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
+from airflow_backfill_provider.core.failures import EpochFailure
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.progress import BackfillState
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.speed import RECENT_EPOCHS
+from airflow_backfill_provider.core.status import JobStatus, JobSummary, job_status, job_summary
+from airflow_backfill_provider.core.verified_state import VerifiedState
+from airflow_backfill_provider.core.watchdog import ChangeFeed, changes_needed_after, come_to, read_up_to
+from airflow_backfill_provider.lake.allowed_roots import require_allowed, require_location_allowed
+from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.protocol.clock import Clock, utc_now
+from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.state.verifications import Verifications
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """
+    A job, its control tables and its upstream.
+
+    :param job: the definition.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    job: BackfillJob
+    storage_options: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        """
+        Refuse a job whose tables lie where none may.
+
+        :raises LocationNotAllowedError: as :func:`~airflow_backfill_provider.lake.allowed_roots.require_allowed`.
+        """
+        require_allowed(self.job)
+
+    @classmethod
+    def at(cls, state: str, storage_options: Mapping[str, str] | None = None) -> Backfill:
+        """
+        Open a created job by the location of its control tables alone.
+
+        :raises JobNotCreatedError: if there is none.
+        :raises LocationNotAllowedError: if they lie where none may.
+        """
+        require_location_allowed("state", state)
+        settings = BackfillStore(state, storage_options).settings()
+        return cls(BackfillJob(**settings.job), storage_options)
+
+    @cached_property
+    def store(self) -> BackfillStore:
+        """The job's control tables."""
+        return BackfillStore(self.job.state, self.storage_options)
+
+    @cached_property
+    def verifications(self) -> Verifications:
+        """What verifications of the job found."""
+        return self.store.verifications
+
+    @cached_property
+    def upstream(self) -> UpstreamTable:
+        """The table that the job reads."""
+        return UpstreamTable(self.job.upstream.path, self.storage_options)
+
+    def settings(self) -> JobSettings:
+        """
+        Return the settings in force, also if the definition at hand was edited since the job was created.
+
+        :raises JobNotCreatedError: if it was not created.
+        :raises InvalidJobError: if the control tables belong to another job.
+        """
+        settings = self.store.settings()
+        if settings.job["name"] != self.job.name:
+            raise InvalidJobError(
+                f"state: {self.job.state} holds the control tables of job {settings.job['name']}, not of "
+                f"{self.job.name}; give each job its own folder"
+            )
+        return settings
+
+    def require_created(self) -> JobSettings:
+        """
+        Return the settings of a job that was created with the very definition at hand.
+
+        :raises JobNotCreatedError: if it was not created.
+        :raises InvalidJobError: if it was created with another definition.
+        """
+        return creation.require_job(self.job, self.store)
+
+    def status(self, clock: Clock = utc_now) -> JobStatus:
+        """
+        Describe the job as it is now.
+
+        :raises JobNotCreatedError: if it was not created.
+        """
+        return self.read().status(clock)
+
+    def read(self) -> ReadBackfill:
+        """
+        Read the control tables as they are now, and what the upstream's log says beside them.
+
+        :raises JobNotCreatedError: if the job was not created.
+        """
+        settings = self.store.settings()
+        last = self.store.last_epoch()
+        # Two more than the speed needs: an uncommitted barrier, and the one before the window.
+        barriers, commits = self.store.log(since_epoch=max(last - RECENT_EPOCHS - 2, 0))
+        return ReadBackfill(
+            settings=settings,
+            state=self.store.state(),
+            barriers=tuple(barriers),
+            commits=tuple(commits),
+            failures=tuple(self.store.failures(since_epoch=last)),
+            feed=self.upstream.change_feed(
+                read_up_to(settings, barriers, commits),
+                changes_needed_after(settings, barriers, commits),
+                created_on=settings.upstream,
+                come_to=come_to(settings, barriers),
+            ),
+            **self._read_verifications(settings),
+        )
+
+    def _read_verifications(self, settings: JobSettings) -> dict[str, Any]:
+        """Read what verifications found; that it cannot be read keeps nobody from seeing the rest."""
+        try:
+            verified = self.verifications.newest_finished(settings.incarnation)
+            waits = self.verifications.waiting(settings.incarnation) is not None
+        except BackfillError as error:
+            return {"verification_problem": str(error)}
+        return {
+            "verified": None if verified is None else VerifiedState.of(verified),
+            "verification_waits": waits,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBackfill:
+    """
+    What the tables of a job said at one moment.
+
+    :param barriers: the newest ones, ascending.
+    :param commits: the commits of those.
+    :param failures: recorded failures of the newest one.
+    :param feed: what the upstream's log says of the versions that these have not read.
+    :param verified: what the newest finished verification found, if there is one.
+    :param verification_waits: whether one was asked for.
+    :param verification_problem: why neither is known, if so.
+    """
+
+    settings: JobSettings
+    state: BackfillState
+    barriers: tuple[Barrier, ...]
+    commits: tuple[EpochCommit, ...]
+    failures: tuple[EpochFailure, ...] = ()
+    feed: ChangeFeed
+    verified: VerifiedState | None = None
+    verification_waits: bool = False
+    verification_problem: str | None = None
+
+    def status(self, clock: Clock = utc_now) -> JobStatus:
+        """Describe the job, vnode by vnode."""
+        return job_status(settings=self.settings, state=self.state, **self._seen(clock))
+
+    def summary(self, clock: Clock = utc_now) -> JobSummary:
+        """Describe the job, all vnodes together; quick also with tens of thousands of them."""
+        return job_summary(settings=self.settings, state=self.state, **self._seen(clock))
+
+    def _seen(self, clock: Clock) -> dict[str, Any]:
+        return {
+            "barriers": self.barriers,
+            "commits": self.commits,
+            "failures": self.failures,
+            "feed": self.feed,
+            "now": clock(),
+            "verified": self.verified,
+            "verification_waits": self.verification_waits,
+            "verification_problem": self.verification_problem,
+        }

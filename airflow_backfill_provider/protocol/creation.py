@@ -1,0 +1,302 @@
+"""
+Creating a job and starting it over: the two steps that look at a definition whole.
+
+Everything that can be refused is refused here, before anything is written (I6); then settings, state, the view's
+empty table and the arrangement are written in this order. A crash between two of them is repaired by the same step,
+by the other one, or by the next epoch: the settings pin of which version of the upstream the arrangement is made.
+What only Spark refuses, when it makes the view, is mended by creating the job again.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError, StateLayoutError
+from airflow_backfill_provider.core.job import BackfillJob, Strategy
+from airflow_backfill_provider.core.keys import KeyOrder
+from airflow_backfill_provider.core.query import check_query
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
+from airflow_backfill_provider.lake.arrangement import ArrangementFiles
+from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
+from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
+from airflow_backfill_provider.protocol import Clock, Engine, utc_now
+from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.strategies.choice import choose_strategy
+
+
+def create_job(
+    job: BackfillJob,
+    *,
+    store: BackfillStore,
+    upstream: UpstreamTable,
+    engine: Callable[[], Engine],
+    requested_by: str,
+    clock: Clock = utc_now,
+) -> JobSettings:
+    """
+    Create a job: check it whole, then write its settings, its state, the view's empty table and the arrangement.
+
+    Idempotent for an unchanged definition, in which case no engine is asked for unless a crash left something to
+    repair. Where the view could not be made, because Spark does not take its path or its properties, say, the job can
+    be created again with another definition.
+
+    :param engine: makes the engine when it is needed; starting Spark takes seconds.
+    :raises InvalidJobError: if the job is wrong, or was created with another definition.
+    :raises BackfillError: if the upstream or the view's path cannot be used.
+    """
+    if store.created():
+        settings = store.settings()
+        if not _is_as_created(job, settings, store):
+            return rebuild_job(
+                job, store=store, upstream=upstream, engine=engine, requested_by=requested_by, clock=clock
+            )
+    else:
+        described = upstream.at()
+        resolved = resolve_upstream(job, described)
+        strategy = choose_strategy(job, upstream, described).strategy
+        engine().check(job, resolved, described.version, strategy, frozenset())
+        settings = JobSettings(
+            sequence=1,
+            change=SettingsChange.CREATE,
+            job=job.model_dump(mode="json"),
+            strategy=strategy.value,
+            upstream=resolved,
+            incarnation=_new_incarnation(),
+            **_arranged(strategy, upstream, described),
+            paused=job.paused,
+            rate_limit=job.rate_limit,
+            parallelism=job.parallelism,
+            requested_by=requested_by,
+            requested_at=clock(),
+        )
+        # Somebody may have created the job meanwhile; then it is theirs.
+        settings = store.create(settings)
+        _require_same_definition(job, settings)
+    store.repair_state()
+    has_view = _has_view(settings, store)
+    if not (has_view and _has_arrangement(settings, store)):
+        if not has_view and store.commits(since_epoch=settings.base_epoch + 1):
+            raise MaterializedViewError(
+                f"materialized_view: the view of job {job.name} is gone from {job.materialized_view}, but epochs wrote "
+                "to it; restore it, or rebuild the job"
+            )
+        _ensure_tables(store, settings, engine())
+    return settings
+
+
+def is_created(job: BackfillJob, store: BackfillStore) -> bool:
+    """
+    Tell, without an engine, whether :func:`create_job` has nothing left to do.
+
+    :raises InvalidJobError: if the job was created with another definition.
+    """
+    if not store.created():
+        return False
+    settings = store.settings()
+    return _is_as_created(job, settings, store) and _has_view(settings, store) and _has_arrangement(settings, store)
+
+
+def rebuild_job(
+    job: BackfillJob,
+    *,
+    store: BackfillStore,
+    upstream: UpstreamTable,
+    engine: Callable[[], Engine],
+    requested_by: str,
+    clock: Clock = utc_now,
+) -> JobSettings:
+    """
+    Start a job over, possibly with another definition: new incarnation, no progress, an empty view.
+
+    The view's path stays, unless none could be made there; its rows are gone as soon as this returns. Epochs count on.
+    A rebuild that died is completed by :func:`create_job`, by the next epoch, or by rebuilding again.
+
+    :raises InvalidJobError: if the job is wrong, or moves the view.
+    """
+    before = store.settings()
+    if before.job["name"] != job.name:
+        raise InvalidJobError(f"name: {job.state} holds job {before.job['name']}; a rebuild keeps a job's name")
+    _require_same_view(job, before, store)
+    described = upstream.at()
+    resolved = resolve_upstream(job, described)
+    strategy = choose_strategy(job, upstream, described).strategy
+    made = engine()
+    made.check(job, resolved, described.version, strategy, store.incarnations())
+    incarnation = _new_incarnation()
+
+    def change(settings: JobSettings) -> JobSettings:
+        return settings.changed(
+            SettingsChange.REBUILD,
+            requested_by=requested_by,
+            requested_at=clock(),
+            job=job.model_dump(mode="json"),
+            strategy=strategy.value,
+            upstream=resolved,
+            incarnation=incarnation,
+            state_table=f"vnode_state_{incarnation}",
+            base_epoch=store.last_epoch(),
+            **_arranged(strategy, upstream, described),
+            paused=job.paused,
+            rate_limit=job.rate_limit,
+            parallelism=job.parallelism,
+            cancelled=False,
+            finished_epoch=None,
+            repair_sequence=0,
+        )
+
+    settings = store.change_settings(change)
+    store.repair_state()
+    _ensure_tables(store, settings, made)
+    return settings
+
+
+def require_job(job: BackfillJob, store: BackfillStore) -> JobSettings:
+    """
+    Return the settings of a created job whose definition is the given one.
+
+    :raises JobNotCreatedError: if it was not created.
+    :raises InvalidJobError: if it was created with another definition.
+    """
+    settings = store.settings()
+    _require_same_definition(job, settings)
+    return settings
+
+
+def _require_same_definition(job: BackfillJob, settings: JobSettings) -> None:
+    if different := _differing_fields(job, settings):
+        raise _defined_otherwise(job, different)
+
+
+def _is_as_created(job: BackfillJob, settings: JobSettings, store: BackfillStore) -> bool:
+    """
+    Tell whether a job is defined as it was created; if not, it may be mended, for nothing was made of it.
+
+    :raises InvalidJobError: if a view was made of another definition.
+    """
+    different = _differing_fields(job, settings)
+    if different and _was_made(settings, store):
+        raise _defined_otherwise(job, different)
+    return not different
+
+
+def _defined_otherwise(job: BackfillJob, different: Sequence[str]) -> InvalidJobError:
+    return InvalidJobError(
+        f"job {job.name} was created at {job.state} with another {', '.join(different)}; rebuild the job to change "
+        "its definition"
+    )
+
+
+def _differing_fields(job: BackfillJob, settings: JobSettings) -> list[str]:
+    """Return the fields of the definition in which a job differs from what it was created with."""
+    wanted, created = job.definition(), BackfillJob(**settings.job).definition()
+    return sorted(name for name in wanted if wanted[name] != created[name])
+
+
+def _was_made(settings: JobSettings, store: BackfillStore) -> bool:
+    """Tell whether a job has, or ever had, a view."""
+    return bool(store.last_epoch()) or _view(settings, store) is not None
+
+
+def _require_same_view(job: BackfillJob, before: JobSettings, store: BackfillStore) -> None:
+    """Refuse to move a view; what could not be made where the job was created may be made elsewhere."""
+    place = before.job["materialized_view"]
+    if place != job.materialized_view and _was_made(before, store):
+        raise InvalidJobError(f"materialized_view: a rebuild keeps the view at {place}; to move it, create another job")
+
+
+def _arranged(strategy: Strategy, upstream: UpstreamTable, described: UpstreamVersion) -> dict[str, Any]:
+    """Return the settings' fields that say of which version of the upstream the arrangement is made."""
+    if strategy is not Strategy.ARRANGEMENT:
+        return {"arranged_version": None, "arranged_at": None}
+    return {"arranged_version": described.version, "arranged_at": upstream.log.written_at(described.version)}
+
+
+def resolve_upstream(job: BackfillJob, described: UpstreamVersion) -> ResolvedUpstream:
+    """Return the upstream's identity and the columns that the job uses, or refuse what cannot work."""
+    described.require_change_data_feed(job.upstream.path)
+    names = list(described.types)
+    for field_name, chosen in (
+        ("upstream.key", [column.column for column in job.upstream.key]),
+        ("upstream.distribution_key", list(job.upstream.distribution_key)),
+    ):
+        for column in chosen:
+            if column not in described.types:
+                raise InvalidJobError(
+                    f"{field_name}: {job.upstream.path} has no column {column!r}; it has {', '.join(names)}"
+                )
+    order = described.key_order(job.upstream.key)
+    for key in order.fields:
+        key.kind  # noqa: B018 - raises for a type that cannot be a key
+    for column in job.upstream.distribution_key:
+        if '"map"' in described.types[column]:
+            raise InvalidJobError(
+                f"upstream.distribution_key: column {column!r} holds maps, which Spark cannot hash; choose another"
+            )
+    _require_key_bounds(job, order)
+    query = check_query(job.query)
+    query.refuse_functions_without_parentheses(names)
+    used = {*query.columns_of(names), *order.names, *job.upstream.distribution_key}
+    return ResolvedUpstream(
+        table_id=described.table_id,
+        columns=tuple(
+            UpstreamColumn(name=name, type=described.types[name], physical_name=described.physical_names.get(name))
+            for name in names
+            if name in used
+        ),
+    )
+
+
+def _require_key_bounds(job: BackfillJob, order: KeyOrder) -> None:
+    """Refuse bounds that are no keys of the upstream."""
+    bounds = job.restrict_to.keys
+    found = []
+    for name, bound in (("after", bounds.after), ("up_to", bounds.up_to)):
+        try:
+            found.append(order.decode(bound))
+        except StateLayoutError as error:
+            raise InvalidJobError(f"restrict_to.keys.{name}: {error}") from None
+    after, up_to = found
+    if after is None or up_to is None:
+        return
+    # A shorter upper bound has all keys that begin with it, so also those behind the lower one.
+    if (order.compare(after, up_to), len(up_to) >= len(after)) >= (0, True):
+        raise InvalidJobError(
+            f"restrict_to.keys: no key lies behind {list(after)} and at or before {list(up_to)} in the key's order"
+        )
+
+
+def _ensure_tables(store: BackfillStore, settings: JobSettings, engine: Engine) -> None:
+    with engine.exclusive(settings):
+        in_force = store.settings()
+        if in_force.incarnation != settings.incarnation:
+            raise StateError(
+                f"job {settings.job['name']} was rebuilt meanwhile by {in_force.requested_by}; the view is that of the "
+                "later rebuild, and nothing is left to do for this one"
+            )
+        engine.ensure_tables(settings, store.earlier_incarnations(settings))
+        # Not those of later incarnations: whoever slept through another rebuild would drop what that one's epochs read.
+        earlier = [record for record in store.settings_history() if record.sequence < settings.sequence]
+        replaced = {record.arrangement for record in earlier if record.arranged_version is not None}
+        for arrangement in replaced - {settings.arrangement}:
+            ArrangementFiles(arrangement, store.storage_options).drop()
+
+
+def _has_arrangement(settings: JobSettings, store: BackfillStore) -> bool:
+    """Tell whether the arrangement is there, or not needed: no epoch makes one once the first one is pinned."""
+    if settings.arranged_version is None or settings.cancelled or store.newest_barrier(settings) is not None:
+        return True
+    return ArrangementFiles(settings.arrangement, store.storage_options).exists()
+
+
+def _has_view(settings: JobSettings, store: BackfillStore) -> bool:
+    return _view(settings, store) == ViewIdentity.of(settings)
+
+
+def _view(settings: JobSettings, store: BackfillStore) -> ViewIdentity | None:
+    return view_identity(settings.job["materialized_view"], store.storage_options)
+
+
+def _new_incarnation() -> str:
+    return uuid.uuid4().hex[:12]

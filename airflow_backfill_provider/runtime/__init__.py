@@ -1,0 +1,1 @@
+"""Where and how Spark runs: settings, submissions, supervised processes, and the local engine."""

@@ -1,0 +1,65 @@
+"""Making the archive of classes of :mod:`airflow_backfill_provider.runtime.class_archive`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from airflow_backfill_provider.core.errors import SparkUnavailableError
+from airflow_backfill_provider.runtime import spark_settings
+from airflow_backfill_provider.runtime.class_archive import QUIET, archive_path
+
+TIMEOUT_SECONDS = 900
+
+
+def make_class_archive() -> Path:
+    """
+    Make the archive anew, in a minute or so.
+
+    :returns: where it lies; every Spark on this machine that this package starts finds it.
+    :raises SparkUnavailableError: if there is no Java, no set-up of jars, or Java writes no archive.
+    """
+    spark_settings.require_java()
+    jars = spark_settings.jars_folder()
+    archive = archive_path(jars, spark_settings.java_command())
+    if archive is None or not any(jars.glob("*.jar")):
+        raise SparkUnavailableError(
+            f"an archive of classes is for Spark and Delta's jars in a folder, but {jars} has none, or pyspark is not "
+            "installed; install airflow-backfill-provider[spark] and put Delta's jars there first"
+        )
+    with tempfile.TemporaryDirectory(dir=jars, prefix=".classes-") as folder:
+        written = Path(folder, "classes.jsa")
+        done = _train(Path(folder), f'"-XX:ArchiveClassesAtExit={written}" {QUIET}')
+        if done.returncode or not written.exists():
+            last = [line for line in done.stderr.splitlines() if line.strip()][-1:]
+            raise SparkUnavailableError(
+                f"Java wrote no archive of classes (exit code {done.returncode}): {' '.join(last) or 'it said nothing'}"
+            )
+        written.rename(archive)
+    for former in set(jars.glob("classes-*.jsa")) - {archive}:
+        former.unlink()
+    return archive
+
+
+def _train(folder: Path, options: str) -> subprocess.CompletedProcess[str]:
+    """Run the small backfill; ``spark-submit`` ends when its JVM has ended, and so has written."""
+    environment = {**os.environ, **spark_settings.spark_environment()}
+    spark_submit = shutil.which("spark-submit", path=environment["PATH"]) or "spark-submit"
+    conf = {**spark_settings.spark_conf("local[2]"), "spark.driver.defaultJavaOptions": options}
+    return subprocess.run(
+        [
+            spark_submit,
+            *("--master", "local[2]"),
+            *(option for name, value in conf.items() for option in ("--conf", f"{name}={value}")),
+            str(Path(__file__).parent / "engine" / "class_training.py"),
+            str(folder),
+        ],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )

@@ -1,0 +1,226 @@
+"""
+Spark behind a Spark Connect server: a session for one run, which leaves nothing running there when it ends.
+
+The server outlives its clients, and what they started. A client that ends by itself releases its session, which ends
+what runs in it. One that is killed cannot: the next one of its kind does it (:mod:`.connect_engine`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import uuid
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, cast
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider.core.application import ServerSession
+from airflow_backfill_provider.core.errors import SparkServerUnavailableError, SparkSettingError
+from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.engine.spark_words import first_line
+from airflow_backfill_provider.runtime.local_engine.clients import announced
+from airflow_backfill_provider.runtime.local_engine.places import token_of
+from airflow_backfill_provider.runtime.spark_settings import REMOTE_VARIABLE, TOKEN_VARIABLE
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.client import SparkConnectClient
+
+TRIES_TO_REACH = 4
+"""About five seconds: a server that does not answer by then is not there."""
+
+TRIES_TO_KEEP = 7
+"""About a minute: longer than a network fails for a moment. Spark's own default is ten."""
+
+_MODE_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
+_TERMINATED = 128 + signal.SIGTERM
+
+
+class ConnectSession:
+    """
+    A session on a Spark Connect server.
+
+    :param remote: the server.
+    :param session: what the server calls the session.
+    :param spark: its client.
+    """
+
+    def __init__(self, remote: Remote, session: ServerSession, spark: SparkSession) -> None:
+        self.remote = remote
+        self.session = session
+        self.spark = spark
+
+
+@contextmanager
+def connected(remote: Remote, *, what: str, conf: Mapping[str, str] | None = None) -> Iterator[ConnectSession]:
+    """
+    Work in a new session of a Spark Connect server; whatever runs in it at the block's end is ended.
+
+    :param remote: the server; without a token, that of this user's own engine is used, or the environment's.
+    :param what: what the session is for; the tag of everything that runs in it.
+    :param conf: configuration of the session.
+    :raises SparkServerUnavailableError: if the server does not answer, or does not let this client in.
+    :raises SparkSettingError: if a setting is not one of sessions.
+    """
+    remote = authenticated(remote)
+    session = ServerSession(server=remote.endpoint, user_id=remote.user_id or _user(), session_id=str(uuid.uuid4()))
+    with _connect_mode():
+        spark = _client(remote, session)
+        try:
+            _require_server(spark, remote)
+            _keep_trying(spark, TRIES_TO_KEEP)
+            spark.addTag(_tag(what))
+            _configure(spark, conf or {}, remote)
+            with announced(remote, session.session_id, what):
+                yield ConnectSession(remote, session, spark)
+        finally:
+            _release(spark)
+
+
+def server_version(remote: Remote) -> str:
+    """
+    Return the version of Spark that a server runs, as a client sees it.
+
+    :raises SparkServerUnavailableError: as :func:`connected`.
+    """
+    with connected(remote, what="airflow-backfill engine") as connection:
+        return connection.spark.version
+
+
+def end_session(remote: Remote, session: ServerSession) -> None:
+    """End everything that runs in a session of a server, whoever started it; no harm if there is no such session."""
+    with _connect_mode():
+        _release(_client(remote, session))
+
+
+def authenticated(remote: Remote) -> Remote:
+    """Return how to log on to a server: with its own token, that of this user's own engine, or the environment's."""
+    return remote.with_token(remote.token or token_of(remote) or os.environ.get(TOKEN_VARIABLE))
+
+
+def remote_from_environment() -> Remote | None:
+    """
+    Return the server that the environment names, as for any program that uses Spark.
+
+    :raises InvalidRemoteError: if what it names is no address.
+    """
+    url = os.environ.get(REMOTE_VARIABLE)
+    return Remote.parse(url) if url else None
+
+
+@contextmanager
+def ended_by_sigterm(spark: SparkSession) -> Iterator[None]:
+    """Let SIGTERM end the block as an exception would, and first what the session runs, which threads may wait for."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        # In a thread: this one may hold a lock of the client's.
+        threading.Thread(target=_interrupt, args=(spark,), daemon=True).start()
+        sys.exit(_TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _connect_mode() -> Iterator[None]:
+    """Let PySpark's functions be those of its client while the block runs; it would never change back."""
+    before = os.environ.get(_MODE_VARIABLE)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_MODE_VARIABLE, None)
+
+
+def _client(remote: Remote, session: ServerSession) -> SparkSession:
+    """Return a client of a session; nothing is sent yet."""
+    named = remote.with_user(session.user_id)
+    # It tells of every try to reach the server, and of what the server refuses: the error that is raised says it.
+    logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.CRITICAL)
+    spark = SparkSession.builder.remote(named.url(session_id=session.session_id)).create()
+    _keep_trying(spark, TRIES_TO_REACH)
+    return spark
+
+
+def _require_server(spark: SparkSession, remote: Remote) -> None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            spark.version  # noqa: B018 - asks the server
+    except PySparkException as error:
+        # There is no session to release.
+        _client_of(spark).close()
+        raise SparkServerUnavailableError(_refusal(remote, str(error))) from None
+
+
+def _refusal(remote: Remote, answer: str) -> str:
+    """Say why a server cannot be used."""
+    if "UNAUTHENTICATED" in answer or "PERMISSION_DENIED" in answer:
+        return (
+            f"the Spark Connect server at {remote} does not let this client in: its token is "
+            f"{'wrong' if remote.token else 'missing'}; put the right one into the connection's password, or into "
+            f"{TOKEN_VARIABLE}"
+        )
+    if "SSL" in answer or "Tls" in answer:
+        return (
+            f"the Spark Connect server at {remote} cannot be spoken to through TLS, which a token or use_ssl asks for; "
+            "leave them out, or put TLS in front of it"
+        )
+    return f"no Spark Connect server answers at {remote}; is it running (airflow-backfill engine start), and reachable?"
+
+
+def _configure(spark: SparkSession, conf: Mapping[str, str], remote: Remote) -> None:
+    for name, value in conf.items():
+        try:
+            spark.conf.set(name, value)
+        except AnalysisException as error:
+            raise SparkSettingError(
+                f"{name} is no setting of a session, so the Spark Connect server at {remote} refuses it "
+                f"({first_line(error)}); set it where the server is started, and leave it out here"
+            ) from None
+
+
+def _release(spark: SparkSession) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _keep_trying(spark, TRIES_TO_REACH)
+        spark.stop()
+
+
+def _interrupt(spark: SparkSession) -> None:
+    try:
+        spark.interruptAll()
+    except Exception:
+        logging.getLogger(__name__).debug("nothing was interrupted", exc_info=True)
+
+
+def _keep_trying(spark: SparkSession, tries: int) -> None:
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    _client_of(spark).set_retry_policies([DefaultPolicy(max_retries=tries)])
+
+
+def _client_of(spark: SparkSession) -> SparkConnectClient:
+    from pyspark.sql.connect.session import SparkSession as ConnectSparkSession
+
+    return cast("ConnectSparkSession", spark).client
+
+
+def _tag(what: str) -> str:
+    """Return a text as a tag, which has no comma."""
+    return what.replace(",", " ")
+
+
+def _user() -> str:
+    return os.environ.get("SPARK_USER") or os.environ.get("USER") or "airflow-backfill"

@@ -1,0 +1,153 @@
+"""Where the engine's files lie, and what they say."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.runtime.local_engine.running import Running
+
+HOST = "localhost"
+NOT_RUNNING = "no engine runs; start it: airflow-backfill engine start"
+_OWNER_ONLY = 0o700
+_OWNER_ONLY_FILE = 0o600
+
+
+class EngineRecord(BaseModel):
+    """
+    An engine as it was started.
+
+    :param process: the server's process.
+    :param port: where it listens, on loopback.
+    :param master: its Spark master.
+    :param memory: the most heap that its JVM takes, as Spark writes it.
+    :param version: Spark's version, as the server said.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    process: Running
+    port: int
+    master: str
+    memory: str
+    version: str
+    started_at: datetime
+
+    @property
+    def remote(self) -> Remote:
+        """Its address, without the token."""
+        return Remote(host=HOST, port=self.port)
+
+
+def folder() -> Path:
+    """
+    Return the folder of this user's engine on this machine.
+
+    Not the one for run-time files: a daemon has none, or another than a shell, and both must find the engine. By the
+    machine's name, for home folders are shared.
+    """
+    state = os.environ.get("XDG_STATE_HOME") or ""
+    base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
+    return base / "airflow-backfill" / "engine" / socket.gethostname()
+
+
+def make_folder() -> Path:
+    """
+    Make the folder, for its owner only.
+
+    :raises BackfillError: if it is somebody else's, or cannot be made.
+    """
+    made = folder()
+    try:
+        made.mkdir(parents=True, exist_ok=True, mode=_OWNER_ONLY)
+        if made.stat().st_uid != os.getuid():
+            raise BackfillError(f"{made} belongs to another user; set XDG_STATE_HOME to a folder of your own")
+        made.chmod(_OWNER_ONLY)
+    except OSError as error:
+        raise BackfillError(f"{made} cannot be made ({error.strerror}); set XDG_STATE_HOME to a folder") from None
+    return made
+
+
+def record_file() -> Path:
+    """Return the file that tells of the engine."""
+    return folder() / "engine.json"
+
+
+def token_file() -> Path:
+    """Return the file with the token of the engine."""
+    return folder() / "token"
+
+
+def log_file() -> Path:
+    """Return the file with the server's log."""
+    return folder() / "server.log"
+
+
+def output_file() -> Path:
+    """Return the file with what the server prints besides, such as why it did not start."""
+    return folder() / "output.log"
+
+
+def logging_file() -> Path:
+    """Return the file with the configuration of the server's log."""
+    return folder() / "log4j2.properties"
+
+
+def conf_file() -> Path:
+    """Return the file with the configuration of the server."""
+    return folder() / "spark.conf"
+
+
+def read_record() -> EngineRecord | None:
+    """Return what is known of an engine, whether it still runs or not."""
+    try:
+        return EngineRecord.model_validate_json(record_file().read_bytes())
+    except (FileNotFoundError, PermissionError, ValidationError):
+        return None
+
+
+def running_engine() -> EngineRecord | None:
+    """Return the engine that runs, if one does."""
+    record = read_record()
+    return record if record is not None and record.process.is_alive() else None
+
+
+def token_of(remote: Remote) -> str | None:
+    """Return the token of this user's own engine, if that is what an address names."""
+    if not remote.is_loopback or remote.use_ssl:
+        return None
+    record = running_engine()
+    return read_token() if record is not None and record.port == remote.port else None
+
+
+def read_token() -> str | None:
+    """Return the engine's token, if it has one."""
+    try:
+        return token_file().read_text(encoding="ascii").strip() or None
+    except FileNotFoundError:
+        return None
+
+
+def make_token() -> str:
+    """Return the engine's token; it stays the same from one start to the next, so that a connection can hold it."""
+    token = read_token()
+    if token is None:
+        token = secrets.token_urlsafe(32)
+        write_private(token_file(), f"{token}\n")
+    return token
+
+
+def write_private(file: Path, text: str) -> None:
+    """Replace a file, which only its owner may read."""
+    new = file.with_name(f".{file.name}.{os.getpid()}")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY_FILE)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+        opened.write(text)
+    new.replace(file)

@@ -1,0 +1,246 @@
+"""Starting the engine's server, and ending it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from airflow_backfill_provider.core.errors import BackfillError, SparkUnavailableError
+from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.runtime.local_engine import places
+from airflow_backfill_provider.runtime.local_engine.places import EngineRecord
+from airflow_backfill_provider.runtime.local_engine.running import Running
+from airflow_backfill_provider.runtime.spark_settings import (
+    REMOTE_VARIABLE,
+    STORAGE_OPTIONS_VARIABLE,
+    TOKEN_VARIABLE,
+    require_java,
+    spark_conf,
+    spark_environment,
+)
+
+START_SECONDS = 180.0
+STOP_GRACE_SECONDS = 20.0
+_LOOK_SECONDS = 0.1
+
+_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_ADDRESS = "127.0.0.1"
+
+_CONNECT = {
+    "spark.app.name": "airflow-backfill engine",
+    "spark.log.level": "WARN",
+    "spark.connect.grpc.binding.address": _ADDRESS,
+    # What a client started and left is ended by then; the server's own default is five minutes.
+    "spark.connect.execute.manager.detachedTimeout": "60s",
+    # It remembers queries for pages that nobody looks at.
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+}
+_MEMORY = "spark.driver.memory"
+
+# It lives for months, and every client that leaves makes it say something.
+_LOGGING = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.name = file
+appender.file.type = RollingFile
+appender.file.fileName = {file}
+appender.file.filePattern = {file}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 10MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 1
+"""
+
+
+class EngineRunsError(BackfillError):
+    """An engine runs already, and another one was asked for."""
+
+
+def start_engine(
+    *,
+    port: int,
+    master: str,
+    conf: Mapping[str, str],
+    connect: Callable[[Remote], str],
+) -> tuple[EngineRecord, bool]:
+    """
+    Start the engine and wait until a client can connect, or find it running.
+
+    :param port: where it shall listen, on loopback.
+    :param master: the server's Spark master.
+    :param conf: configuration on top of this package's own.
+    :param connect: connects as a client, and returns Spark's version.
+    :returns: the engine, and whether it was started now.
+    :raises EngineRunsError: if one runs at another port.
+    :raises BackfillError: if it cannot be started.
+    """
+    places.make_folder()
+    with _alone():
+        running = places.running_engine()
+        if running is not None:
+            if running.port != port:
+                raise EngineRunsError(
+                    f"an engine runs already, at {running.remote}; use that one, or end it first: airflow-backfill "
+                    "engine stop"
+                )
+            return running, False
+        return _start(port, master, conf, connect), True
+
+
+def stop_engine() -> EngineRecord | None:
+    """
+    End the engine and whatever it runs.
+
+    :returns: the engine that was ended, if one ran.
+    """
+    if not places.folder().exists():
+        return None
+    with _alone():
+        record = places.running_engine()
+        if record is not None:
+            _end(record.process)
+        places.record_file().unlink(missing_ok=True)
+        return record
+
+
+def _start(port: int, master: str, conf: Mapping[str, str], connect: Callable[[Remote], str]) -> EngineRecord:
+    require_java()
+    _require_free(port)
+    settings = {
+        **spark_conf(master),
+        **_CONNECT,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={places.logging_file().as_uri()}",
+        **conf,
+        "spark.master": master,
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    # In a file and in the environment: a command line can be read by everybody on the machine.
+    places.write_private(places.conf_file(), _as_properties(settings))
+    places.write_private(places.logging_file(), _LOGGING.format(file=_escaped(str(places.log_file()))))
+    token = places.make_token()
+    process = _launch(token)
+    try:
+        _wait_for(port, process)
+        version = connect(Remote(host=places.HOST, port=port, token=token))
+    except BaseException:
+        _end(process)
+        raise
+    record = EngineRecord(
+        process=process,
+        port=port,
+        master=master,
+        memory=settings.get(_MEMORY, "1g"),
+        version=version,
+        started_at=dt.datetime.now(tz=dt.UTC),
+    )
+    places.write_private(places.record_file(), record.model_dump_json())
+    return record
+
+
+def _launch(token: str) -> Running:
+    inherited = {name: value for name, value in os.environ.items() if name != STORAGE_OPTIONS_VARIABLE}
+    environment = {**inherited, **spark_environment(), TOKEN_VARIABLE: token}
+    environment.pop(REMOTE_VARIABLE, None)
+    command = ["spark-submit", "--load-spark-defaults", "--properties-file", str(places.conf_file())]
+    command += ["--class", _SERVER, "spark-internal"]
+    for file in (places.log_file(), places.output_file()):
+        places.write_private(file, "")
+    try:
+        with places.output_file().open("ab") as log:
+            server = subprocess.Popen(
+                command,
+                env=environment,
+                cwd=places.folder(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # Ctrl-C and whatever else ends the terminal's processes is not meant for it.
+                start_new_session=True,
+            )
+    except FileNotFoundError:
+        raise SparkUnavailableError(
+            "there is no spark-submit on the PATH; install airflow-backfill-provider[spark]"
+        ) from None
+    process = Running.of(server.pid)
+    if process is None:
+        raise SparkUnavailableError(f"the engine did not start{_reason()}; see {places.folder()}")
+    return process
+
+
+def _wait_for(port: int, process: Running) -> None:
+    until = time.monotonic() + START_SECONDS
+    while process.is_alive():
+        with socket.socket() as probe:
+            if probe.connect_ex((_ADDRESS, port)) == 0:
+                return
+        if time.monotonic() > until:
+            raise SparkUnavailableError(
+                f"the engine did not come up within {START_SECONDS:.0f} s; see {places.folder()}"
+            )
+        time.sleep(_LOOK_SECONDS)
+    raise SparkUnavailableError(f"the engine did not start{_reason()}; see {places.folder()}")
+
+
+def _reason() -> str:
+    """Return what the server said last of an error."""
+    files = (places.output_file(), places.log_file())
+    lines = [line for file in files for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
+    telling = [line.strip() for line in lines if "Exception" in line or "Error" in line]
+    return f" ({telling[0]})" if telling else ""
+
+
+def _require_free(port: int) -> None:
+    with socket.socket() as probe:
+        # As the server does it: a port that only waits for late packets of an ended one can be had.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_ADDRESS, port))
+        except OSError as error:
+            raise BackfillError(
+                f"port {port} cannot be had ({error.strerror}); choose another one with --port"
+            ) from None
+
+
+def _end(process: Running) -> None:
+    """End a process that leads a group of its own, with the group: politely, then not."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if not process.is_alive():
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        until = time.monotonic() + STOP_GRACE_SECONDS
+        while process.is_alive() and time.monotonic() < until:
+            time.sleep(_LOOK_SECONDS)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Let one process at a time start or stop the engine."""
+    with (places.folder() / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _as_properties(settings: Mapping[str, str]) -> str:
+    """Return settings as a file of Java's properties."""
+    return "".join(f"{_escaped(name, also=' =:')}={_escaped(value)}\n" for name, value in settings.items())
+
+
+def _escaped(text: str, *, also: str = "") -> str:
+    escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    for character in also:
+        escaped = escaped.replace(character, f"\\{character}")
+    # Java drops blanks in front of a value.
+    return f"\\{escaped}" if escaped.startswith((" ", "\t", "#", "!")) else escaped

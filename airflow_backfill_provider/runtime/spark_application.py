@@ -1,0 +1,254 @@
+"""
+What the Spark applications of ``spark_apps/`` do once their arguments are read.
+
+The exit code tells a submitter what happened: 0 done, 1 failed and worth another try, 3 failed for good. The last line
+on standard error says why.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core import verification_text as shown
+from airflow_backfill_provider.core.application import DONE, FAILED, FAILED_FOR_GOOD, SAYS, SAYS_ERROR, SAYS_SPARK
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.compaction import APPLICATION, CompactionPolicy
+from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.core.verified_state import VerifiedState
+from airflow_backfill_provider.engine.spark_words import said
+from airflow_backfill_provider.execution.spark_engine import SparkEngine
+from airflow_backfill_provider.maintenance import compaction
+from airflow_backfill_provider.maintenance.compaction_text import done_lines
+from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.runtime.connect import connected, ended_by_sigterm, remote_from_environment
+from airflow_backfill_provider.runtime.connect_engine import ConnectEngine
+from airflow_backfill_provider.runtime.spark_settings import (
+    APPLICATION_VARIABLE,
+    session_conf_from_environment,
+    storage_options_from_environment,
+)
+from airflow_backfill_provider.telemetry import epoch_log as story
+from airflow_backfill_provider.verification import repair as repairing
+from airflow_backfill_provider.verification import verify as verification
+
+EngineFor = Callable[[Mapping[str, str], str], SparkEngine]
+"""Makes the engine for an object store's options, and for what the application does for its job."""
+
+
+def run_application(action: Callable[..., None], **arguments: Any) -> int:
+    """
+    Run an action in the session that ``spark-submit`` configured, or on the Spark Connect server of the environment.
+
+    :returns: the process's exit code.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    try:
+        remote = remote_from_environment()
+        with _submitted() if remote is None else _on_server(remote) as engine:
+            action(engine, storage_options_from_environment(), **arguments)
+    except BackfillError as error:
+        _say(SAYS_ERROR, str(error))
+        return FAILED if error.retryable else FAILED_FOR_GOOD
+    except (PySparkException, Py4JError) as error:
+        # The submitter would show the last lines of the output else, which may quote rows.
+        traceback.print_exc()
+        _say(SAYS_ERROR, f"Spark failed: {said(error)}")
+        return FAILED
+    return DONE
+
+
+@contextmanager
+def _submitted() -> Iterator[EngineFor]:
+    spark = SparkSession.builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    _say(SAYS_SPARK, f"{spark.sparkContext.applicationId} {spark.sparkContext.uiWebUrl or ''}".strip())
+    try:
+        yield lambda storage_options, _: SparkEngine(spark, storage_options)
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def _on_server(remote: Remote) -> Iterator[EngineFor]:
+    what = os.environ.get(APPLICATION_VARIABLE, "airflow-backfill")
+    with (
+        connected(remote, what=what, conf=session_conf_from_environment()) as connection,
+        ended_by_sigterm(connection.spark),
+    ):
+        _say(SAYS_SPARK, f"{connection.session.session_id} {remote}")
+        yield lambda storage_options, run: ConnectEngine(connection, storage_options, run=run)
+
+
+def run_epochs(
+    engine: EngineFor,
+    storage_options: dict[str, str],
+    *,
+    state: str,
+    epoch: int,
+    epochs: int = 1,
+    until: dt.datetime | None = None,
+) -> None:
+    """
+    Run one pinned epoch to its commit, and after it as many as the task run that asked for it may still carry.
+
+    :param epochs: how many epochs that task run carries at most, in all its tries.
+    :param until: the instant of the upstream up to which they go.
+    :raises StateError: if no such epoch is pinned.
+    """
+    backfill = Backfill.at(state, storage_options)
+    first = backfill.store.pinned(epoch)
+    made = engine(storage_options, "epoch")
+
+    def begun(barrier: Barrier) -> SparkEngine:
+        if barrier != first:
+            _say(SAYS, "; ".join(story.begin(barrier, backfill.job.upstream.path)))
+            for warning in barrier.warnings:
+                if warning not in first.warnings:
+                    _say(SAYS, f"epoch {barrier.epoch}: {warning}")
+        return made
+
+    for done in protocol.run_epochs(
+        first, store=backfill.store, upstream=backfill.upstream, engine=begun, epochs=epochs, until=until
+    ):
+        if done.commit is None:
+            _say(SAYS, f"no further epoch: {done.reason}")
+        else:
+            _log(done.commit)
+    _verify_if_asked(backfill, made)
+
+
+def run_changes(engine: EngineFor, storage_options: dict[str, str], *, state: str, epoch: int) -> None:
+    """
+    Apply the changes of a pinned epoch that several applications share.
+
+    :raises StateError: if no such epoch is pinned.
+    """
+    backfill = Backfill.at(state, storage_options)
+    barrier = backfill.store.pinned(epoch)
+    made = engine(storage_options, "epoch-changes")
+    commit = protocol.run_changes(barrier, store=backfill.store, engine=made)
+    _say(SAYS, f"the changes of epoch {epoch} are applied")
+    if commit is not None:
+        _log(commit)
+        _verify_if_asked(backfill, made)
+
+
+def run_part(engine: EngineFor, storage_options: dict[str, str], *, state: str, epoch: int, part: int) -> None:
+    """
+    Read one part of the chunk of a pinned epoch that several applications share.
+
+    :raises StateError: if no such epoch is pinned, or it has no such part.
+    """
+    backfill = Backfill.at(state, storage_options)
+    barrier = backfill.store.pinned(epoch)
+    made = engine(storage_options, f"epoch-snapshot-{part}")
+    commit = protocol.run_part(barrier, part, store=backfill.store, engine=made)
+    _say(SAYS, f"part {part} of epoch {epoch} is read")
+    if commit is not None:
+        _log(commit)
+        _verify_if_asked(backfill, made)
+
+
+def compact(
+    engine: EngineFor, storage_options: dict[str, str], *, state: str, at: int, target_file_size: int | None
+) -> None:
+    """Compact the tables of a job, if that is due."""
+    backfill = Backfill.at(state, storage_options)
+    policy = CompactionPolicy(at=at, target_file_size=target_file_size)
+    done = compaction.compact_job(backfill, engine=lambda: engine(storage_options, APPLICATION), policy=policy)
+    for what in done_lines(done):
+        _say(SAYS, what)
+
+
+def verify(
+    engine: EngineFor, storage_options: dict[str, str], *, state: str, requester: Requester, steps: int | None
+) -> None:
+    """Verify a view, from where an earlier try of the same task run ended; what was found is kept, whatever it is."""
+    backfill = Backfill.at(state, storage_options)
+    newest = backfill.verifications.newest(backfill.settings().incarnation)
+    found = verification.verify_job(
+        backfill,
+        engine=lambda: engine(storage_options, "verify"),
+        requester=requester,
+        anew=newest is None or newest.pinned.begun_by != requester,
+        steps=steps,
+        done=lambda so_far: _say(SAYS, f"{len(so_far.compared)} of {len(so_far.pinned.steps)} steps are compared"),
+    )
+    _say(SAYS, shown.compared_line(backfill.job.name, VerifiedState.of(found)))
+
+
+def repair(engine: EngineFor, storage_options: dict[str, str], *, state: str, requester: Requester) -> None:
+    """Redo what the newest verification found to differ, and verify again."""
+    backfill = Backfill.at(state, storage_options)
+    found = repairing.redo_what_differs(
+        backfill,
+        engine=lambda: engine(storage_options, "epoch"),
+        requester=requester,
+        carried=lambda barrier: _say(SAYS, f"epoch {barrier.epoch} is committed"),
+    )
+    _say(SAYS, shown.compared_line(backfill.job.name, VerifiedState.of(found)))
+
+
+def _verify_if_asked(backfill: Backfill, engine: SparkEngine) -> None:
+    """Carry out a verification that somebody asked for; the epochs are committed, whatever becomes of it."""
+    try:
+        found = verification.carry_out_waiting(backfill, engine)
+    except BackfillError as error:
+        _say(SAYS, f"the verification that was asked for was not carried out: {error}")
+        return
+    if found is not None:
+        _say(SAYS, shown.compared_line(backfill.job.name, VerifiedState.of(found)))
+
+
+def _log(commit: EpochCommit) -> None:
+    _say(SAYS, story.end(commit))
+
+
+def create(
+    engine: EngineFor, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
+) -> None:
+    """Create a job, or find it created."""
+    backfill = Backfill(BackfillJob(**definition), storage_options)
+    creation.create_job(
+        backfill.job,
+        store=backfill.store,
+        upstream=backfill.upstream,
+        engine=lambda: engine(storage_options, "create"),
+        requested_by=requested_by,
+    )
+
+
+def rebuild(
+    engine: EngineFor, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
+) -> None:
+    """Start a job over."""
+    backfill = Backfill(BackfillJob(**definition), storage_options)
+    creation.rebuild_job(
+        backfill.job,
+        store=backfill.store,
+        upstream=backfill.upstream,
+        engine=lambda: engine(storage_options, "rebuild"),
+        requested_by=requested_by,
+    )
+
+
+def _say(prefix: str, text: str) -> None:
+    """Tell the submitter something; it knows the line by its prefix."""
+    line = " ".join(text.splitlines())
+    print(f"{prefix}{line}", file=sys.stderr, flush=True)  # noqa: T201 - read by the submitter

@@ -1,0 +1,44 @@
+"""Starting Spark in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider.core.errors import SparkUnavailableError
+from airflow_backfill_provider.engine.session import prepare_session
+from airflow_backfill_provider.runtime.spark_settings import (
+    REMOTE_VARIABLE,
+    require_java,
+    spark_conf,
+    spark_environment,
+)
+
+
+def start_session(app_name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """
+    Start Spark in this process, on one machine unless told otherwise.
+
+    :param app_name: the application's name.
+    :param master: Spark's master, by default all cores of this machine.
+    :param conf: configuration on top of this package's own.
+    :raises SparkUnavailableError: if Java or Delta's jars are missing, or Spark does not start.
+    """
+    require_java()
+    master = master or "local[*]"
+    os.environ.update(spark_environment())
+    # Whoever calls this has chosen; Spark would not have both.
+    os.environ.pop(REMOTE_VARIABLE, None)
+    settings = {**spark_conf(master), **(conf or {})}
+    builder = SparkSession.builder.appName(app_name).master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    try:
+        spark = builder.getOrCreate()
+    except (PySparkException, RuntimeError, OSError) as error:
+        raise SparkUnavailableError(f"Spark did not start: {error}; is its configuration right?") from error
+    spark.sparkContext.setLogLevel("ERROR")
+    return prepare_session(spark)

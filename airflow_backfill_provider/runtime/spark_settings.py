@@ -1,0 +1,174 @@
+"""
+What a Spark application needs so that it can read and write Delta tables, without importing Spark.
+
+Jars are taken from where the set-up put them, so that a run resolves nothing; without a set-up, Spark is told the
+package's coordinates and resolves it itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from airflow_backfill_provider.core.errors import SparkUnavailableError
+from airflow_backfill_provider.runtime import class_archive
+
+DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+JARS_VARIABLE = "AIRFLOW_BACKFILL_JARS"
+STORAGE_OPTIONS_VARIABLE = "AIRFLOW_BACKFILL_STORAGE_OPTIONS"
+REMOTE_VARIABLE = "SPARK_REMOTE"
+TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
+SESSION_CONF_VARIABLE = "AIRFLOW_BACKFILL_SESSION_CONF"
+APPLICATION_VARIABLE = "AIRFLOW_BACKFILL_APPLICATION"
+OLDEST_JAVA = 17
+
+FIRST_COMPILER_ALONE = "-XX:TieredStopAtLevel=1"
+"""The option that leaves Java's second compiler out."""
+
+FEW_ROWS = 500_000
+"""
+An application that reads no more than these is done before Java's second compiler pays off.
+
+On two hyperthreads, with eleven columns, it paid off by the clock from a million rows on, and later by the
+processor's time.
+"""
+
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+    # Spark's own pattern, and what Azure calls its secrets: they must not show in its UI or its event log.
+    "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|account[.]key|encryption[.]key",
+}
+
+_JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+
+def jars_folder() -> Path:
+    """Return the folder where the set-up puts Delta's jars: ``AIRFLOW_BACKFILL_JARS``, or in the environment."""
+    return Path(os.environ.get(JARS_VARIABLE) or Path(sys.prefix) / "share" / "airflow-backfill" / "jars")
+
+
+def is_local(master: str) -> bool:
+    """Tell whether a Spark master is this very machine's process."""
+    return master.startswith("local")
+
+
+def spark_conf(master: str, *, rows: int | None = None) -> dict[str, str]:
+    """
+    Return the Spark configuration of an application of this package.
+
+    :param master: Spark's master; one machine gets settings that make Spark quick there, a cluster has its own.
+    :param rows: how many rows the application reads at most, if that is known.
+    :raises SparkUnavailableError: if ``AIRFLOW_BACKFILL_JARS`` names a folder without jars.
+    """
+    return {**_DELTA, **_jars_conf(master), **(_local_conf(rows) if is_local(master) else {})}
+
+
+def spark_environment() -> dict[str, str]:
+    """Return the environment variables that a process which starts Spark needs on top of its own."""
+    binaries = str(Path(sys.executable).parent)
+    environment = {
+        # spark-submit looks for its Python on the PATH, and workers must be of the driver's version.
+        "PATH": os.pathsep.join([binaries, os.environ.get("PATH", "")]),
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+    }
+    if "utf" not in (os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "").lower():
+        # Java cannot open files with names outside of ASCII under the POSIX locale.
+        environment["LC_ALL"] = "C.UTF-8"
+    return environment
+
+
+def _jars_conf(master: str) -> dict[str, str]:
+    folder = jars_folder()
+    jars = sorted(str(jar) for jar in folder.glob("*.jar"))
+    if jars and is_local(master):
+        # Nothing has to be copied to executors, and the class path is there a second or two sooner.
+        return {"spark.driver.extraClassPath": str(folder / "*")}
+    if jars:
+        return {"spark.jars": ",".join(jars)}
+    if os.environ.get(JARS_VARIABLE):
+        raise SparkUnavailableError(
+            f"{JARS_VARIABLE} names {folder}, which holds no jars; put {DELTA_PACKAGE} and its dependencies there, or "
+            "unset the variable"
+        )
+    return {"spark.jars.packages": DELTA_PACKAGE}
+
+
+def _java_options(rows: int | None) -> list[str]:
+    """
+    Return what makes Java start and end sooner.
+
+    That is an archive of classes, if one was made for it (see :mod:`.class_archive`), and no second compiler for few
+    rows: its code is faster, but making it takes longer than they do.
+    """
+    archive = class_archive.archive_path(jars_folder(), java_command())
+    options = [class_archive.java_options(archive)] if archive is not None and archive.exists() else []
+    if rows is not None and rows <= FEW_ROWS:
+        options.append(FIRST_COMPILER_ALONE)
+    return options
+
+
+def _local_conf(rows: int | None) -> dict[str, str]:
+    options = _java_options(rows)
+    return {
+        **({"spark.driver.defaultJavaOptions": " ".join(options)} if options else {}),
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": str(max(os.cpu_count() or 1, 2)),
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.driver.memory": "2g",
+        # Nothing is stored there, but Spark makes the folder, by default in the working directory.
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "airflow-backfill-warehouse"),
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+    }
+
+
+def java_command() -> str:
+    """Return the Java that Spark will start, as ``JAVA_HOME`` or the path says."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"
+
+
+def require_java() -> None:
+    """
+    Refuse to start Spark where it could only fail.
+
+    :raises SparkUnavailableError: if there is no Java, or one that is too old.
+    """
+    java = shutil.which(java_command())
+    needed = f"install Java {OLDEST_JAVA} or newer (Debian: apt-get install openjdk-17-jre-headless)"
+    if java is None:
+        raise SparkUnavailableError(f"there is no Java on this machine; {needed} or set JAVA_HOME")
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = _JAVA_VERSION.search(answer)
+    if version is None or int(version.group(1)) < OLDEST_JAVA:
+        raise SparkUnavailableError(f"{java} is not Java {OLDEST_JAVA} or newer; {needed}")
+
+
+def storage_options_from_environment() -> dict[str, str]:
+    """Return the object store's options that a submitter passed on, which must not be on a command line."""
+    return {str(name): str(value) for name, value in json.loads(os.environ.get(STORAGE_OPTIONS_VARIABLE, "{}")).items()}
+
+
+def storage_options_to_environment(options: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the environment variable that passes the object store's options on to an application."""
+    return {STORAGE_OPTIONS_VARIABLE: json.dumps(dict(options))} if options else {}
+
+
+def session_conf_from_environment() -> dict[str, str]:
+    """Return the configuration that a submitter wants a session on a Spark Connect server to have."""
+    return {str(name): str(value) for name, value in json.loads(os.environ.get(SESSION_CONF_VARIABLE, "{}")).items()}
+
+
+def session_conf_to_environment(conf: Mapping[str, object]) -> dict[str, str]:
+    """Return the environment variable that passes a session's configuration on; it may hold secrets."""
+    return {SESSION_CONF_VARIABLE: json.dumps({name: str(value) for name, value in conf.items()})} if conf else {}

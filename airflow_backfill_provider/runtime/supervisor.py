@@ -1,0 +1,225 @@
+"""
+Looks after one Spark application: ``python -m airflow_backfill_provider.runtime.supervisor``.
+
+Its order comes on standard input.
+
+The task run that starts one goes on, or dies, without it. It keeps the application's record up to date, stops the
+application when somebody asks for that, and gives way if another attempt at the same thing was started meanwhile.
+Imports nothing that takes long: an application should not wait for its supervisor.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from pydantic import BaseModel, ConfigDict, Field
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
+
+from airflow_backfill_provider.core.application import DONE, FAILED, SAYS, SAYS_ERROR, SAYS_SPARK, ApplicationRecord
+from airflow_backfill_provider.core.errors import StorageUnavailableError
+from airflow_backfill_provider.runtime.process_group import end_group
+from airflow_backfill_provider.state.applications import ApplicationRecords
+
+READY = "ready"
+"""What it prints once the application's record is written; everything after that is in the record."""
+
+LOOK_SECONDS = 1.0
+HEARTBEAT_SECONDS = 5.0
+STOP_GRACE_SECONDS = 10.0
+END_ATTEMPTS = 6
+
+SAID_LINES = 20
+TAIL_LINES = 30
+
+
+class Order(BaseModel):
+    """
+    What to look after. Holds secrets, so it comes on standard input, never on a command line.
+
+    :param state: folder of the job's control tables.
+    :param storage_options: options of its object store.
+    :param name: what the application is called among the job's.
+    :param attempt: identifies this attempt.
+    :param command: the application's command line.
+    :param environment: the whole environment that it gets.
+    :param log: file for its output.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    state: str
+    storage_options: Mapping[str, str] = Field(default_factory=dict, repr=False)
+    name: str
+    attempt: str
+    command: Sequence[str]
+    environment: Mapping[str, str] = Field(repr=False)
+    log: str
+
+
+class Supervisor:
+    """
+    Runs one application to its end.
+
+    :param order: what to run.
+    """
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._records = ApplicationRecords(order.state, order.storage_options)
+        self._record = ApplicationRecord(
+            name=order.name,
+            attempt=order.attempt,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            started_at=_now(),
+            log=order.log,
+        )
+        self._said: deque[str] = deque(maxlen=SAID_LINES)
+        self._tail: deque[str] = deque(maxlen=TAIL_LINES)
+        self._spark: dict[str, str] = {}
+        self._error = ""
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """Write the record, run the application, and write how it ended."""
+        with _stop_on_signals(self._stopping):
+            self._records.write(self._record)
+            sys.stdout.write(f"{READY}\n")
+            sys.stdout.flush()
+            code = self._supervise()
+            if code is not None:
+                self._write_end(code)
+
+    def _supervise(self) -> int | None:
+        """Return the application's exit code, or ``None`` if the record belongs to another attempt by now."""
+        path = Path(self._order.log)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as log:
+            try:
+                process = subprocess.Popen(
+                    self._order.command,
+                    env=dict(self._order.environment),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    encoding="utf-8",
+                    errors="replace",
+                    # Of its own group, so that ending it ends the JVM and its Python, and not its supervisor.
+                    start_new_session=True,
+                )
+            except OSError as error:
+                self._error = f"{self._order.command[0]} cannot be started: {error.strerror}"
+                return FAILED
+            reading = threading.Thread(target=self._read, args=(process.stdout, log), daemon=True)
+            reading.start()
+            superseded = self._watch(process)
+            end_group(process, STOP_GRACE_SECONDS)
+            process.wait()
+            reading.join(STOP_GRACE_SECONDS)
+        return None if superseded else process.returncode
+
+    def _watch(self, process: subprocess.Popen[str]) -> bool:
+        """Wait for the end, or cause it; tell whether another attempt took the record over."""
+        beats = 0.0
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(LOOK_SECONDS)
+                return False
+            with suppress(StorageUnavailableError):
+                known = self._records.read(self._record.name)
+                if known is not None and known.attempt != self._record.attempt:
+                    return True
+                if self._stopping.is_set() or self._records.stop_requested(self._record):
+                    self._error = "it was stopped on request"
+                    return False
+            beats += LOOK_SECONDS
+            if beats >= HEARTBEAT_SECONDS:
+                beats = 0.0
+                self._record = self._record.beaten()
+                self._write(self._current())
+
+    def _read(self, lines: IO[str], log: IO[str]) -> None:
+        """Write the output down, and remember what is addressed to the submitter."""
+        for line in lines:
+            log.write(line)
+            log.flush()
+            text = line.rstrip()
+            self._tail.append(text)
+            _, found, message = text.partition(SAYS_ERROR)
+            if found:
+                self._error = message
+                continue
+            _, found, message = text.partition(SAYS_SPARK)
+            if found:
+                identity, _, url = message.partition(" ")
+                self._spark = {"application_id": identity, "web_url": url}
+                continue
+            _, found, message = text.partition(SAYS)
+            if found:
+                self._said.append(message)
+
+    def _current(self) -> ApplicationRecord:
+        return self._record.model_copy(
+            update={
+                "said": tuple(self._said),
+                "application_id": self._spark.get("application_id"),
+                "web_url": self._spark.get("web_url") or None,
+            }
+        )
+
+    def _write(self, record: ApplicationRecord) -> None:
+        """Write the record, if the storage answers; whoever waits for it knows what silence means."""
+        with suppress(StorageUnavailableError):
+            self._records.write(record)
+
+    @retry(
+        retry=retry_if_exception_type(StorageUnavailableError),
+        stop=stop_after_attempt(END_ATTEMPTS),
+        wait=wait_fixed(HEARTBEAT_SECONDS),
+        reraise=True,
+    )
+    def _write_end(self, code: int) -> None:
+        end = {"exit_code": code, "error": self._reason(code), "ended_at": _now()}
+        self._records.write(self._current().model_copy(update=end))
+
+    def _reason(self, code: int) -> str:
+        if code == DONE:
+            return ""
+        return self._error or "\n".join([f"it ended with exit code {code}; the last lines of its output:", *self._tail])
+
+
+@contextmanager
+def _stop_on_signals(stopping: threading.Event) -> Iterator[None]:
+    """Let the signals that end a process end the application first."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        stopping.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(tz=dt.UTC)
+
+
+if __name__ == "__main__":
+    Supervisor(Order.model_validate_json(sys.stdin.read())).run()

@@ -1,0 +1,1 @@
+"""How history is read: the kinds of strategy, and the choice between them."""

@@ -1,0 +1,1 @@
+"""What an epoch reports about itself: logs, metrics and lineage."""

@@ -1,0 +1,64 @@
+"""What a task's log tells of an epoch: its window and plan before, what it did and how far the job is after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from airflow_backfill_provider.core import text
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.status import JobStatus
+
+
+def begin(barrier: Barrier, upstream: str) -> Iterator[str]:
+    """
+    Yield what is pinned for an epoch.
+
+    :param upstream: where the upstream lies.
+    """
+    window = barrier.upstream
+    if barrier.has_window:
+        yield (
+            f"epoch {barrier.epoch}: upstream versions ({window.from_version}, {window.to_version}] of {upstream}, "
+            f"committed up to {window.watermark:%Y-%m-%d %H:%M:%S} UTC"
+        )
+    else:
+        yield f"epoch {barrier.epoch}: the upstream {upstream} has nothing after version {window.to_version}"
+    yield f"planned: {_plan(barrier)}"
+    for pinned in barrier.mutations:
+        value = "" if pinned.value is None else f" {pinned.value:,}"
+        yield f"takes effect: {pinned.mutation}{value}, asked for by {pinned.requested_by}"
+
+
+def end(commit: EpochCommit) -> str:
+    """Return what an epoch did."""
+    seconds = text.duration(sum(commit.seconds.values()))
+    return (
+        f"epoch {commit.epoch} is committed: {text.rows(commit.snapshot_read_row_count)} read, "
+        f"{commit.upstream_output_row_count:,} changes applied, {seconds} in Spark"
+    )
+
+
+def progress(status: JobStatus) -> str:
+    """Return how far a job is, and when it will be done."""
+    if status.finished:
+        return f"every vnode is completed: {text.rows(status.rows_read)} read in all"
+    speed = f", {text.rows(status.rows_per_second)}/s" if status.rows_per_second else ""
+    left = f", about {text.duration(status.eta_seconds)} left" if status.eta_seconds is not None else ""
+    return (
+        f"{text.percent(status.progress)} of the snapshot: {status.rows_read:,} of {text.rows(status.rows_estimated)}, "
+        f"{status.vnodes.completed} of {status.vnodes.total} vnodes completed{speed}{left}"
+    )
+
+
+def _plan(barrier: Barrier) -> str:
+    if barrier.repair:
+        return "rows to repair, and what else is due"
+    if not barrier.parts:
+        return "changes only, " + ("the job is paused" if barrier.paused else "no snapshot to read")
+    limit = (
+        "all snapshot rows that are left" if barrier.rate_limit is None else f"at most {text.rows(barrier.rate_limit)}"
+    )
+    runs = f" in {len(barrier.parts)} parallel runs" if len(barrier.parts) > 1 else ""
+    last = "; every vnode is completed then" if barrier.completes else ""
+    changes = "changes, then" if barrier.publishes else "changes of what was read wait;"
+    return f"{changes} {limit}{runs}{last}"

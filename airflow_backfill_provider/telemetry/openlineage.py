@@ -1,0 +1,204 @@
+"""
+OpenLineage: a committed epoch as a step from the upstream to the view.
+
+What is told is worked out here without OpenLineage (:func:`epoch_lineage`), and put into its classes only where its
+provider is installed, which is the one that asks.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_backfill_provider.core import location
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.lineage import QueryLineage, query_lineage
+from airflow_backfill_provider.core.settings import JobSettings
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    from airflow_backfill_provider.protocol.backfill import Backfill
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """
+    A table as an epoch saw or left it.
+
+    :param place: its canonical location.
+    :param version: its version; ``None`` before the first write.
+    :param columns: column → type, as Delta writes it.
+    :param rows: rows that the epoch read of it, or handed on to it.
+    """
+
+    place: str
+    version: int | None
+    columns: Mapping[str, str]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochLineage:
+    """
+    What an epoch did, as lineage.
+
+    :param upstream: the upstream, at the end of the epoch's window.
+    :param view: the view, after the epoch.
+    :param query: the view's query.
+    :param columns: where the view's columns come from.
+    """
+
+    upstream: TableState
+    view: TableState
+    query: str
+    columns: QueryLineage
+
+
+def epoch_lineage(
+    settings: JobSettings,
+    barrier: Barrier,
+    commit: EpochCommit,
+    *,
+    upstream_columns: Mapping[str, str],
+    view_columns: Mapping[str, str],
+    rows: int,
+) -> EpochLineage:
+    """
+    Describe a committed epoch, or several that ended with it.
+
+    :param upstream_columns: the upstream's columns with their types.
+    :param view_columns: the view's.
+    :param rows: how many were read, see :func:`rows_of`.
+    """
+    job = settings.definition
+    return EpochLineage(
+        upstream=TableState(
+            place=job.upstream.path, version=barrier.upstream.to_version, columns=upstream_columns, rows=rows
+        ),
+        view=TableState(place=job.materialized_view, version=commit.view_version, columns=view_columns, rows=rows),
+        query=job.query,
+        columns=query_lineage(job.query, tuple(upstream_columns), settings.key_order.names, settings.upstream.names),
+    )
+
+
+def rows_of(commit: EpochCommit) -> int:
+    """Return how many rows an epoch read: of the snapshot, and changed ones."""
+    return commit.snapshot_read_row_count + commit.upstream_output_row_count
+
+
+def dataset_name(place: str) -> tuple[str, str]:
+    """Return a table's namespace and name as OpenLineage names files, as Spark's own lineage does."""
+    if location.is_local(place):
+        return "file", place
+    parts = urllib.parse.urlsplit(place)
+    scheme = "s3" if parts.scheme in {"s3a", "s3n"} else parts.scheme
+    return f"{scheme}://{parts.netloc}", parts.path.strip("/") or "/"
+
+
+def operator_lineage(lineage: EpochLineage) -> OperatorLineage[Any, Any]:
+    """Return an epoch's lineage as OpenLineage's provider takes it, which must be installed."""
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from openlineage.client.event_v2 import InputDataset, OutputDataset
+    from openlineage.client.facet_v2 import input_statistics_input_dataset as input_statistics
+    from openlineage.client.facet_v2 import output_statistics_output_dataset as output_statistics
+    from openlineage.client.facet_v2 import sql_job
+
+    upstream, view = lineage.upstream, lineage.view
+    read = dataset_name(upstream.place)
+    written = dataset_name(view.place)
+    return OperatorLineage(
+        inputs=[
+            InputDataset(
+                *read,
+                facets=_table_facets(upstream),
+                inputFacets={
+                    "inputStatistics": input_statistics.InputStatisticsInputDatasetFacet(rowCount=upstream.rows)
+                },
+            )
+        ],
+        outputs=[
+            OutputDataset(
+                *written,
+                facets={**_table_facets(view), "columnLineage": _column_lineage(lineage.columns, *read)},
+                outputFacets={
+                    "outputStatistics": output_statistics.OutputStatisticsOutputDatasetFacet(rowCount=view.rows)
+                },
+            )
+        ],
+        job_facets={"sql": sql_job.SQLJobFacet(query=lineage.query, dialect="spark")},
+    )
+
+
+class EpochLineageMixin:
+    """
+    For operators that commit an epoch: tells OpenLineage of it.
+
+    :meth:`remember_lineage` is to be called with each epoch before the operator ends; without it, nothing is told. A
+    task run is told of once: of several epochs as one step, to the versions that the last of them left.
+    """
+
+    _lineage: tuple[Backfill, Barrier, EpochCommit] | None = None
+    _rows = 0
+
+    def remember_lineage(self, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
+        """Remember an epoch that this task run is about."""
+        self._lineage = (backfill, barrier, commit)
+        self._rows += rows_of(commit)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
+        """Return the lineage of the epoch; called by OpenLineage's provider, which logs what is raised."""
+        del task_instance
+        if self._lineage is None:
+            return None
+        from airflow_backfill_provider.lake.upstream import UpstreamTable
+
+        backfill, barrier, commit = self._lineage
+        view = UpstreamTable(backfill.job.materialized_view, backfill.storage_options)
+        return operator_lineage(
+            epoch_lineage(
+                backfill.settings(),
+                barrier,
+                commit,
+                upstream_columns=backfill.upstream.at(barrier.upstream.to_version).types,
+                view_columns=view.at().types,
+                rows=self._rows,
+            )
+        )
+
+
+def _table_facets(table: TableState) -> dict[str, Any]:
+    from openlineage.client.facet_v2 import dataset_version_dataset, schema_dataset, storage_dataset
+
+    facets: dict[str, Any] = {
+        "schema": schema_dataset.SchemaDatasetFacet(
+            fields=[schema_dataset.SchemaDatasetFacetFields(name=n, type=t) for n, t in table.columns.items()]
+        ),
+        "storage": storage_dataset.StorageDatasetFacet(storageLayer="delta", fileFormat="parquet"),
+    }
+    if table.version is not None:
+        facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=str(table.version))
+    return facets
+
+
+def _column_lineage(lineage: QueryLineage, namespace: str, name: str) -> Any:
+    from openlineage.client.facet_v2 import column_lineage_dataset as facet
+
+    def field(column: str, kind: str, subtype: str) -> Any:
+        how = facet.Transformation(type=kind, subtype=subtype)
+        return facet.InputField(namespace=namespace, name=name, field=column, transformations=[how])
+
+    return facet.ColumnLineageDatasetFacet(
+        fields={
+            output: facet.Fields(
+                inputFields=[
+                    field(column, "DIRECT", "IDENTITY" if origin.unchanged else "TRANSFORMATION")
+                    for column in origin.inputs
+                ]
+            )
+            for output, origin in lineage.columns.items()
+        },
+        dataset=[field(column, "INDIRECT", "FILTER") for column in lineage.filtered_by],
+    )

@@ -1,0 +1,93 @@
+"""
+Redoing what a verification found to differ: a repair of exactly that, the epoch that carries it, and a verification
+of what came of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.barrier import Barrier, Requester
+from airflow_backfill_provider.core.errors import EpochFailedError
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.verification import Verification
+from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.protocol.clock import Clock, utc_now
+from airflow_backfill_provider.verification import verify as verification
+
+_EPOCHS = 3
+"""Epochs that are run at most until one carries the repair; one that is pinned already has to be committed first."""
+
+
+class Repairer(protocol.Engine, verification.Comparer, Protocol):
+    """What a repair needs of Spark."""
+
+
+def ask_for_repair(backfill: Backfill, *, requested_by: str, clock: Clock = utc_now) -> JobSettings | None:
+    """
+    Ask for the repair of what the newest finished verification found.
+
+    :returns: the settings that ask for it, or ``None`` if nothing differs.
+    :raises NotVerifiedError: if the job was not verified yet.
+    :raises JobCancelledError: if no epoch of it runs any more.
+    """
+    mutations.require_not_cancelled(backfill.settings())
+    chosen = verification.what_differs(backfill, verification.newest_result(backfill))
+    if not chosen:
+        return None
+    return mutations.repair_job(
+        store=backfill.store, requested_by=requested_by, vnodes=chosen.vnodes, keys=chosen.keys, clock=clock
+    )
+
+
+def redo_what_differs(
+    backfill: Backfill,
+    *,
+    engine: Callable[[], Repairer],
+    requester: Requester,
+    carried: Callable[[Barrier], None] = verification.unheard,
+    clock: Clock = utc_now,
+) -> Verification:
+    """
+    Repair what the newest finished verification found, and verify again.
+
+    :param engine: makes the engine, if anything differs.
+    :param carried: is told of each epoch that is run for it.
+    :returns: the new verification, or the newest one if nothing differs.
+    :raises NotVerifiedError: if the job was not verified yet.
+    :raises BackfillError: if an epoch, or the verification, cannot be done.
+    """
+    settings = ask_for_repair(backfill, requested_by=str(requester), clock=clock)
+    if settings is None:
+        return verification.newest_result(backfill)
+    made = engine()
+    _carry(backfill, settings, made, requester, carried, clock)
+    return verification.verify_job(backfill, engine=lambda: made, requester=requester, anew=True, clock=clock)
+
+
+def _carry(
+    backfill: Backfill,
+    settings: JobSettings,
+    engine: Repairer,
+    requester: Requester,
+    carried: Callable[[Barrier], None],
+    clock: Clock,
+) -> None:
+    """Run epochs until one is committed that carries a repair."""
+    # Not as a task run, which would be given the barrier that it pinned the last time.
+    asking = Requester(user=str(requester))
+    for _ in range(_EPOCHS):
+        done = protocol.run_next_epoch(
+            store=backfill.store, upstream=backfill.upstream, requester=asking, engine=lambda _: engine, clock=clock
+        )
+        if done.barrier is not None:
+            carried(done.barrier)
+            if done.barrier.settings_sequence >= settings.repair_sequence:
+                return
+    raise EpochFailedError(
+        f"no epoch of job {backfill.job.name} carried the repair that change {settings.repair_sequence} of its "
+        "settings asks for; run the job, and verify it again"
+    )

@@ -1,0 +1,357 @@
+"""
+Verifying a view: what is compared is pinned, compared step by step, and what came out is kept.
+
+Nothing of the epoch protocol waits for it, and it waits for nothing: view and upstream are read at the versions of one
+committed epoch, whatever is written meanwhile. What is compared comes from the committed state and the tables
+themselves, and not from what planned the epochs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Repair, Requester
+from airflow_backfill_provider.core.errors import (
+    BackfillError,
+    ChangeFeedGapError,
+    ConcurrentUpdateError,
+    DataFileError,
+    MaterializedViewError,
+    NotVerifiedError,
+    StateError,
+    UpstreamReplacedError,
+    VersionGoneError,
+    ViewDiffersError,
+)
+from airflow_backfill_provider.core.progress import BackfillState
+from airflow_backfill_provider.core.query import check_query
+from airflow_backfill_provider.core.scan import VnodeRange
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.verification import (
+    AskedVerification,
+    ComparedVnodes,
+    PinnedVerification,
+    Verification,
+    read_vnodes,
+    steps_of,
+)
+from airflow_backfill_provider.lake.verified_tables import table_id, view_version_of
+from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
+from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.protocol.clock import Clock, utc_now
+from airflow_backfill_provider.protocol.mutations import MOST_KEYS, require_not_cancelled
+
+_LOOKS = 10
+"""How often epochs may be committed while one looks at the newest."""
+
+_GONE = (VersionGoneError, ChangeFeedGapError, DataFileError)
+"""What a version is answered with whose log entries or files were cleaned up."""
+
+logger = logging.getLogger(__name__)
+
+COMPARER = Requester(user="compare_now")
+
+
+class Comparer(Protocol):
+    """What a verification needs of Spark; see :mod:`airflow_backfill_provider.execution`."""
+
+    def compare(
+        self, settings: JobSettings, pinned: PinnedVerification, barrier: Barrier, vnodes: VnodeRange
+    ) -> ComparedVnodes:
+        """Compare some vnodes of the view with the query over the upstream."""
+        ...
+
+
+def begin_verification(
+    backfill: Backfill,
+    *,
+    requester: Requester,
+    anew: bool = False,
+    steps: int | None = None,
+    clock: Clock = utc_now,
+) -> Verification:
+    """
+    Begin a verification of the newest committed epoch, or go on with the newest one if it is not finished.
+
+    :param requester: who asks for it.
+    :param anew: begin another one in any case.
+    :param steps: how many steps a new one has; by default by the upstream's rows.
+    :raises NotVerifiedError: if no epoch is committed, so that there is nothing to verify.
+    :raises BackfillError: if the view or the upstream is not what the job made, or read.
+    """
+    unfinished = None if anew else _unfinished(backfill)
+    if unfinished is not None:
+        return unfinished
+    pin = _pin(backfill, requester=requester, steps=steps, clock=clock)
+    return backfill.verifications.begin(pin)
+
+
+def ask_for_verification(backfill: Backfill, *, requested_by: str, clock: Clock = utc_now) -> AskedVerification:
+    """
+    Ask for a verification; whoever runs an epoch next carries it out, of that epoch.
+
+    One that waits is not asked for a second time.
+
+    :raises JobCancelledError: if no epoch of the job runs any more.
+    """
+    settings, verifications = backfill.settings(), backfill.verifications
+    require_not_cancelled(settings)
+    return verifications.waiting(settings.incarnation) or verifications.ask(
+        lambda number: AskedVerification(
+            number=number,
+            job=settings.job["name"],
+            incarnation=settings.incarnation,
+            requested_by=requested_by,
+            requested_at=clock(),
+        )
+    )
+
+
+def carry_out_waiting(backfill: Backfill, engine: Comparer) -> Verification | None:
+    """
+    Carry out the verification that was asked for, if one was and none has begun since.
+
+    :raises BackfillError: as :func:`verify_job`.
+    """
+    asked = backfill.verifications.waiting(backfill.settings().incarnation)
+    if asked is None:
+        return None
+    return verify_job(backfill, engine=lambda: engine, requester=Requester(user=asked.requested_by), anew=True)
+
+
+def next_step(backfill: Backfill, verification: Verification, engine: Comparer) -> Verification:
+    """
+    Carry out the next step of a verification, and keep what it found.
+
+    :raises VersionGoneError: if a version that it compares can no longer be read.
+    :raises BackfillError: if the tables are others by now, or cannot be read.
+    """
+    compared = _compare(backfill, verification.pinned, verification.steps_left[0], engine)
+    return backfill.verifications.record(verification.pinned, compared)
+
+
+def unheard(news: object) -> None:
+    """Tell nobody."""
+    del news
+
+
+def verify_job(
+    backfill: Backfill,
+    *,
+    engine: Callable[[], Comparer],
+    requester: Requester,
+    anew: bool = False,
+    steps: int | None = None,
+    done: Callable[[Verification], None] = unheard,
+    clock: Clock = utc_now,
+) -> Verification:
+    """
+    Verify a job, from where the last try of it ended; anew if what that compared can no longer be read.
+
+    :param engine: makes the engine, once it is clear that there is something to compare.
+    :param done: is told of each step.
+    :returns: the finished verification.
+    :raises BackfillError: as :func:`begin_verification` and :func:`next_step`.
+    """
+    resumed = None if anew else _unfinished(backfill)
+    verification = resumed or begin_verification(backfill, requester=requester, anew=anew, steps=steps, clock=clock)
+    comparer = engine()
+    while not verification.finished:
+        try:
+            verification = next_step(backfill, verification, comparer)
+        except _GONE as error:
+            if resumed is None:
+                raise
+            verification = _begun_anew(backfill, resumed, error, requester=requester, steps=steps, clock=clock)
+            resumed = None
+            continue
+        done(verification)
+    return verification
+
+
+def _unfinished(backfill: Backfill) -> Verification | None:
+    """Return the newest verification, if it is not finished."""
+    newest = backfill.verifications.newest(backfill.settings().incarnation)
+    return None if newest is None or newest.finished else newest
+
+
+def _begun_anew(
+    backfill: Backfill,
+    resumed: Verification,
+    error: BackfillError,
+    *,
+    requester: Requester,
+    steps: int | None,
+    clock: Clock,
+) -> Verification:
+    """
+    Begin another verification in the place of one that can never be finished.
+
+    :param error: why not; raised again if another one would compare the very same.
+    """
+    pin = _pin(backfill, requester=requester, steps=steps, clock=clock)
+    was, now = resumed.pinned, pin(resumed.pinned.number)
+    if (was.upstream_version, was.view_version) == (now.upstream_version, now.view_version):
+        raise error
+    begun = backfill.verifications.begin(pin)
+    logger.warning(
+        "verification %d of job %s, of epoch %d, can no longer be finished, so another one begins, of epoch %d: %s",
+        was.number,
+        was.job,
+        was.epoch,
+        begun.pinned.epoch,
+        error,
+    )
+    return begun
+
+
+def compare_now(backfill: Backfill, engine: Comparer) -> Verification:
+    """
+    Compare the view with its query as of the newest committed epoch, in one step, and keep nothing of it.
+
+    :raises BackfillError: as :func:`verify_job`.
+    """
+    pinned = _pin(backfill, requester=COMPARER, steps=1, clock=utc_now)(0)
+    (vnodes,) = pinned.steps
+    return Verification(pinned).with_step(_compare(backfill, pinned, vnodes, engine))
+
+
+def newest_result(backfill: Backfill) -> Verification:
+    """
+    Return the newest finished verification.
+
+    :raises NotVerifiedError: if there is none since the job was created or rebuilt.
+    """
+    found = backfill.verifications.newest_finished(backfill.settings().incarnation)
+    if found is None:
+        raise NotVerifiedError(f"job {backfill.job.name} was not verified yet; verify it first")
+    return found
+
+
+def what_differs(backfill: Backfill, verification: Verification) -> Repair:
+    """Return the repair of all that a verification found to differ; empty if nothing was."""
+    return verification.repair(backfill.job.vnode_count, MOST_KEYS)
+
+
+def require_equal(backfill: Backfill, verification: Verification) -> None:
+    """
+    Refuse a view that differs from its query.
+
+    :raises ViewDiffersError: saying how much of it differs.
+    """
+    if not verification.equal:
+        keys = sum(difference.keys for difference in verification.differences)
+        raise ViewDiffersError(
+            f"the view of job {backfill.job.name} differs from its query over the upstream as of epoch "
+            f"{verification.pinned.epoch}: {keys:,} keys in {len(verification.differences):,} vnodes; repair what "
+            "differs, or rebuild the job"
+        )
+
+
+def _pin(
+    backfill: Backfill, *, requester: Requester, steps: int | None, clock: Clock
+) -> Callable[[int], PinnedVerification]:
+    """Return what makes a pinned verification of its number; all else is decided now."""
+    settings, state, barrier = _committed(backfill)
+    options, job = backfill.storage_options, settings.definition
+    _require_view(backfill, settings)
+    view_version = view_version_of(job.materialized_view, settings.incarnation, barrier.epoch, options)
+    view_id = table_id(job.materialized_view, options)
+    query = check_query(job.query)
+    carried = {*settings.key_order.names, *filter(query.output_of_key, job.upstream.distribution_key)}
+
+    def pin(number: int) -> PinnedVerification:
+        return PinnedVerification(
+            number=number,
+            job=job.name,
+            incarnation=settings.incarnation,
+            epoch=barrier.epoch,
+            upstream_version=barrier.upstream.to_version,
+            view_version=view_version,
+            view_table_id=view_id,
+            read=read_vnodes(state, settings.key_order, job.vnodes),
+            by_key=not carried.issuperset(job.upstream.distribution_key),
+            steps=steps_of(job.vnode_count, rows=barrier.upstream.row_count, wanted=steps),
+            begun_by=requester,
+            begun_at=clock(),
+        )
+
+    return pin
+
+
+def _committed(backfill: Backfill) -> tuple[JobSettings, BackfillState, Barrier]:
+    """
+    Return settings and state, and the barrier of the newest epoch that is committed, as of one moment.
+
+    The state is committed before the log says so, and after all of the view; so an epoch that is only in the state
+    counts.
+    """
+    store = backfill.store
+    for _ in range(_LOOKS):
+        settings, newest = backfill.settings(), _newest_commit(backfill)
+        state = store.state_of(settings)
+        if (backfill.settings().incarnation, _newest_commit(backfill)) != (settings.incarnation, newest):
+            continue
+        epoch = max(state.epoch, newest.epoch if newest else settings.base_epoch)
+        barrier = None if epoch == settings.base_epoch else store.pinned(epoch)
+        # Of a job whose first epochs were given up, the view is as of no version.
+        if barrier is None or barrier.upstream.come_to is None:
+            raise NotVerifiedError(
+                f"no epoch of job {backfill.job.name} was committed yet, so there is nothing to verify; run it"
+            )
+        return settings, state, barrier
+    raise ConcurrentUpdateError(f"epochs of job {backfill.job.name} are committed too fast to look at one; try again")
+
+
+def _newest_commit(backfill: Backfill) -> EpochCommit | None:
+    """Return the newest commit of the job's incarnation; late injectors of an earlier one may have pinned others."""
+    store, settings = backfill.store, backfill.settings()
+    last, reach = store.last_epoch(), 1
+    while last > settings.base_epoch:
+        since = max(last - reach, settings.base_epoch + 1)
+        commits = store.commits(since_epoch=since)
+        ours = [commit for commit in commits if commit.incarnation == settings.incarnation]
+        if ours or since == settings.base_epoch + 1:
+            return ours[-1] if ours else None
+        reach *= 8
+    return None
+
+
+def _compare(backfill: Backfill, pinned: PinnedVerification, vnodes: VnodeRange, engine: Comparer) -> ComparedVnodes:
+    settings = backfill.settings()
+    if settings.incarnation != pinned.incarnation:
+        raise StateError(f"job {pinned.job} was rebuilt while its view was verified; verify it again")
+    _require_tables(backfill, settings, pinned)
+    compared = engine.compare(settings, pinned, backfill.store.pinned(pinned.epoch), vnodes)
+    # Whatever was read of tables that are others by now says nothing of the job's.
+    _require_tables(backfill, settings, pinned)
+    return compared
+
+
+def _require_tables(backfill: Backfill, settings: JobSettings, pinned: PinnedVerification) -> None:
+    """Refuse tables that lie at the same places as those that are verified, and are others."""
+    _require_view(backfill, settings)
+    path = settings.definition.materialized_view
+    if table_id(path, backfill.storage_options) != pinned.view_table_id:
+        raise _replaced(path, pinned.job)
+    upstream = settings.definition.upstream.path
+    found = table_id(upstream, backfill.storage_options)
+    if found != settings.upstream.table_id:
+        raise UpstreamReplacedError(
+            f"{upstream} holds table {found}, but the job was created on table {settings.upstream.table_id}; rebuild "
+            "the job to backfill from the new table"
+        )
+
+
+def _require_view(backfill: Backfill, settings: JobSettings) -> None:
+    path, name = settings.definition.materialized_view, settings.job["name"]
+    if view_identity(path, backfill.storage_options) != ViewIdentity.of(settings):
+        raise _replaced(path, name)
+
+
+def _replaced(path: str, job: str) -> MaterializedViewError:
+    return MaterializedViewError(
+        f"materialized_view: {path} is not the view of job {job} any more (it was dropped or replaced); rebuild the job"
+    )

@@ -1,0 +1,98 @@
+"""Fixtures of the tests of the Airflow side: real control tables, no JVM and no Airflow database."""
+
+from __future__ import annotations
+
+import tests.airflow_home  # noqa: F401  # isort: skip - before anything of Airflow
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk._shared.secrets_masker import reset_secrets_masker
+
+from airflow_backfill_provider.operators.base import SparkBackfillOperator
+from tests.builders import Template
+from tests.unit import lifeline
+from tests.unit.stand_in import ROWS, Lake, StandInSpark
+
+
+@pytest.fixture(autouse=True)
+def _nothing_masked() -> None:
+    """Forget the secrets of other tests: one that another begins with would leave the rest of it unmasked."""
+    reset_secrets_masker()
+
+
+@pytest.fixture(scope="session")
+def four_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an upstream in four files; to be copied, which is quicker than writing it."""
+    made = Lake(tmp_path_factory.mktemp("four_files"))
+    for first in range(0, ROWS, ROWS // 4):
+        made.append(range(first, first + ROWS // 4))
+    return made.folder
+
+
+@pytest.fixture(scope="session")
+def prepare(tmp_path_factory: pytest.TempPathFactory, four_files: Path) -> Callable[..., Callable[[], Lake]]:
+    """
+    Creates a job, once; what it returns gives the job back as it was created.
+
+    For tests after which nothing goes on that might look at the restored tables, such as a trigger or a supervisor.
+    """
+
+    def make(**fields: Any) -> Callable[[], Lake]:
+        def fill(folder: Path) -> None:
+            shutil.copytree(four_files, folder, dirs_exist_ok=True)
+            Lake(folder, fields).create()
+
+        template = Template(tmp_path_factory.mktemp("prepared"), fill)
+        return lambda: Lake(template.restore(), dict(fields))
+
+    return make
+
+
+@pytest.fixture
+def orders(lake: Path, four_files: Path) -> Lake:
+    """An upstream in four files, and a job over it that is not created."""
+    shutil.copytree(four_files, lake, dirs_exist_ok=True)
+    return Lake(lake)
+
+
+@pytest.fixture
+def created(orders: Lake) -> Lake:
+    """The job, created."""
+    orders.create()
+    return orders
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> StandInSpark:
+    """What the operators submit to."""
+    stand_in = StandInSpark()
+    monkeypatch.setattr(
+        SparkBackfillOperator,
+        "run_application",
+        lambda _, backfill, name, *submitted, **more: stand_in.run(backfill, *submitted, **more),
+    )
+    return stand_in
+
+
+@pytest.fixture
+def connection(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Makes a connection exist; returns its id."""
+
+    def make(conn_id: str = "lake", conn_type: str = "airflow_backfill", **fields: Any) -> str:
+        monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps({"conn_type": conn_type, **fields}))
+        return conn_id
+
+    return make
+
+
+@pytest.fixture(name="lifeline")
+def _lifeline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What the programs of :mod:`tests.unit.lifeline` hang on."""
+    with lifeline.lifeline() as port:
+        monkeypatch.setenv(lifeline.VARIABLE, port)
+        yield

@@ -1,0 +1,173 @@
+"""Compacting a job's tables: whose turn it is, and what is looked at again once it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.columns import OwnColumns
+from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy, CompactionStep
+from airflow_backfill_provider.core.errors import MaterializedViewError
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.lake.arrangement import ArrangementFiles
+from airflow_backfill_provider.lake.table_files import table_files
+from airflow_backfill_provider.maintenance import compaction
+from airflow_backfill_provider.protocol import creation, mutations
+from airflow_backfill_provider.protocol.backfill import Backfill
+from tests.builders import Orders, job_of
+from tests.plain_engine import CountingEngine
+
+POLICY = CompactionPolicy(at=3)
+
+
+class TurnTaking(CountingEngine):
+    """Notes whether it compacts within its turn; somebody else may have been there before it came."""
+
+    def __init__(self, meanwhile: str | None = None) -> None:
+        self.meanwhile = meanwhile
+        self.its_turn = False
+        self.compacted: list[CompactionPlan] = []
+
+    def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
+        return self._turn()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if self.meanwhile is not None:
+            DeltaTable(self.meanwhile).optimize.compact()
+        self.its_turn = True
+        yield
+        self.its_turn = False
+
+    def compact_view(self, settings: JobSettings, plan: CompactionPlan) -> None:
+        assert self.its_turn, "I5: an epoch of this machine may be committing"
+        self.compacted.append(plan)
+
+
+@pytest.fixture
+def job(lake: Path) -> Backfill:
+    """A created job whose view lies in five small files."""
+    Orders(lake).add(1, 2, 3)
+    made = Backfill(job_of(lake))
+    creation.create_job(
+        made.job, store=made.store, upstream=made.upstream, engine=CountingEngine, requested_by="tester"
+    )
+    for n in range(5):
+        rows = pa.table({"rows_are_only_counted": pa.array([n], pa.int64())})
+        write_deltalake(made.job.materialized_view, rows, mode="append")
+    return made
+
+
+def test_a_compaction_takes_its_turn(job):
+    engine = TurnTaking()
+    assert compaction.look(job, POLICY).due
+    done = compaction.compact_job(job, engine=lambda: engine, policy=POLICY)
+    assert engine.compacted == [done.view]
+    assert (done.view.step, done.view.files, done.view.saved_files) == (CompactionStep.COMPACT, 5, 4)
+
+
+def test_what_somebody_else_did_while_it_waited_is_not_done_again(job):
+    engine = TurnTaking(meanwhile=job.job.materialized_view)
+    done = compaction.compact_job(job, engine=lambda: engine, policy=POLICY)
+    assert not done.due
+    assert engine.compacted == []
+
+
+def test_the_policys_target_comes_before_the_tables_own(job):
+    assert compaction.look(job, CompactionPolicy(at=1, target_file_size=1)).view.saved_files == 0
+
+
+def test_a_view_that_is_gone_is_refused(job):
+    """I6."""
+    DeltaTable.create(
+        job.job.materialized_view,
+        schema=pa.schema([("n", pa.int64())]),
+        mode="overwrite",
+        configuration={"backfill.job": "another"},
+        raise_if_key_not_exists=False,
+    )
+    with pytest.raises(MaterializedViewError, match="does not hold the view of job paid_orders"):
+        compaction.look(job, POLICY)
+
+
+def test_no_engine_is_made_where_nothing_is_due(job):
+    """Starting Spark takes seconds."""
+
+    def refuse() -> TurnTaking:
+        raise AssertionError
+
+    assert not compaction.compact_job(job, engine=refuse, policy=CompactionPolicy(at=5)).due
+
+
+@pytest.fixture
+def arranged(lake: Path) -> Backfill:
+    """A created job whose changes lie in small files beside the large ones of its arrangement."""
+    orders = Orders(lake)
+    orders.add(*range(3000))
+    made = Backfill(job_of(lake, strategy="arrangement", rate_limit=5))
+    creation.create_job(
+        made.job, store=made.store, upstream=made.upstream, engine=CountingEngine, requested_by="tester"
+    )
+    for amount in range(3):
+        orders.change([2999], amount=amount + 10)
+        protocol.run_next_epoch(
+            store=made.store,
+            upstream=made.upstream,
+            requester=Requester(user="tester"),
+            engine=lambda _: CountingEngine(),
+        )
+    return made
+
+
+def test_changes_of_an_arrangement_are_written_together_and_its_base_is_left_alone(arranged):
+    """Each is laid out by key; together they would not be."""
+    files = ArrangementFiles(arranged.settings().arrangement)
+    sizes = sorted(file.size for file in table_files(files.path).files)
+    assert files.smallest_of_base(0, OwnColumns()) in sizes
+    policy = CompactionPolicy(at=2)
+    look = compaction.look(arranged, policy)
+    assert look.arrangement is not None
+    assert (look.view.step, look.due) == (None, True)
+    assert (look.arrangement.files, look.arrangement.saved_files) == (6, 2)
+    assert look.arrangement.smaller_than == files.smallest_of_base(0, OwnColumns())
+    tiny = compaction.look(arranged, CompactionPolicy(at=2, target_file_size=20))
+    assert tiny.arrangement is not None
+    assert (tiny.arrangement.smaller_than, tiny.arrangement.step) == (10, None)
+
+    compacted: list[CompactionPlan] = []
+
+    class Compactor(TurnTaking):
+        def compact_arrangement(self, settings: JobSettings, plan: CompactionPlan) -> None:
+            assert self.its_turn
+            compacted.append(plan)
+
+    engine = Compactor()
+    done = compaction.compact_job(arranged, engine=lambda: engine, policy=policy)
+    assert (compacted, engine.compacted) == ([done.arrangement], [])
+
+
+def test_an_arrangement_that_no_epoch_reads_any_more_is_not_compacted(arranged):
+    """Once every vnode is Completed it is dropped, or kept as it is; and where it is gone there is nothing to do."""
+    arrangement = ArrangementFiles(arranged.settings().arrangement)
+    mutations.throttle_job(None, store=arranged.store, requested_by="tester")
+    protocol.run_next_epoch(
+        store=arranged.store,
+        upstream=arranged.upstream,
+        requester=Requester(user="tester"),
+        engine=lambda _: CountingEngine(),
+    )
+    assert arranged.store.state().completed
+    assert arrangement.exists()
+    assert compaction.look(arranged, CompactionPolicy(at=1)).arrangement is None
+
+
+def test_an_arrangement_that_is_gone_is_not_compacted(arranged):
+    ArrangementFiles(arranged.settings().arrangement).drop()
+    assert compaction.look(arranged, CompactionPolicy(at=1)).arrangement is None

@@ -1,0 +1,241 @@
+"""Who is told what of a job, and that telling never fails a task."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from airflow.sdk import DAG, BaseNotifier
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.watchdog import Alarm, AlarmKind
+from airflow_backfill_provider.notifications.backfill import BackfillNotifier
+from airflow_backfill_provider.notifications.events import alarm_event
+from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.verification import verify as verification
+from tests.plain_engine import CountingEngine, make
+from tests.unit.stand_in import SOMEBODY, Lake
+
+RUN = Requester(dag_id="orders", run_id="run_1", task_id="finish")
+
+
+class Told(BaseNotifier):
+    """A notifier as any provider has one: remembers what its template came to."""
+
+    template_fields = ("text",)
+    told: list[str] = []  # noqa: RUF012 - shared by the copies
+
+    def __init__(self, text="{{ backfill.kind }} {{ backfill.job }} in {{ run_id }}"):
+        super().__init__()
+        self.text = text
+
+    def notify(self, context):
+        self.told.append(self.text)
+
+
+@pytest.fixture
+def told():
+    Told.told.clear()
+    return Told.told
+
+
+def callback(state="success", run_id="run_1", task_id="run_epoch", **more):
+    """What Airflow gives to a task's callback."""
+    ti = SimpleNamespace(dag_id="orders", run_id=run_id, task_id=task_id, map_index=-1, state=state)
+    return {"ti": ti, "run_id": run_id, **more}
+
+
+@pytest.fixture(scope="module")
+def finished(four_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """The job, its view finished by a run. One for all: telling of a job leaves it as it is."""
+    lake = Lake(shutil.copytree(four_files, tmp_path_factory.mktemp("finished") / "lake"))
+    lake.create()
+    lake.complete()
+    protocol.finish_job(store=lake.backfill.store, requested_by=str(RUN))
+    return lake
+
+
+def stall(lake: Lake):
+    """Pin an epoch that nobody has run for two days."""
+    backfill = lake.backfill
+    then = dt.datetime.now(dt.UTC) - dt.timedelta(days=2)
+    protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=RUN, clock=lambda: then)
+
+
+@pytest.mark.parametrize("state", ["success", "skipped"])
+def test_an_epoch_that_went_well_is_no_event(created: Lake, told, state):
+    created.epochs(1)
+    BackfillNotifier(job=created.definition, send=[Told()])(callback(state))
+    assert told == []
+
+
+def test_the_task_that_finished_the_view_tells_so(finished: Lake, told):
+    notifier = BackfillNotifier(job=finished.definition, send=[Told(), Told("{{ backfill.text }}")])
+    notifier(callback(task_id="finish"))
+    view = finished.backfill.job.materialized_view
+    assert told == [
+        "finished small_orders in run_1",
+        f"small_orders finished: the view {view} is finished as of epoch 3, 1,000 rows were read",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "run_id", "task_id"),
+    [("orders", "run_2", "finish"), ("other", "run_1", "finish"), ("orders", "run_1", "run_epoch")],
+)
+def test_no_other_task_and_no_later_run_tells_it_again(finished: Lake, told, dag_id, run_id, task_id):
+    context = callback(run_id=run_id, task_id=task_id)
+    context["ti"].dag_id = dag_id
+    BackfillNotifier(job=finished.definition, send=[Told()])(context)
+    assert told == []
+
+
+def test_a_dags_callback_tells_that_the_view_is_finished(finished: Lake, told):
+    """Airflow's own has the run's last task beside the reason, or the DAG alone."""
+    notifier = BackfillNotifier(job=finished.definition, send=[Told()])
+    notifier(callback(reason="success"))
+    notifier({"dag": DAG("orders", schedule=None), "run_id": "run_1", "reason": "success"})
+    assert told == ["finished small_orders in run_1"] * 2
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "run_id"), [("orders", "run_2"), ("other", "run_1"), ("order", "run_1"), ("orders", "a_run_1")]
+)
+def test_another_dags_run_does_not_tell_that_the_view_is_finished(finished: Lake, told, dag_id, run_id):
+    BackfillNotifier(job=finished.definition, send=[Told()])(
+        {"dag": DAG(dag_id, schedule=None), "run_id": run_id, "reason": "success"}
+    )
+    assert told == []
+
+
+def test_a_failure_is_told_with_its_reason_and_the_status(created: Lake, told):
+    created.epochs(1)
+    text = "{{ backfill.message }} at {{ backfill.status.rows_read }} rows, {{ backfill.status.vnode_map is defined }}"
+    context = callback("failed", exception=AirflowFailException("the change feed has a gap"))
+    BackfillNotifier(job=created.definition, send=[Told(text)])(context)
+    assert told == ["task orders.run_epoch of run run_1 failed (the change feed has a gap) at 400 rows, False"]
+
+
+def test_which_keys_differ_is_not_told(created: Lake, told):
+    created.epochs(1)
+    engine = CountingEngine([["7"]])
+    verification.verify_job(created.backfill, engine=lambda: engine, requester=SOMEBODY)
+    text = "{{ backfill.status.verified.equal }}, {{ backfill.status.verified.sample is defined }}"
+    BackfillNotifier(job=created.definition, send=[Told(text)])(callback("failed"))
+    assert told == ["False, False"]
+
+
+def test_what_another_exception_says_is_not_repeated(created: Lake, told):
+    """It may hold anything, rows and secrets among them."""
+    context = callback("failed", exception=ValueError("very-secret"))
+    BackfillNotifier(job=created.definition, send=[Told("{{ backfill.message }}")])(context)
+    assert told == ["task orders.run_epoch of run run_1 failed (ValueError)"]
+
+
+def test_a_task_whose_worker_died_has_failed_without_an_exception(created: Lake, told):
+    BackfillNotifier(job=created.definition, send=[Told()])(callback(None))
+    assert told == ["failed small_orders in run_1"]
+
+
+def test_a_dags_failure_names_the_run(created: Lake, told):
+    context = {"dag": DAG("orders", schedule=None), "run_id": "run_1", "reason": "task_failure"}
+    BackfillNotifier(job=created.definition, send=[Told("{{ backfill.message }}")])(context)
+    assert told == ["run run_1 of DAG orders failed (task_failure)"]
+
+
+def test_a_failure_is_told_also_of_a_job_that_was_not_created(orders: Lake, told):
+    text = "{{ backfill.kind }} {{ backfill.status }}"
+    BackfillNotifier(job=orders.definition, send=[Told(text)])(callback("failed"))
+    assert told == ["failed None"]
+
+
+def test_alarms_of_the_watchdog_are_told(created: Lake, told):
+    stall(created)
+    BackfillNotifier(job=created.definition, send=[Told("{{ backfill.kind }}: {{ backfill.remedy }}")])(callback())
+    assert [text.split(":")[0] for text in told] == ["stalled"]
+    assert "orders.finish of run run_1" in told[0]
+
+
+def test_an_alarm_is_told_by_its_own_kind_and_with_what_to_do_about_it(created: Lake):
+    status, remedy = created.backfill.status(), "run its epochs more often"
+    for kind in AlarmKind:
+        event = alarm_event(status, Alarm(kind=kind, message="it is late", remedy=remedy))
+        assert event.as_template()["kind"] == kind
+        assert event.text == f"small_orders {kind}: it is late; {remedy}"
+
+
+def test_a_view_that_was_rebuilt_is_finished_by_whoever_did_it_last(orders: Lake, told):
+    """I3: an explicit rebuild begins anew, and so do the news of it."""
+    orders.create()
+    orders.complete()
+    protocol.finish_job(store=orders.backfill.store, requested_by=str(RUN))
+    backfill = orders.backfill
+    make(backfill, creation.rebuild_job)
+    notifier = BackfillNotifier(job=orders.definition, send=[Told()])
+    notifier(callback(task_id="finish"))
+    assert told == [], "it is not finished"
+    orders.complete()
+    protocol.finish_job(store=backfill.store, requested_by=str(RUN.model_copy(update={"run_id": "run_2"})))
+    notifier(callback(task_id="finish"))
+    notifier(callback(task_id="finish", run_id="run_2"))
+    assert told == ["finished small_orders in run_2"]
+
+
+@pytest.mark.parametrize(("events", "expected"), [(["failed"], 1), (["finished", "headroom"], 0), (["stalled"], 1)])
+def test_only_chosen_events_are_told(created: Lake, told, events, expected):
+    stall(created)
+    BackfillNotifier(job=created.definition, send=[Told()], events=events)(callback("failed"))
+    assert len(told) == expected
+
+
+def test_an_unknown_event_is_refused_when_the_dag_is_parsed(orders: Lake):
+    with pytest.raises(ValueError, match="stuck"):
+        BackfillNotifier(job=orders.definition, send=[], events=["stuck"])
+
+
+def test_each_event_renders_templates_anew(created: Lake, told):
+    """A notifier renders its fields in place."""
+    stall(created)
+    notifier = BackfillNotifier(job=created.definition, send=[Told()])
+    notifier(callback("failed"))
+    notifier(callback("failed", run_id="run_2"))
+    assert told == [f"{kind} small_orders in {run}" for run in ("run_1", "run_2") for kind in ("failed", "stalled")]
+
+
+def test_the_job_is_a_template(created: Lake, told, tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text(created.backfill.job.model_dump_json(), encoding="utf-8")
+    BackfillNotifier(job="{{ params.job }}", send=[Told()])(callback("failed", params={"job": str(file)}))
+    assert told == ["failed small_orders in run_1"]
+
+
+def test_one_who_cannot_be_told_does_not_keep_the_others_from_it(created: Lake, told, caplog):
+    """Whom to tell must not decide over a task."""
+
+    def broken(context):
+        raise RuntimeError("no such channel")
+
+    BackfillNotifier(job=created.definition, send=[broken, Told()])(callback("failed"))
+    assert told == ["failed small_orders in run_1"]
+    assert "no such channel" in caplog.text
+
+
+@pytest.mark.parametrize("job", ["/nowhere.yaml", {}, "{{ no.such.name }}"])
+def test_a_job_that_cannot_be_opened_fails_nothing(told, job, caplog):
+    BackfillNotifier(job=job, send=[Told()])(callback("failed"))
+    assert told == []
+    assert "nobody was told" in caplog.text
+
+
+def test_it_can_be_awaited(created: Lake, told):
+    async def send():
+        await BackfillNotifier(job=created.definition, send=[Told()], context=callback("failed"))
+
+    asyncio.run(send())
+    assert told == ["failed small_orders in run_1"]

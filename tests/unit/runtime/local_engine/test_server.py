@@ -1,0 +1,174 @@
+"""Starting and ending the engine, with a program in the place of Spark's server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_backfill_provider.core.errors import BackfillError, SparkServerUnavailableError, SparkUnavailableError
+from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.runtime.local_engine import places
+from airflow_backfill_provider.runtime.local_engine.places import EngineRecord, running_engine, token_of
+from airflow_backfill_provider.runtime.local_engine.running import Running
+from airflow_backfill_provider.runtime.local_engine.server import EngineRunsError, start_engine, stop_engine
+
+
+def start(port: int, conf: dict[str, str] | None = None, connect: Callable[[Remote], str] = lambda _: "4.2.0"):
+    return start_engine(port=port, master="local[2]", conf=conf or {}, connect=connect)
+
+
+def test_an_engine_is_started_found_and_ended(spark_submit, port):
+    spark_submit()
+    record, started = start(port)
+
+    assert started
+    assert running_engine() == record
+    assert (str(record.remote), record.version, record.memory) == (f"sc://localhost:{port}", "4.2.0", "2g")
+    assert record.process.is_alive()
+
+    assert stop_engine() == record
+    assert not record.process.is_alive()
+    assert running_engine() is None
+    assert stop_engine() is None
+
+
+def test_a_second_start_finds_the_first(spark_submit, port):
+    spark_submit()
+    record, _ = start(port)
+
+    assert start(port) == (record, False)
+    with pytest.raises(EngineRunsError, match=rf"runs already, at sc://localhost:{port}; use that one, or end it"):
+        start(port + 1)
+
+
+def test_the_server_listens_to_this_machine_only_and_wants_a_token(spark_submit, port):
+    folder = spark_submit()
+    seen: list[Remote] = []
+    start(port, {"spark.x": "y"}, lambda remote: seen.append(remote) or "4.2.0")
+
+    settings = places.conf_file().read_text(encoding="utf-8").splitlines()
+    token = json.loads((folder / "environment").read_text())["SPARK_CONNECT_AUTHENTICATE_TOKEN"]
+    assert "spark.connect.grpc.binding.address=127.0.0.1" in settings
+    assert "spark.master=local[2]" in settings
+    assert "spark.x=y" in settings
+    assert seen == [Remote(host="localhost", port=port, token=token)]
+
+
+def test_secrets_are_on_no_command_line_and_in_no_file_that_others_can_read(spark_submit, port):
+    folder = spark_submit()
+    start(port, {"spark.hadoop.fs.s3a.secret.key": "very-secret"})
+
+    token = places.token_file().read_text().strip()
+    assert len(token) >= 32
+    assert not any(secret in (folder / "arguments").read_text() for secret in (token, "very-secret"))
+    assert stat.S_IMODE(places.folder().stat().st_mode) == 0o700
+    for file in (
+        places.token_file(),
+        places.conf_file(),
+        places.log_file(),
+        places.record_file(),
+        places.output_file(),
+    ):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+def test_the_token_stays_so_that_a_connection_can_hold_it(spark_submit, port):
+    spark_submit()
+    start(port)
+    token = token_of(Remote(host="127.0.0.1", port=port))
+    stop_engine()
+    start(port)
+
+    assert token is not None
+    assert token_of(Remote(host="localhost", port=port)) == token
+
+
+def test_the_token_is_for_this_users_engine_only(spark_submit, port):
+    spark_submit()
+    start(port)
+
+    assert token_of(Remote(host="localhost", port=port + 1)) is None
+    assert token_of(Remote(host="spark.example", port=port)) is None
+    stop_engine()
+    assert token_of(Remote(host="localhost", port=port)) is None
+
+
+def test_a_stale_record_is_not_believed_although_its_process_number_is_in_use(spark_submit, port):
+    spark_submit()
+    record, _ = start(port)
+    os.killpg(record.process.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, record.process.pid, os.WEXITED | os.WNOWAIT)
+    this = Running.of(os.getpid())
+    assert this is not None
+    stale = record.model_copy(update={"process": this.model_copy(update={"started": this.started - 1})})
+    places.write_private(places.record_file(), stale.model_dump_json())
+
+    assert running_engine() is None
+    assert stop_engine() is None
+    again, started = start(port)
+    assert started
+    assert again.process.pid != os.getpid()
+
+
+def test_a_record_that_cannot_be_read_is_none(state_home):
+    places.make_folder()
+    places.record_file().write_text("{", encoding="utf-8")
+
+    assert running_engine() is None
+
+
+def test_a_server_that_does_not_start_says_why_and_leaves_nothing(spark_submit, port):
+    spark_submit("raise SystemExit('java.lang.IllegalArgumentException: not enough memory')")
+
+    with pytest.raises(SparkUnavailableError, match=r"IllegalArgumentException: not enough memory\); see /"):
+        start(port)
+    assert running_engine() is None
+
+
+def test_a_server_that_lets_nobody_in_is_ended_again(spark_submit, port):
+    spark_submit()
+    seen: list[int] = []
+
+    def connect(_: Remote) -> str:
+        with socket.create_connection(("127.0.0.1", port)):
+            seen.append(port)
+        raise SparkServerUnavailableError("no")
+
+    with pytest.raises(SparkServerUnavailableError):
+        start(port, connect=connect)
+    assert seen == [port]
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_a_port_in_use_is_refused_before_anything_is_started(spark_submit, port, tmp_path: Path):
+    spark_submit()
+
+    with (
+        socket.create_server(("127.0.0.1", port)),
+        pytest.raises(BackfillError, match=r"choose another one with --port"),
+    ):
+        start(port)
+    assert not (tmp_path / "arguments").exists()
+
+
+def test_settings_are_written_so_that_java_reads_them_back():
+    from airflow_backfill_provider.runtime.local_engine.server import _as_properties
+
+    written = _as_properties({"spark.a b": r"C:\x", "spark.c": " d\ne", "spark.jsön": "ü=ö"})
+
+    assert written == "spark.a\\ b=C:\\\\x\nspark.c=\\ d\\ne\nspark.jsön=ü=ö\n"
+
+
+def test_an_engine_record_survives_writing(spark_submit, port):
+    spark_submit()
+    record, _ = start(port)
+
+    assert EngineRecord.model_validate_json(record.model_dump_json()) == record

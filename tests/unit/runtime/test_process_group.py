@@ -1,0 +1,89 @@
+"""How an application is ended with everything that it started, and what is left alone; with scripts in its place."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import psutil
+import pytest
+
+from airflow_backfill_provider.runtime.process_group import end_group
+from tests.unit.lifeline import HANG_IN_BASH
+
+pytestmark = pytest.mark.slow  # processes of their own
+
+
+@pytest.fixture
+def start(lifeline: None) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+    """Starts a script that leads a group of its own, and waits for its first line."""
+    started: list[subprocess.Popen[str]] = []
+
+    def make(script: str) -> subprocess.Popen[str]:
+        command = ["/bin/bash", "-c", script]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        started.append(process)
+        assert process.stdout is not None
+        process.stdout.readline()
+        return process
+
+    yield make
+    for process in started:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def test_one_that_does_not_listen_is_killed_when_its_time_is_over(start):
+    process = start(f"trap '' TERM; echo ready; {HANG_IN_BASH}")
+
+    end_group(process, 0.2)
+
+    assert process.wait(20) == -signal.SIGKILL
+
+
+def test_each_of_a_group_is_told_and_given_the_time_to_tidy_up(start):
+    """Python beside its JVM, say: the one that leads waits for the other."""
+    process = start(
+        f"trap : TERM; (trap 'sleep 0.3; echo tidied; exit 7' TERM; echo ready; ({HANG_IN_BASH}) & wait); exit $?"
+    )
+
+    end_group(process, 10)
+
+    assert process.wait(20) == 7
+    assert process.stdout.read() == "tidied\n"
+
+
+def test_what_is_left_of_one_that_was_killed_is_ended(start):
+    process = start(f"(trap '' TERM; echo ready; {HANG_IN_BASH}) & wait")
+    (left,) = psutil.Process(process.pid).children()
+    process.kill()
+    process.wait(20)
+
+    end_group(process, 0.2)
+
+    assert not psutil.wait_procs([left], 20)[1]
+
+
+def test_of_one_that_ended_by_itself_nothing_is_touched(start):
+    """Its group's number may be somebody else's by now."""
+    process = start(f"({HANG_IN_BASH}) >/dev/null & echo $!")
+    process.wait(20)
+    left = [found for found in psutil.process_iter() if _group_of(found) == process.pid]
+    assert left
+
+    end_group(process, 0.2)
+
+    time.sleep(0.1)
+    assert all(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in left)
+
+
+def _group_of(process: psutil.Process) -> int | None:
+    try:
+        return os.getpgid(process.pid)
+    except ProcessLookupError:
+        return None

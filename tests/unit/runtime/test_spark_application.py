@@ -1,0 +1,90 @@
+"""What an application does beside its epochs: the verification that somebody asked for."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import pyarrow as pa
+import pytest
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError, VersionGoneError
+from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.runtime import spark_application as application
+from airflow_backfill_provider.runtime.spark_settings import STORAGE_OPTIONS_VARIABLE
+from airflow_backfill_provider.verification import verify as verification
+from tests.builders import Orders, job_of, write_table
+from tests.plain_engine import CountingEngine, make
+
+
+class VersionlessEngine(CountingEngine):
+    """Finds a version gone whenever it compares."""
+
+    def compare(self, *arguments):
+        raise VersionGoneError("version 0 can no longer be read")
+
+
+@pytest.fixture
+def asked(lake):
+    """A job over three orders, of which a verification was asked for."""
+    Orders(lake).add(*range(3))
+    backfill = Backfill(job_of(lake))
+    make(backfill)
+    verification.ask_for_verification(backfill, requested_by="vera")
+    return backfill
+
+
+def run(backfill, engine):
+    barrier = protocol.inject_barrier(
+        store=backfill.store, upstream=backfill.upstream, requester=Requester(user="tester")
+    ).barrier
+    application.run_epochs(lambda *_: engine, {}, state=backfill.job.state, epoch=barrier.epoch)
+    assert backfill.store.commit_of(barrier.epoch) is not None
+
+
+def test_a_verification_that_was_asked_for_is_carried_out_after_the_epoch(asked, capsys):
+    run(asked, CountingEngine([["7"]]))
+    found = verification.newest_result(asked)
+    assert (found.equal, found.pinned.epoch, str(found.pinned.begun_by)) == (False, 1, "vera")
+    assert "paid_orders as of epoch 1, upstream version 0: 10 rows expected, 1 missing" in capsys.readouterr().err
+
+
+def test_it_is_carried_out_by_whichever_step_of_a_shared_epoch_commits(asked):
+    """The epochs of a finished view have no part."""
+    run(asked, CountingEngine())
+    write_table(asked.job.upstream.path, {"id": pa.array([7]), "status": pa.array(["paid"]), "amount": pa.array([1])})
+    verification.ask_for_verification(asked, requested_by="vera")
+    barrier = protocol.inject_barrier(
+        store=asked.store, upstream=asked.upstream, requester=Requester(user="tester")
+    ).barrier
+    assert not barrier.parts
+    application.run_changes(lambda *_: CountingEngine(), {}, state=asked.job.state, epoch=barrier.epoch)
+    assert verification.newest_result(asked).pinned.epoch == barrier.epoch
+
+
+def test_a_verification_that_fails_leaves_the_epoch_committed(asked, capsys):
+    run(asked, VersionlessEngine())
+    assert "the verification that was asked for was not carried out: version 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(None, 0), (EpochFailedError("the network\nis gone"), 1), (InvalidJobError("query: no\nsuch column"), 3)],
+)
+def test_the_exit_code_says_whether_another_try_may_help_and_the_last_line_why(monkeypatch, capsys, error, code):
+    """What whoever submitted it goes by; nothing else of it comes back from a cluster."""
+    told = []
+
+    def act(*given, **arguments):
+        told.append((given, arguments))
+        if error is not None:
+            raise error
+
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    monkeypatch.setenv(STORAGE_OPTIONS_VARIABLE, '{"AWS_REGION": "eu-central-1"}')
+    monkeypatch.setattr(application, "_submitted", lambda: nullcontext("engine"))
+    assert application.run_application(act, state="/lake/state") == code
+    assert told == [(("engine", {"AWS_REGION": "eu-central-1"}), {"state": "/lake/state"})]
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("airflow-backfill: error: ")]
+    assert said == ([] if error is None else [f"airflow-backfill: error: {' '.join(str(error).splitlines())}"])

@@ -1,0 +1,229 @@
+"""A job on real control tables and a real upstream, and a stand-in for Spark, so that no test here starts a JVM."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+from airflow.sdk.api.datamodels._generated import DagRunType
+from airflow.sdk.execution_time.context import OutletEventAccessors
+from deltalake import write_deltalake
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.compaction import CompactionPolicy
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
+from airflow_backfill_provider.maintenance import compaction
+from airflow_backfill_provider.protocol import creation, mutations
+from airflow_backfill_provider.protocol.backfill import Backfill
+from tests.plain_engine import CountingEngine, make
+
+ROWS = 1000
+SOMEBODY = Requester(user="somebody")
+
+
+@dataclass
+class StandInSpark:
+    """
+    Runs what the applications would, in this process; replaces ``SparkApplicationHook.run``.
+
+    :param submitted: the command lines so far.
+    :param rows: for each, how many rows it was said to read at most.
+    :param before: failures to raise before an application does anything, as (message, retryable).
+    :param after: failures to raise after it has done everything.
+    :param lazy: do nothing and report success.
+    :param meanwhile: what others do after each epoch of several in one application.
+    :param missing: keys that comparisons find missing, one after another.
+    """
+
+    submitted: list[list[str]] = field(default_factory=list)
+    rows: list[int | None] = field(default_factory=list)
+    before: list[tuple[str, bool]] = field(default_factory=list)
+    after: list[tuple[str, bool]] = field(default_factory=list)
+    lazy: bool = False
+    meanwhile: list[Callable[[], object]] = field(default_factory=list)
+    missing: list[Sequence[str]] = field(default_factory=list)
+
+    def run(
+        self, backfill: Backfill, application: str, arguments: Sequence[str], *, rows: int | None = None, **_: Any
+    ) -> None:
+        self.submitted.append([application, *arguments])
+        self.rows.append(rows)
+        if self.before:
+            message, retryable = self.before.pop(0)
+            raise airflow_error(message, retryable=retryable)
+        if not self.lazy:
+            self._do(backfill, arguments)
+        if self.after:
+            message, retryable = self.after.pop(0)
+            raise airflow_error(message, retryable=retryable)
+
+    def _do(self, backfill: Backfill, arguments: Sequence[str]) -> None:
+        match list(arguments):
+            case ["--state", state, "--epoch", epoch]:
+                assert state == backfill.job.state
+                run_epoch(backfill, int(epoch))
+            case ["--state", _, "--epoch", epoch, "--epochs", epochs, *until]:
+                with airflow_errors():
+                    self._run_epochs(backfill, int(epoch), int(epochs), until[1] if until else None)
+            case ["--state", _, "--epoch", epoch, "--step", "changes"]:
+                protocol.run_changes(backfill.store.pinned(int(epoch)), store=backfill.store, engine=CountingEngine())
+            case ["--state", _, "--epoch", epoch, "--step", "snapshot", "--part", part]:
+                barrier = backfill.store.pinned(int(epoch))
+                protocol.run_part(barrier, int(part), store=backfill.store, engine=CountingEngine())
+            case ["--state", _, "--at", at, *_]:
+                policy = CompactionPolicy(at=int(at))
+                compaction.compact_job(backfill, engine=CountingEngine, policy=policy)
+            case ["verify" | "repair" as action, "--state", _, "--requester", who, *steps]:
+                from airflow_backfill_provider.runtime import spark_application as application
+
+                asked = {"state": backfill.job.state, "requester": Requester.model_validate_json(who)}
+                more = {"steps": int(steps[1]) if steps else None} if action == "verify" else {}
+                run = {"verify": application.verify, "repair": application.repair}[action]
+                with airflow_errors():
+                    run(lambda *_: CountingEngine(self.missing), {}, **asked, **more)
+            case ["create" | "rebuild" as action, "--job", _, "--requested-by", who]:
+                actions = {"create": creation.create_job, "rebuild": creation.rebuild_job}
+                make(backfill, actions[action], requested_by=who)
+            case other:
+                raise AssertionError(other)
+
+    def _run_epochs(self, backfill: Backfill, epoch: int, epochs: int, until: str | None) -> None:
+        for _ in protocol.run_epochs(
+            backfill.store.pinned(epoch),
+            store=backfill.store,
+            upstream=backfill.upstream,
+            engine=lambda _: CountingEngine(),
+            epochs=epochs,
+            until=None if until is None else dt.datetime.fromisoformat(until),
+        ):
+            if self.meanwhile:
+                self.meanwhile.pop(0)()
+
+    @property
+    def epochs(self) -> list[int]:
+        """The epochs that were submitted."""
+        return [int(call[call.index("--epoch") + 1]) for call in self.submitted if "--epoch" in call]
+
+
+@dataclass
+class Lake:
+    """
+    A folder with an upstream of :data:`ROWS` orders and the definition of a job over it.
+
+    :param folder: where the tables lie.
+    :param fields: fields of the job that differ.
+    """
+
+    folder: Path
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The job, 400 rows per epoch: three epochs finish it."""
+        return {
+            "name": "small_orders",
+            "upstream": {"path": str(self.folder / "orders"), "key": ["order_id"]},
+            "materialized_view": str(self.folder / "small_orders"),
+            "query": "SELECT order_id FROM upstream",
+            "vnode_count": 4,
+            "rate_limit": 400,
+            **self.fields,
+        }
+
+    @property
+    def backfill(self) -> Backfill:
+        """The job's tables."""
+        return Backfill(BackfillJob(**self.definition))
+
+    def append(self, ids: Sequence[int]) -> None:
+        """Add orders as one version of the upstream."""
+        write_deltalake(
+            str(self.folder / "orders"),
+            pa.table({"order_id": pa.array(ids, pa.int64())}),
+            mode="append",
+            configuration={"delta.enableChangeDataFeed": "true"},
+        )
+
+    def create(self) -> None:
+        """Create the job."""
+        make(self.backfill, requested_by="somebody")
+
+    def inject(self, requester: Requester = SOMEBODY, epochs: int = 1) -> Barrier:
+        """Pin a barrier."""
+        backfill = self.backfill
+        barrier = protocol.inject_barrier(
+            store=backfill.store, upstream=backfill.upstream, requester=requester, epochs=epochs
+        ).barrier
+        assert barrier is not None
+        return barrier
+
+    def scatter(self, files: int) -> None:
+        """Write so many small files into the view, for nobody counts its rows."""
+        for n in range(files):
+            rows = pa.table({"rows_are_only_counted": pa.array([n], pa.int64())})
+            write_deltalake(self.definition["materialized_view"], rows, mode="append")
+
+    def epochs(self, count: int) -> None:
+        """Run some epochs."""
+        for _ in range(count):
+            run_epoch(self.backfill, self.inject().epoch)
+
+    def complete(self) -> None:
+        """Run the epochs that complete every vnode."""
+        self.epochs(3)
+        assert self.backfill.store.state().completed
+
+    def finish(self) -> None:
+        """Complete the backfill and mark its view finished."""
+        self.complete()
+        protocol.finish_job(store=self.backfill.store, requested_by="somebody")
+
+    def cancel(self) -> None:
+        """Cancel the job."""
+        mutations.cancel_job(store=self.backfill.store, requested_by="somebody")
+
+
+def run_epoch(backfill: Backfill, epoch: int) -> EpochCommit:
+    """Run one pinned epoch."""
+    barrier = next(barrier for barrier in backfill.store.barriers(since_epoch=epoch) if barrier.epoch == epoch)
+    return protocol.run_barrier(barrier, store=backfill.store, engine=CountingEngine())
+
+
+@dataclass
+class TaskRun:
+    """A task run; keeps the XComs that it pushed."""
+
+    run_id: str
+    task_id: str
+    map_index: int = -1
+    dag_id: str = "dag"
+    xcoms: dict[str, Any] = field(default_factory=dict)
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.xcoms[key] = value
+
+
+def context(
+    task_id: str = "task",
+    *,
+    run_id: str = "run_1",
+    map_index: int = -1,
+    run_type: DagRunType = DagRunType.MANUAL,
+    data_interval_start: dt.datetime | None = None,
+    data_interval_end: dt.datetime | None = None,
+) -> Any:
+    """What Airflow hands to a task run, as far as the operators look at it."""
+    return {
+        "ti": TaskRun(run_id, task_id, map_index),
+        "dag_run": SimpleNamespace(run_type=run_type),
+        "data_interval_start": data_interval_start,
+        "data_interval_end": data_interval_end,
+        "outlet_events": OutletEventAccessors(),
+    }

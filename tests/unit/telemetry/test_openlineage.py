@@ -1,0 +1,110 @@
+"""What OpenLineage is told of an epoch, as its provider sends it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from airflow.providers.openlineage.extractors.base import DefaultExtractor
+from airflow.sdk import BaseOperator
+from openlineage.client.serde import Serde
+
+from airflow_backfill_provider.telemetry.openlineage import EpochLineageMixin, dataset_name
+from tests.unit.stand_in import Lake
+
+
+class Committing(EpochLineageMixin, BaseOperator):
+    """An operator that commits an epoch, or none."""
+
+    def __init__(self, *, lake: Lake | None = None, **kwargs) -> None:
+        super().__init__(task_id="run_epoch", **kwargs)
+        self._lake = lake
+
+    def execute(self, context):
+        if self._lake is not None:
+            self._lake.epochs(1)
+            backfill = self._lake.backfill
+            (barrier,), (commit,) = backfill.store.log()
+            self.remember_lineage(backfill, barrier, commit)
+
+
+@pytest.fixture
+def told(orders: Lake):
+    """What is told of the first epoch of a view with a filter and a computed column."""
+
+    def run(**fields):
+        lake = Lake(orders.folder, fields)
+        lake.create()
+        operator = Committing(lake=lake)
+        operator.execute({})
+        return json.loads(Serde.to_json(DefaultExtractor(operator).extract_on_complete(SimpleNamespace())))
+
+    return run
+
+
+def test_an_epoch_reads_the_upstream_and_writes_the_view(told, orders):
+    """Issue part 8."""
+    told = told()
+    (read,), (written,) = told["inputs"], told["outputs"]
+    assert (read["namespace"], read["name"]) == ("file", str(orders.folder / "orders"))
+    assert (written["namespace"], written["name"]) == ("file", str(orders.folder / "small_orders"))
+    assert read["facets"]["version"]["datasetVersion"] == "3"
+    assert written["facets"]["version"]["datasetVersion"] == "11"
+    assert read["facets"]["storage"]["storageLayer"] == "delta"
+    assert [(f["name"], f["type"]) for f in read["facets"]["schema"]["fields"]] == [("order_id", "long")]
+    assert read["inputFacets"]["inputStatistics"]["rowCount"] == 400
+    assert written["outputFacets"]["outputStatistics"]["rowCount"] == 400
+    assert told["job_facets"]["sql"]["query"] == "SELECT order_id FROM upstream"
+
+
+def test_columns_are_told_with_where_they_come_from(told, orders):
+    told = told(query="SELECT order_id AS id, order_id % 7 AS day FROM upstream WHERE order_id > 5")
+    lineage = told["outputs"][0]["facets"]["columnLineage"]
+    source = {"namespace": "file", "name": str(orders.folder / "orders"), "field": "order_id"}
+
+    def how(fields):
+        assert [{name: field[name] for name in source} for field in fields] == [source]
+        return [(t["type"], t["subtype"]) for field in fields for t in field["transformations"]]
+
+    assert {name: how(column["inputFields"]) for name, column in lineage["fields"].items()} == {
+        "id": [("DIRECT", "IDENTITY")],
+        "day": [("DIRECT", "TRANSFORMATION")],
+    }
+    assert how(lineage["dataset"]) == [("INDIRECT", "FILTER")]
+
+
+def test_a_task_that_committed_nothing_tells_nothing():
+    operator = Committing()
+    operator.execute({})
+    assert DefaultExtractor(operator).extract_on_complete(SimpleNamespace()) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("/lake/orders", ("file", "/lake/orders")),
+        ("s3a://bucket/lake/orders", ("s3://bucket", "lake/orders")),
+        ("s3://bucket/lake/orders", ("s3://bucket", "lake/orders")),
+        (
+            "abfss://c@account.dfs.core.windows.net/lake/orders",
+            ("abfss://c@account.dfs.core.windows.net", "lake/orders"),
+        ),
+        ("gs://bucket/orders", ("gs://bucket", "orders")),
+        ("gs://bucket", ("gs://bucket", "/")),
+    ],
+)
+def test_a_table_is_named_as_openlineage_names_files(place, expected):
+    assert dataset_name(place) == expected
+
+
+def test_without_openlineage_the_module_can_be_imported():
+    program = (
+        "import sys; sys.modules['openlineage'] = None; sys.modules['airflow.providers.openlineage'] = None; "
+        "import airflow_backfill_provider.telemetry.openlineage; "
+        "print('pyspark' in sys.modules, 'deltalake' in sys.modules)"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout.split() == ["False", "False"]

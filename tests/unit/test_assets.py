@@ -1,0 +1,96 @@
+"""What other DAGs are told of a view, and when."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from airflow.sdk import Asset, AssetAlias
+
+from airflow_backfill_provider.assets import (
+    MATERIALIZED_VIEWS,
+    finished_view_asset,
+    materialized_view_asset,
+    upstream_asset,
+    verified_view_asset,
+)
+from airflow_backfill_provider.operators.epoch import RunEpochOperator
+from airflow_backfill_provider.operators.shared_epoch import EpochSummaryOperator
+from tests.unit.stand_in import Lake, StandInSpark, context
+
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
+
+def epoch_events(ctx) -> list[dict]:
+    return [event.extra for event in ctx["outlet_events"][MATERIALIZED_VIEWS].asset_alias_events]
+
+
+def run_epoch(lake: Lake, *, map_index: int = -1):
+    ctx = context("run_epoch", map_index=map_index)
+    RunEpochOperator(task_id="run_epoch", job=lake.definition, outlets=[MATERIALIZED_VIEWS]).execute(ctx)
+    return epoch_events(ctx)
+
+
+def test_every_epoch_tells_how_far_the_view_is(created: Lake, spark: StandInSpark):
+    first, second = run_epoch(created, map_index=0), run_epoch(created, map_index=1)
+
+    assert [event["progress"] for event in first + second] == [0.4, 0.8]
+    (event,) = first
+    assert event.keys() >= {
+        "job",
+        "epoch",
+        "from_version",
+        "to_version",
+        "rows",
+        "changes",
+        "rows_read",
+        "view_version",
+    }
+    assert (event["event"], event["epoch"], event["to_version"], event["rows"]) == ("epoch", 1, 3, 400)
+    assert json.loads(json.dumps(event)) == event
+
+
+def test_a_task_with_nothing_to_do_tells_nothing(created: Lake, spark: StandInSpark):
+    created.finish()
+
+    assert run_epoch(created) == []
+
+
+def test_of_an_epoch_with_several_runs_the_last_task_tells(created: Lake):
+    created.epochs(1)
+    ctx = context("summary")
+
+    EpochSummaryOperator(task_id="s", job=created.definition, barrier=1, outlets=[MATERIALIZED_VIEWS]).execute(ctx)
+
+    assert [event["epoch"] for event in epoch_events(ctx)] == [1]
+
+
+def test_an_alias_of_somebody_else_is_left_alone(created: Lake, spark: StandInSpark):
+    ctx, other = context("run_epoch"), AssetAlias("something else")
+
+    RunEpochOperator(task_id="run_epoch", job=created.definition, outlets=[other]).execute(ctx)
+
+    assert ctx["outlet_events"][other].asset_alias_events == []
+
+
+def test_a_views_assets_have_names_of_their_own(orders: Lake):
+    view, finished = materialized_view_asset(orders.definition), finished_view_asset(orders.definition)
+
+    assert view.extra["definition"] == orders.definition
+    assert len({view.name, finished.name}) == len({view.uri, finished.uri}) == 2
+    assert isinstance(view, Asset)
+
+
+def test_each_of_a_jobs_assets_tells_of_one_thing(orders: Lake):
+    """The pages find jobs by the group of their views; a DAG on one asset is not woken up by another."""
+    makers = (materialized_view_asset, finished_view_asset, verified_view_asset, upstream_asset)
+    made = [make(orders.definition) for make in makers]
+    name = made[0].name
+
+    assert [(asset.name, asset.group) for asset in made] == [
+        (name, "materialized_view"),
+        (f"{name} finished", "finished_materialized_view"),
+        (f"{name} verified", "verified_materialized_view"),
+        (f"{name} upstream", "backfill_upstream"),
+    ]
+    assert [asset.uri.rpartition("?")[2] for asset in made[1:]] == ["event=finished", "event=verified", f"job={name}"]
