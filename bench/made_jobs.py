@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted, VnodeProgress
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
@@ -63,7 +64,7 @@ def make_job_over(upstream: str, state: BackfillState, *, key: str, strategy: st
         incarnation="bench",
         # As if it had been rebuilt there: no barrier log leads to this progress.
         base_epoch=state.epoch,
-        arranged_version=0 if strategy == "arrangement" else None,
+        start=TableVersion(version=0) if strategy == "arrangement" else None,
         rate_limit=job.rate_limit,
         requested_by="bench",
         requested_at=utc_now(),

@@ -18,8 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+from airflow_backfill_provider.strategies.arrangement.place import location_of
 from bench.measuring import RANDOM, Epoch, bytes_read, change_upstream, create, make_upstream, measure, save, session
 
 ROWS = int(os.environ.get("BENCH_RANDOM_ROWS", "4000000"))
@@ -79,7 +80,7 @@ def _backfill(console: Console, folder: Path, changed: int) -> Outcome:
             if not backfill.store.state().completed:
                 epoch = measure(engine, backfill)
                 epochs += [epoch] if epoch else []
-    size = ArrangementFiles(jobs["arrangement"].settings().arrangement).size()
+    size = ArrangementFiles(location_of(jobs["arrangement"].settings())).size()
     spark.stop()
     return Outcome(creations, epochs, size)
 

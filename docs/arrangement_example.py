@@ -18,11 +18,12 @@ from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.scan import ArrangementScan
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+from airflow_backfill_provider.strategies.arrangement.place import location_of
+from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 from airflow_backfill_provider.verification.verify import compare_now
 from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block
 from docs.generated import table
@@ -104,7 +105,7 @@ class Example:
             engine=lambda: self.engine,
             requested_by=YOU,
         )
-        self.scan = ArrangementScan(self.settings.key_order, VNODES, job.vnodes)
+        self.scan = VnodeScan(self.settings.key_order, VNODES, job.vnodes)
         customers = ", ".join(f"({customer})" for customer in range(1, 20))
         hashed = spark.sql(f"SELECT c, pmod(hash(c), {VNODES}) AS vnode FROM VALUES {customers} AS t(c)")
         self.vnode_of_customer = {row["c"]: row["vnode"] for row in hashed.collect()}
@@ -180,7 +181,7 @@ class Example:
 
     def finish(self) -> None:
         """Finish the view, and show that the arrangement is gone."""
-        arrangement = ArrangementFiles(self.settings.arrangement)
+        arrangement = ArrangementFiles(location_of(self.settings))
         self.require(arrangement.exists())
         protocol.finish_job(store=self.backfill.store, requested_by=YOU)
         self.require(not arrangement.exists())
@@ -312,7 +313,7 @@ class Example:
 
     def entries(self, epoch: int) -> list[dict[str, Any]]:
         """Return the arrangement's rows that are stamped with an epoch, in order."""
-        found = read(self.spark, self.settings.arrangement).filter(f"{OWN.epoch} = {epoch}").collect()
+        found = read(self.spark, location_of(self.settings)).filter(f"{OWN.epoch} = {epoch}").collect()
         return sorted((row.asDict() for row in found), key=lambda row: (row[OWN.vnode], row["order_id"]))
 
     def vnode_of(self, row: Row) -> int:

@@ -240,7 +240,8 @@ _COMMIT_FIELDS = {
     "incarnation": "the incarnation that it belongs to",
     "digest": "digest of the pinned barrier",
     "view_written_at": "when that version's commit says that it was written; null if it does not",
-    "arrangement": "version of the arrangement after the epoch's writes, and when it was written; null without one",
+    "strategy_tables": "versions of the strategy's own tables (`arrangement`) after the epoch's writes, and when "
+    "they were written; empty without any",
     "watermark": "commit time of the upstream's `to_version`",
     "committed_at": "when",
 }

@@ -153,7 +153,7 @@ MUTANTS = (
         name="window-unseen",
         breaks="A chunk of an arrangement is planned without what the window changes before it is read.",
         invariant="I4",
-        file="airflow_backfill_provider/strategies/chunk_plan.py",
+        file="airflow_backfill_provider/strategies/arrangement/planning.py",
         old="coming = upstream.window_changes(settings, from_version, version) if counts else None",
         new="coming = None",
         killers=(
@@ -165,7 +165,7 @@ MUTANTS = (
         name="no-room-for-unknown-inserts",
         breaks="A chunk leaves no room for rows that its window inserts, where nobody knows which.",
         invariant="I4",
-        file="airflow_backfill_provider/strategies/chunk_plan.py",
+        file="airflow_backfill_provider/strategies/arrangement/planning.py",
         old="return max(rate_limit * rows_before // rows_after, 1)",
         new="return rate_limit",
         killers=(f"{_SNAPSHOT_PLAN}::test_a_window_of_unknown_inserts_leaves_room_for_them",),
@@ -174,7 +174,7 @@ MUTANTS = (
         name="room-for-inserts-alone",
         breaks="A window of many inserts leaves no row to be read: the epoch is refused, or the job never ends.",
         invariant="I4",
-        file="airflow_backfill_provider/strategies/chunk_plan.py",
+        file="airflow_backfill_provider/strategies/arrangement/planning.py",
         old="return max(rate_limit * rows_before // rows_after, 1)",
         new="return rate_limit * rows_before // rows_after",
         killers=(f"{_SNAPSHOT_PLAN}::test_however_many_rows_a_window_inserts_one_is_read",),
@@ -183,7 +183,7 @@ MUTANTS = (
         name="rescale-ignored",
         breaks="Vnodes stay with the runs of the parallelism before, as long as enough of these have work.",
         invariant="I4",
-        file="airflow_backfill_provider/strategies/chunk_plan.py",
+        file="airflow_backfill_provider/strategies/arrangement/planning.py",
         old="if previous is not None and previous.parallelism == settings.parallelism:",
         new="if previous is not None:",
         killers=(f"{_SNAPSHOT_PLAN}::test_another_parallelism_divides_the_vnodes_anew",),
@@ -192,7 +192,7 @@ MUTANTS = (
         name="changes-anywhere-in-a-vnode",
         breaks="The files of a vnode share its changed rows, wherever these lie.",
         invariant="I4",
-        file="airflow_backfill_provider/lake/arrangement.py",
+        file="airflow_backfill_provider/strategies/arrangement/files.py",
         old="row_count=max(file.row_count - (rows - shared), 0)",
         new="row_count=max(file.row_count - in_base.num_rows // len(base), 0)",
         killers=(f"{_ARRANGEMENT}::test_a_row_that_changed_is_taken_off_the_file_that_it_lies_in",),
@@ -246,7 +246,7 @@ MUTANTS = (
         name="vnode-completes-too-early",
         breaks="A vnode whose chunk ends within it is Completed, and the rest of it is never read.",
         invariant="I1",
-        file="airflow_backfill_provider/core/scan.py",
+        file="airflow_backfill_provider/strategies/vnode_scan.py",
         old="ends_within = read.up_to is not None and read.up_to[0] == vnode and len(read.up_to) > 1",
         new="ends_within = False",
         killers=(f"{_SCAN}::test_a_vnode_completes_alone",),
@@ -255,7 +255,7 @@ MUTANTS = (
         name="not-started-lets-changes-through",
         breaks="Changes of rows that no chunk has read yet are let through before the first one.",
         invariant="I1",
-        file="airflow_backfill_provider/core/scan.py",
+        file="airflow_backfill_provider/strategies/no_shuffle_scan.py",
         old="            case NotStarted():\n                return ()\n",
         new="            case NotStarted():\n                return (KeyRange(None, None),)\n",
         killers=(f"{_SCAN}::test_a_new_job_has_started_no_vnode",),
@@ -375,7 +375,7 @@ MUTANTS = (
         breaks="The first epoch goes on from an arrangement of versions that the upstream does not have any more.",
         invariant="I6",
         file="airflow_backfill_provider/protocol/inject.py",
-        old="return previous.upstream.come_to if previous else settings.arranged",
+        old="return previous.upstream.come_to if previous else settings.start",
         new="return previous.upstream.come_to if previous else None",
         killers=(f"{_INJECT}::test_an_arrangement_of_a_history_that_was_taken_back_is_refused_before_its_first_epoch",),
     ),
@@ -541,13 +541,13 @@ MUTANTS = (
         invariant="I1",
         file="airflow_backfill_provider/execution/spark_engine.py",
         old="""\
-                self._apply(tables, barrier, changes, seconds)
-                return EpochWrites(self._read_parts(tables, barrier, seconds), through, seconds, added)
+            self._apply(tables, barrier, changes, seconds)
+            return EpochWrites(self._read_parts(tables, barrier, chunks, seconds), through, seconds, added)
 """,
         new="""\
-                read = self._read_parts(tables, barrier, seconds)
-                self._apply(tables, barrier, changes, seconds)
-                return EpochWrites(read, through, seconds, added)
+            read = self._read_parts(tables, barrier, chunks, seconds)
+            self._apply(tables, barrier, changes, seconds)
+            return EpochWrites(read, through, seconds, added)
 """,
         killers=("tests/integration/engine/test_verification.py::test_a_row_of_a_vnode_that_was_not_read",),
         spark=True,
@@ -608,7 +608,7 @@ MUTANTS = (
         name="arrangement-believed",
         breaks="Chunks are read from an arrangement that somebody else wrote to.",
         invariant="I6",
-        file="airflow_backfill_provider/engine/arrangement.py",
+        file="airflow_backfill_provider/strategies/arrangement/table.py",
         old="        self._table.require_untouched(self._identity, barrier, since)\n",
         new="",
         killers=(f"{_HISTORY}::test_an_arrangement_that_something_else_wrote_to_is_refused",),
@@ -628,9 +628,9 @@ MUTANTS = (
         name="chunk-at-another-version",
         breaks="The engine reads each chunk at the window's end, whatever is pinned.",
         invariant="I2",
-        file="airflow_backfill_provider/execution/spark_engine.py",
-        old="self._rows_at(source, barrier.chunk_version)",
-        new="self._rows_at(source, barrier.upstream.to_version)",
+        file="airflow_backfill_provider/strategies/in_place_reader.py",
+        old="self._context.rows_at(barrier.chunk_version)",
+        new="self._context.rows_at(barrier.upstream.to_version)",
         killers=(f"{_EPOCHS}::test_changes_wait_for_the_epoch_that_finishes_the_view",),
         spark=True,
     ),
@@ -638,7 +638,7 @@ MUTANTS = (
         name="statistics-believed",
         breaks="What a reader finds by the statistics of files is taken for all that there is.",
         invariant="I6",
-        file="airflow_backfill_provider/execution/chunk.py",
+        file="airflow_backfill_provider/strategies/in_place_reader.py",
         old="if found.count and found.count in bounds and not is_last:",
         new="if True:",
         killers=(f"{_SUSPECT}::test_a_file_with_wrong_bounds_loses_no_row",),
@@ -648,7 +648,7 @@ MUTANTS = (
         name="finished-by-its-own-count",
         breaks="A view counts as complete although its epochs read fewer rows than there are.",
         invariant="I6",
-        file="airflow_backfill_provider/execution/row_account.py",
+        file="airflow_backfill_provider/engine/row_account.py",
         old="if there != rows_present:",
         new="if False:",
         killers=(f"{_SUSPECT}::test_rows_that_earlier_epochs_missed_keep_the_view_from_being_finished",),

@@ -22,12 +22,11 @@ from airflow_backfill_provider.core.barrier import Barrier, PinnedRead, TableVer
 from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import DuplicateKeyError, EpochFailedError, EpochGivenUpError
-from airflow_backfill_provider.core.job import BackfillJob, Strategy
+from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyField, KeyRange, Position
 from airflow_backfill_provider.core.scan import VnodeRange
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.verification import ComparedVnodes, PinnedVerification
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.key_index import arrow_type
 from airflow_backfill_provider.lake.view_identity import (
     INCARNATION_PROPERTY,
@@ -39,6 +38,8 @@ from airflow_backfill_provider.lake.vnode_hash import vnodes_of
 from airflow_backfill_provider.protocol import EpochWrites, PartWrites, creation
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.state.store import BackfillReader
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import Key, compared_of, in_order
 
 Row = dict[str, Any]
@@ -83,6 +84,7 @@ class PlainSource:
         self.job = settings.definition
         self.scan = settings.scan
         self.order = settings.scan.order
+        self.by_vnode = self.order != settings.key_order
         self.key = settings.key_order
         self.keys = settings.keys
         self.names = self.key.names
@@ -109,7 +111,7 @@ class PlainSource:
 
     def place_of(self, row: Row) -> Position:
         """Return a row's position in the scan's order."""
-        return (self.vnode_of(row), *self.key_of(row)) if self.scan.by_vnode else self.key_of(row)
+        return (self.vnode_of(row), *self.key_of(row)) if self.by_vnode else self.key_of(row)
 
     def at(self, version: int) -> Rows:
         """Return the rows that the job is about, as of a version; none before the first."""
@@ -144,20 +146,20 @@ class PlainSource:
         """Return what became of each key; the row of a key that moved between vnodes is where it went."""
         found: dict[Key, Row | None] = {}
         for place, row in rows.items():
-            key = place[1:] if self.scan.by_vnode else place
+            key = place[1:] if self.by_vnode else place
             found[key] = row if row is not None else found.get(key)
         return found
 
     def counted(self, rows: Rows) -> dict[int, int]:
         """Count rows by vnode, under ``no_shuffle`` all under 0."""
-        return dict(Counter(self.vnode_of(row) if self.scan.by_vnode else 0 for row in rows.values()))
+        return dict(Counter(self.vnode_of(row) if self.by_vnode else 0 for row in rows.values()))
 
     # --- one epoch --------------------------------------------------------------------------------
 
     def chunk(self, barrier: Barrier, part: int) -> Rows:
         """Return the rows of one part of the chunk."""
         ranges = decoded(barrier.parts[part].ranges, self.order)
-        if self.scan.by_vnode:
+        if self.by_vnode:
             return self.within(self.arrangement.rows(barrier.epoch), ranges)
         return self.within(self.at(barrier.chunk_version), ranges)
 
@@ -190,7 +192,7 @@ class PlainSource:
 
     def hold_back(self, barrier: Barrier) -> None:
         """Append the changes of what was not read before to the arrangement, once, if there is one."""
-        if not self.scan.by_vnode:
+        if not self.by_vnode:
             return
         read_before = decoded(barrier.read_before, self.order)
         net = self.net_changes(barrier)
@@ -207,9 +209,9 @@ class PlainSource:
 
     def ensure_arrangement(self) -> None:
         """Make the arrangement's base, if the strategy has one and it is not there."""
-        if self._settings.arranged_version is not None:
+        if self._settings.start is not None:
             reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
-            self.arrangement.ensure(lambda: self.at(self._settings.arranged_version))
+            self.arrangement.ensure(lambda: self.at(self._settings.start.version))
             reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
 
     @cached_property
@@ -222,7 +224,7 @@ class PlainArrangement:
     """An arrangement in Delta, written without a JVM."""
 
     def __init__(self, settings: JobSettings) -> None:
-        self._path = settings.arrangement
+        self._path = location_of(settings)
         self._base_epoch = settings.base_epoch
         self._order = settings.scan.order
         self._own = settings.own_columns
@@ -321,7 +323,7 @@ class CountingEngine:
         job: BackfillJob,
         upstream: ResolvedUpstream,
         version: int,
-        strategy: Strategy,
+        strategy: str,
         incarnations: frozenset[str],
     ) -> None:
         """Refuse nothing."""
@@ -377,7 +379,7 @@ class CountingEngine:
     def fence_changes(self, settings: JobSettings, barrier: Barrier) -> bool:
         """Find nothing written but what the arrangement has."""
         source = source_of(settings)
-        return not source.scan.by_vnode or source.arrangement.fence(barrier.epoch)
+        return not source.by_vnode or source.arrangement.fence(barrier.epoch)
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Do nothing."""
@@ -396,7 +398,7 @@ class CountingEngine:
         """Have deltalake do what is planned."""
         DeltaTable(settings.job["materialized_view"]).optimize.compact(target_size=plan.target_file_size)
 
-    def compact_arrangement(self, settings: JobSettings, plan: CompactionPlan) -> None:
+    def compact_own_table(self, settings: JobSettings, name: str, plan: CompactionPlan) -> None:
         """Do nothing; deltalake would write the base together with the changes."""
 
     def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:

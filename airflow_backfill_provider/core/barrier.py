@@ -5,8 +5,8 @@ A barrier is a value. It is written to the barrier log as JSON, read back by who
 is stamped on every commit that the epoch makes. Ports ``Barrier`` with its ``EpochPair`` and mutation, and
 adds what a streaming engine keeps in its stream: the upstream's version range and the new positions.
 
-Positions here are text, in the order in which the job's strategy scans: the key under ``no_shuffle``, (vnode, key)
-under ``arrangement``; see :mod:`~airflow_backfill_provider.core.scan`.
+Positions here are text, in the order in which the job's strategy scans: the key, or (vnode, key). See
+:mod:`~airflow_backfill_provider.core.scan`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_backfill_provider.core.failures import GivenUp
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder, KeyRange
@@ -97,12 +97,12 @@ class TableVersions(_Frozen):
     """
     What an epoch left: the newest versions of the tables that the job writes, and how many rows were read by then.
 
-    :param arrangement: ``None`` if the strategy has none, or it was dropped.
+    :param strategy: those of the strategy's own tables, by their names; without those that were dropped.
     :param rows_present: rows that were read and that the upstream still has; ``None`` if nobody counted them.
     """
 
     view: TableVersion
-    arrangement: TableVersion | None = None
+    strategy: Mapping[str, TableVersion] = Field(default_factory=dict)
     rows_present: int | None = None
 
 
@@ -338,7 +338,7 @@ class Barrier(_Frozen):
         How many rows a window changed is not, so with changes, a repair or an arrangement to make it is all there are.
         """
         rows = self.upstream.row_count
-        # An arrangement takes in the changes of rows that were not read yet, too.
+        # A strategy with parallel runs may take in the changes of rows that were not read yet, too.
         looks_for_changes = self.has_changes and ((self.publishes and self.read_before) or self.vnode_ranges)
         if self.rate_limit is None or not self.parts or self.repair or looks_for_changes:
             return rows
@@ -410,7 +410,7 @@ class EpochCommit(_Frozen):
     :param completed: whether every vnode is Completed as of this epoch.
     :param view_version: version of the view's table after the epoch's writes; ``None`` if no epoch wrote to it yet.
     :param view_written_at: when that version's commit says that it was written.
-    :param arrangement: the arrangement's version after the epoch's writes, if it has one.
+    :param strategy_tables: versions of the strategy's own tables after the epoch's writes, by their names.
     :param seconds: wall-clock seconds by phase.
     :param given_up: whether nothing, or not all, of what was pinned was done; the barrier says why.
     """
@@ -426,7 +426,7 @@ class EpochCommit(_Frozen):
     completed: bool
     view_version: int | None
     view_written_at: dt.datetime | None = None
-    arrangement: TableVersion | None = None
+    strategy_tables: Mapping[str, TableVersion] = Field(default_factory=dict)
     watermark: dt.datetime
     seconds: dict[str, float]
     committed_at: dt.datetime
@@ -438,7 +438,7 @@ class EpochCommit(_Frozen):
         if self.view_version is None:
             return None
         view = TableVersion(version=self.view_version, written_at=self.view_written_at)
-        return TableVersions(view=view, arrangement=self.arrangement, rows_present=self.rows_present)
+        return TableVersions(view=view, strategy=self.strategy_tables, rows_present=self.rows_present)
 
 
 class GivenUpEpoch(_Frozen):
@@ -460,7 +460,7 @@ def left_behind(tables: TableVersions | None) -> dict[str, Any]:
     return {
         "view_version": tables.view.version,
         "view_written_at": tables.view.written_at,
-        "arrangement": tables.arrangement,
+        "strategy_tables": tables.strategy,
         "rows_present": tables.rows_present,
     }
 

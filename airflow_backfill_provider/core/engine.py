@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from airflow_backfill_provider.core.barrier import Barrier, TableVersions
-from airflow_backfill_provider.core.job import BackfillJob, Strategy
+from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 
 
@@ -61,7 +61,7 @@ class Engine(Exclusive, Protocol):
         job: BackfillJob,
         upstream: ResolvedUpstream,
         version: int,
-        strategy: Strategy,
+        strategy: str,
         incarnations: frozenset[str],
     ) -> None:
         """Refuse a job whose query, key or view's path is wrong, before anything is written."""
@@ -69,7 +69,7 @@ class Engine(Exclusive, Protocol):
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """
-        Make the view's empty table, and the arrangement if the strategy has one, exist; a no-op if they do.
+        Make the view's empty table, and the strategy's own tables, exist; a no-op if they do.
 
         :param earlier_incarnations: the job's earlier incarnations, each with the most parallel runs that it ever had.
         """
@@ -91,11 +91,11 @@ class Engine(Exclusive, Protocol):
 
     def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """
-        Return the newest versions of the view and the arrangement, which the job alone has written to since others.
+        Return the newest versions of the view and the strategy's tables, which only the job has written to since.
 
         :param since: the versions that the previous epoch left, ``None`` if there was none.
         :raises MaterializedViewError: if something else wrote to the view, or put it back from a copy.
-        :raises StateError: if something else did so to the arrangement.
+        :raises StateError: if something else did so to a table of the strategy.
         """
         ...
 

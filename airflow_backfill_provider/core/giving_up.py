@@ -42,7 +42,7 @@ def all_given_up(barrier: Barrier, *, previous: Barrier | None, settings: JobSet
     :param settings: the job's.
     """
     window = barrier.upstream
-    known = previous.upstream.end if previous else settings.arranged
+    known = previous.upstream.end if previous else settings.start
     # Of a window that ends before the first version, nobody asks when it ends.
     watermark = known.written_at if known and known.written_at else window.watermark
     nothing = _without(barrier, (), why=why)

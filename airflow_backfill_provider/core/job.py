@@ -8,7 +8,6 @@ created (:func:`airflow_backfill_provider.protocol.creation.create_job`).
 from __future__ import annotations
 
 import datetime as dt
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -27,7 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from airflow_backfill_provider.core import location
+from airflow_backfill_provider.core import kinds, location
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.keys import EncodedPosition
 from airflow_backfill_provider.core.query import check_query
@@ -40,18 +39,13 @@ GREATEST_RATE_LIMIT = 2**63 - 1
 INITIAL_SETTINGS = ("paused", "rate_limit", "parallelism")
 """Fields that only say where the job's settings begin; they may be edited at any time."""
 
+AUTO = "auto"
+"""The strategy that is chosen when the job is created."""
+
 JobName = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z0-9_]+$", max_length=100)]
 VnodeCount = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 RateLimit = Annotated[StrictInt, Field(ge=0, le=GREATEST_RATE_LIMIT)]
 Parallelism = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
-
-
-class Strategy(StrEnum):
-    """How history is read; see the design notes in ``docs/concepts.md``."""
-
-    AUTO = "auto"
-    NO_SHUFFLE = "no_shuffle"
-    ARRANGEMENT = "arrangement"
 
 
 class KeyColumn(BaseModel):
@@ -143,8 +137,8 @@ class BackfillJob(BaseModel):
         is paused and resumed through its settings, which are authoritative from then on.
     :param rate_limit: snapshot rows per epoch the job starts with; ``None`` is unlimited, 0 reads none. A running
         job is throttled through its settings, which are authoritative from then on.
-    :param parallelism: parallel runs that share the vnodes under ``arrangement``, to start with. A running job is
-        rescaled through its settings, which are authoritative from then on.
+    :param parallelism: parallel runs that share the vnodes, if the strategy divides them, to start with. A running job
+        is rescaled through its settings, which are authoritative from then on.
     :param visibility: when the view shows changes of rows that it has; ``on_finish`` is faster, see
         :class:`~airflow_backfill_provider.core.visibility.Visibility`.
     :param keep_arrangement: keep the arrangement once the view is finished, instead of dropping it.
@@ -160,7 +154,7 @@ class BackfillJob(BaseModel):
     upstream: Upstream
     materialized_view: StrictStr
     query: StrictStr
-    strategy: Strategy = Strategy.AUTO
+    strategy: StrictStr = AUTO
     vnode_count: VnodeCount = 256
     paused: StrictBool = False
     rate_limit: RateLimit | None = None
@@ -183,6 +177,14 @@ class BackfillJob(BaseModel):
     @classmethod
     def _canonical_state(cls, value: str) -> str:
         return location.canonical_location(value) if value else ""
+
+    @field_validator("strategy", mode="before")
+    @classmethod
+    def _known_strategy(cls, value: Any) -> Any:
+        *names, last = (f"'{name}'" for name in (AUTO, *kinds.strategies().names))
+        if f"'{value}'" not in (*names, last):
+            raise ValueError(f"Input should be {', '.join(names)} or {last}")
+        return value
 
     @field_validator("query")
     @classmethod
@@ -227,23 +229,16 @@ class BackfillJob(BaseModel):
     def _vnodes_of_this_job(self) -> Self:
         parse_vnodes(self.restrict_to.vnodes, self.vnode_count)
         require_parallelism(self.parallelism, self.vnode_count)
-        if self.parallelism > 1 and self.strategy is Strategy.NO_SHUFFLE:
-            raise InvalidJobError(
-                f"parallelism: {self.parallelism} runs cannot share the one position that no_shuffle keeps for all "
-                "vnodes; use strategy arrangement, or auto"
-            )
         return self
 
     @model_validator(mode="after")
-    def _rows_stay_in_their_vnodes(self) -> Self:
-        key = {column.column for column in self.upstream.key}
-        if self.visibility is Visibility.ON_FINISH and self.strategy is not Strategy.NO_SHUFFLE:
-            others = sorted(set(self.upstream.distribution_key) - key)
-            if others:
-                raise InvalidJobError(
-                    f"visibility: on_finish needs a distribution_key of key columns, for a row whose {others[0]} "
-                    "changes moves between vnodes and would be read twice; use every_epoch, or strategy no_shuffle"
-                )
+    def _strategy_can_do_it(self) -> Self:
+        known = kinds.strategies()
+        if self.strategy != AUTO:
+            known.named(self.strategy).require_job(self)
+            return self
+        for kind in known:
+            kind.require_auto(self)
         return self
 
     @property

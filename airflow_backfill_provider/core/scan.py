@@ -1,10 +1,10 @@
 """
 What a strategy is to the epoch protocol: the order in which it scans, and what ranges of that order mean for vnodes.
 
-``no_shuffle`` scans by key and keeps one position for all vnodes. ``arrangement`` scans by (vnode, key), so that each
-vnode has a position of its own and completes alone. Everything else about an epoch (which changes go through,
-what the chunk reads, what the next state is) follows from three questions to the scan: which ranges are read, which
-are not, and what the state is once some more are.
+A scan by key keeps one position for all vnodes; in a scan by (vnode, key) each vnode has a position of its own and
+completes alone. Everything else about an epoch (which changes go through, what the chunk reads, what the next state is)
+follows from three questions to the scan: which ranges are read, which are not, and what the state is once some more
+are.
 
 Ports the bookkeeping of both executors: ``no_shuffle``'s one ``current_pos`` persisted for every vnode, and
 arrangement's ``update_pos_by_vnode``, with the difference that here a vnode completes as soon as its own snapshot
@@ -13,20 +13,15 @@ ends, and not when all do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from airflow_backfill_provider.core.columns import OwnColumns
-from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.progress import (
     BackfillState,
     Completed,
-    InProgress,
-    NotStarted,
     VnodeProgress,
-    position_of,
 )
 
 VnodeRange = tuple[int, int]
@@ -44,11 +39,6 @@ class Scan(Protocol):
     @property
     def order(self) -> KeyOrder:
         """The order of the scan's positions."""
-        ...
-
-    @property
-    def by_vnode(self) -> bool:
-        """Whether vnodes advance on their own, so that several runs can share them."""
         ...
 
     def initial(self, epoch: int) -> BackfillState:
@@ -78,169 +68,22 @@ class Scan(Protocol):
         """
         ...
 
-    def rows_read(self, state: BackfillState) -> int:
-        """Return the snapshot rows read so far, in all vnodes together."""
+    def rows_in(self, vnodes: Sequence[VnodeProgress]) -> int:
+        """Return the snapshot rows read so far, in some vnodes together."""
+        ...
+
+    def rows_of_one(self, rows: int) -> float:
+        """
+        Return about how many rows the count of one vnode comes to.
+
+        :param rows: the rows that the job is about.
+        """
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class NoShuffleScan:
-    """
-    By key, with one position for all vnodes: each records the same progress and the same count of rows in all.
-
-    :param order: the key's order.
-    :param vnode_count: vnodes of the job.
-    :param keys: the keys that the job is about; by default all.
-    """
-
-    order: KeyOrder
-    vnode_count: int
-    keys: KeyRange = EVERYTHING
-
-    by_vnode = False
-
-    def initial(self, epoch: int) -> BackfillState:
-        """Return every vnode as not started."""
-        return BackfillState(epoch=epoch, vnodes=(NotStarted(),) * self.vnode_count)
-
-    def read(self, state: BackfillState) -> tuple[KeyRange, ...]:
-        """Return everything up to the position."""
-        match _shared(state):
-            case NotStarted():
-                return ()
-            case InProgress(position=position):
-                return (KeyRange(None, position),)
-            case _:
-                return (KeyRange(None, None),)
-
-    def unread(self, state: BackfillState, vnodes: VnodeRange | None = None) -> tuple[KeyRange, ...]:
-        """Return everything behind the position; vnodes make no difference."""
-        del vnodes
-        progress = _shared(state)
-        if isinstance(progress, Completed):
-            return ()
-        after = self.keys.after if isinstance(progress, NotStarted) else progress.position
-        return (KeyRange(after, self.keys.up_to),)
-
-    def advanced(
-        self, state: BackfillState, *, epoch: int, ranges: Sequence[KeyRange], rows: Mapping[int, int]
-    ) -> BackfillState:
-        """Return the state with the position at the end of the one range."""
-        if not ranges:
-            return state
-        (chunk,) = ranges
-        before = _shared(state)
-        count = before.row_count + sum(rows.values())
-        progress: VnodeProgress = (
-            Completed(position_of(before), count)
-            if chunk.up_to is None or chunk.up_to == self.keys.up_to
-            else InProgress(chunk.up_to, count)
-        )
-        return BackfillState(epoch=epoch, vnodes=(progress,) * len(state.vnodes))
-
-    def rows_read(self, state: BackfillState) -> int:
-        """Return the count that every vnode records."""
-        return _shared(state).row_count
-
-
-@dataclass(frozen=True, slots=True)
-class ArrangementScan:
-    """
-    By (vnode, key): each vnode on its own, one after the other.
-
-    :param key_order: the key's order.
-    :param vnode_count: vnodes of the job.
-    :param vnodes: those that the job is about.
-    :param own: the package's names beside the used columns.
-    """
-
-    key_order: KeyOrder
-    vnode_count: int
-    vnodes: frozenset[int]
-    own: OwnColumns = field(default_factory=OwnColumns)
-
-    by_vnode = True
-
-    def initial(self, epoch: int) -> BackfillState:
-        """Return the job's vnodes as not started, and the others as completed: nothing of them is asked for."""
-        states = (NotStarted() if vnode in self.vnodes else Completed(None, 0) for vnode in range(self.vnode_count))
-        return BackfillState(epoch=epoch, vnodes=tuple(states))
-
-    @property
-    def order(self) -> KeyOrder:
-        """The vnode, then the key."""
-        return by_vnode(self.key_order, self.own)
-
-    def read(self, state: BackfillState) -> tuple[KeyRange, ...]:
-        """Return completed vnodes whole, and those in progress up to their positions."""
-        return self._merged(
-            self._range((vnode - 1,), (vnode,) if isinstance(progress, Completed) else (vnode, *progress.position))
-            for vnode, progress in enumerate(state.vnodes)
-            if vnode in self.vnodes and not isinstance(progress, NotStarted)
-        )
-
-    def unread(self, state: BackfillState, vnodes: VnodeRange | None = None) -> tuple[KeyRange, ...]:
-        """
-        Return the rests of vnodes in progress, and then those that have not started whole.
-
-        After a rescale a run may own several vnodes in progress; ended first, they leave it with one at most.
-        """
-        first, last = vnodes or (0, self.vnode_count - 1)
-        mine = [(vnode, state.vnodes[vnode]) for vnode in range(first, last + 1)]
-        begun = (
-            self._range((vnode, *progress.position), (vnode,))
-            for vnode, progress in mine
-            if isinstance(progress, InProgress)
-        )
-        untouched = (
-            self._range((vnode - 1,), (vnode,)) for vnode, progress in mine if isinstance(progress, NotStarted)
-        )
-        return self._merged((*begun, *untouched))
-
-    def advanced(
-        self, state: BackfillState, *, epoch: int, ranges: Sequence[KeyRange], rows: Mapping[int, int]
-    ) -> BackfillState:
-        """Return the state with each range's vnodes completed, except the one that it ends within."""
-        if not ranges:
-            return state
-        vnodes = list(state.vnodes)
-        for read in ranges:
-            for vnode in self.vnodes_of(read):
-                old = vnodes[vnode]
-                count = old.row_count + rows.get(vnode, 0)
-                ends_within = read.up_to is not None and read.up_to[0] == vnode and len(read.up_to) > 1
-                vnodes[vnode] = (
-                    InProgress((read.up_to or ())[1:], count) if ends_within else Completed(position_of(old), count)
-                )
-        return BackfillState(epoch=epoch, vnodes=tuple(vnodes))
-
-    def rows_read(self, state: BackfillState) -> int:
-        """Return the sum over all vnodes."""
-        return sum(progress.row_count for progress in state.vnodes)
-
-    def vnodes_of(self, covered: KeyRange) -> range:
-        """Return the vnodes that a range has keys of."""
-        first = 0 if covered.after is None else _vnode(covered.after) + (len(covered.after) == 1)
-        last = self.vnode_count - 1 if covered.up_to is None else _vnode(covered.up_to)
-        return range(first, last + 1)
-
-    def _range(self, after: Position, up_to: Position) -> KeyRange:
-        return KeyRange(None if after == (-1,) else after, None if up_to == (self.vnode_count - 1,) else up_to)
-
-    def _merged(self, ranges: Iterable[KeyRange]) -> tuple[KeyRange, ...]:
-        """Join ranges of which one begins where the last one ends, or with nothing of the job's in between."""
-        merged: list[KeyRange] = []
-        for following in ranges:
-            if merged and self._is_next(merged[-1].up_to, following.after):
-                merged[-1] = KeyRange(merged[-1].after, following.up_to)
-            else:
-                merged.append(following)
-        return tuple(merged)
-
-    def _is_next(self, up_to: Position | None, after: Position | None) -> bool:
-        if up_to is None or after is None or len(up_to) > 1 or len(after) > 1:
-            return up_to is not None and up_to == after
-        return up_to <= after and not any(vnode in self.vnodes for vnode in range(_vnode(up_to) + 1, _vnode(after) + 1))
+def rows_read(scan: Scan, state: BackfillState) -> int:
+    """Return the snapshot rows that a job has read so far."""
+    return scan.rows_in(state.vnodes)
 
 
 def divide(state: BackfillState, parallelism: int, weights: Sequence[float]) -> tuple[VnodeRange, ...]:
@@ -275,25 +118,3 @@ def _starts(weights: Sequence[float], runs: int) -> Iterator[int]:
             yield index
             rest, mine, left = rest - mine, 0.0, left - 1
         mine += weight
-
-
-def _shared(state: BackfillState) -> VnodeProgress:
-    """
-    Return the one progress that all vnodes share under ``no_shuffle``.
-
-    :raises StateError: if vnodes differ. (The executor asserts the same on recovery.)
-    """
-    first = state.vnodes[0]
-    if any(progress != first for progress in state.vnodes):
-        raise StateError(
-            f"the vnodes' states differ as of epoch {state.epoch}, but no_shuffle keeps one position for all; "
-            "the state table was changed by something else: rebuild the job"
-        )
-    return first
-
-
-def _vnode(position: Position) -> int:
-    vnode = position[0]
-    if not isinstance(vnode, int):
-        raise StateError(f"the position {position} does not begin with a vnode; rebuild the job")
-    return vnode

@@ -13,11 +13,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.barrier import Barrier, Mutation, PinnedMutation, Repair, TableVersion, digest
 from airflow_backfill_provider.core.columns import OwnColumns, names_within, own_columns
-from airflow_backfill_provider.core.job import INITIAL_SETTINGS, BackfillJob, Strategy
+from airflow_backfill_provider.core.job import INITIAL_SETTINGS, BackfillJob
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.core.scan import ArrangementScan, NoShuffleScan, Scan
+from airflow_backfill_provider.core.scan import Scan
 
 
 class SettingsChange(StrEnum):
@@ -88,9 +89,8 @@ class JobSettings(BaseModel):
     :param incarnation: changes with every rebuild.
     :param state_table: the control table of per-vnode state; a rebuild begins a new one, for its key may differ.
     :param base_epoch: epochs up to this one belong to earlier incarnations.
-    :param arranged_version: the upstream's version that the arrangement is made of, pinned before it is made; ``None``
-        under ``no_shuffle``.
-    :param arranged_at: when that version's commit says that it was written.
+    :param start: the upstream's version that the job begins behind, for its strategy made something of that one when
+        the job was created; ``None`` for all of the upstream's history.
     :param paused: whether snapshot reading is paused by the user.
     :param rate_limit: snapshot rows per epoch; ``None`` is unlimited, 0 reads none.
     :param parallelism: runs that share the vnodes, from the next barrier on.
@@ -110,8 +110,7 @@ class JobSettings(BaseModel):
     incarnation: str
     state_table: str = "vnode_state"
     base_epoch: int = 0
-    arranged_version: int | None = None
-    arranged_at: dt.datetime | None = None
+    start: TableVersion | None = None
     paused: bool = False
     rate_limit: int | None = None
     parallelism: int = 1
@@ -158,27 +157,16 @@ class JobSettings(BaseModel):
     @property
     def scan(self) -> Scan:
         """How the job's strategy reads the snapshot."""
-        job = self.definition
-        if self.strategy == Strategy.ARRANGEMENT:
-            return ArrangementScan(self.key_order, job.vnode_count, job.vnodes, self.own_columns)
-        return NoShuffleScan(self.key_order, job.vnode_count, self.keys)
+        return kinds.strategies().named(self.strategy).scan(self)
 
     @property
     def first_version(self) -> int:
         """The upstream's version behind which the first epoch's window begins; -1 for all of its history."""
-        return -1 if self.arranged_version is None else self.arranged_version
+        return -1 if self.start is None else self.start.version
 
-    @property
-    def arranged(self) -> TableVersion | None:
-        """The upstream's version that the arrangement is made of, if the strategy has one."""
-        if self.arranged_version is None:
-            return None
-        return TableVersion(version=self.arranged_version, written_at=self.arranged_at)
-
-    @property
-    def arrangement(self) -> str:
-        """Location of the arrangement, if the strategy has one."""
-        return f"{self.job['state']}/arrangement_{self.incarnation}"
+    def own_table(self, name: str) -> str:
+        """Return the location of a table that the strategy makes for this incarnation, beside the control tables."""
+        return f"{self.job['state']}/{name}_{self.incarnation}"
 
     @property
     def definition_digest(self) -> str:

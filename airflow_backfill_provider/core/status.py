@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any, Literal
@@ -11,7 +12,8 @@ from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
 from airflow_backfill_provider.core.failures import EpochFailure, LastFailure
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted, VnodeProgress
+from airflow_backfill_provider.core.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.speed import Speed, recent_speed
 from airflow_backfill_provider.core.verified_state import VerifiedState
@@ -194,7 +196,7 @@ def job_summary(
     newest = barriers[-1] if barriers else None
     shown = next((b for b in reversed(barriers) if committed and b.epoch == committed.epoch), None)
     finished = state.completed and committed is not None and committed.completed
-    rows_read = settings.scan.rows_read(state)
+    rows_read = rows_read_in(settings.scan, state)
     rows_estimated = max(newest.upstream.row_count if newest else 0, rows_read)
     speed = recent_speed(barriers, commits)
     pinned = newest if newest and (not committed or newest.epoch > committed.epoch) else None
@@ -287,35 +289,41 @@ def _count(state: BackfillState) -> VnodeCounts:
 
 
 def _map(settings: JobSettings, state: BackfillState, rows_estimated: int) -> Iterator[VnodeRun]:
-    scan, order = settings.scan, settings.key_order
-    # Vnodes are hashed, so each has about the same share; under no_shuffle each stands for all.
-    expected = rows_estimated / len(settings.definition.vnodes) if scan.by_vnode else rows_estimated
-    run: VnodeRun | None = None
-    for vnode, progress in enumerate(state.vnodes):
-        rows = progress.row_count
-        match progress:
-            case Completed():
-                found = VnodeRun(first=vnode, last=vnode, state="completed", rows=rows, progress=1.0)
-            case NotStarted():
-                found = VnodeRun(first=vnode, last=vnode, state="not_started", rows=0, progress=0.0)
-            case InProgress(position=position):
-                found = VnodeRun(
-                    first=vnode,
-                    last=vnode,
-                    state="in_progress",
-                    rows=rows,
-                    progress=min(rows / max(expected, rows, 1), ALMOST_DONE),
-                    position=order.encode(position),
-                )
-        if run is not None and (run.state, run.position) == (found.state, found.position):
-            together = run.rows + rows if scan.by_vnode else rows
-            run = run.model_copy(update={"last": vnode, "rows": together})
-            continue
-        if run is not None:
-            yield run
-        run = found
-    if run is not None:
-        yield run
+    """Yield neighbouring vnodes that are alike."""
+    order = settings.key_order
+
+    def likeness(found: tuple[int, VnodeProgress]) -> tuple[object, ...]:
+        progress = found[1]
+        return type(progress), order.encode(progress.position) if isinstance(progress, InProgress) else None
+
+    for _, alike in itertools.groupby(enumerate(state.vnodes), key=likeness):
+        vnodes = list(alike)
+        yield _run(settings, vnodes[0][0], [progress for _, progress in vnodes], rows_estimated)
+
+
+def _run(settings: JobSettings, first: int, vnodes: Sequence[VnodeProgress], rows_estimated: int) -> VnodeRun:
+    scan, one = settings.scan, vnodes[0]
+    found = VnodeRun(
+        first=first,
+        last=first + len(vnodes) - 1,
+        state="completed",
+        rows=scan.rows_in(vnodes),
+        progress=1.0,
+    )
+    match one:
+        case NotStarted():
+            return found.model_copy(update={"state": "not_started", "progress": 0.0})
+        case InProgress(position=position, row_count=rows):
+            share = rows / max(scan.rows_of_one(rows_estimated), rows, 1)
+            return found.model_copy(
+                update={
+                    "state": "in_progress",
+                    "progress": min(share, ALMOST_DONE),
+                    "position": settings.key_order.encode(position),
+                }
+            )
+        case _:
+            return found
 
 
 def progress_of(rows_read: int, rows_estimated: int, *, finished: bool) -> float:

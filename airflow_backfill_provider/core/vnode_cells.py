@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted, VnodeProgress
 from airflow_backfill_provider.core.settings import JobSettings
 
@@ -41,15 +40,12 @@ def vnode_cells(settings: JobSettings, state: BackfillState, most: int = MOST_CE
 
     :param most: cells at most.
     """
-    by_vnode, order = settings.scan.by_vnode, settings.key_order
     count = len(state.vnodes)
     size = max(-(-count // most), 1)
-    return tuple(
-        _cell(first, state.vnodes[first : first + size], order, by_vnode=by_vnode) for first in range(0, count, size)
-    )
+    return tuple(_cell(settings, first, state.vnodes[first : first + size]) for first in range(0, count, size))
 
 
-def _cell(first: int, vnodes: Sequence[VnodeProgress], order: KeyOrder, *, by_vnode: bool) -> VnodeCell:
+def _cell(settings: JobSettings, first: int, vnodes: Sequence[VnodeProgress]) -> VnodeCell:
     begun = [progress for progress in vnodes if isinstance(progress, InProgress)]
     positions = {progress.position for progress in begun}
     return VnodeCell(
@@ -58,6 +54,6 @@ def _cell(first: int, vnodes: Sequence[VnodeProgress], order: KeyOrder, *, by_vn
         not_started=sum(isinstance(progress, NotStarted) for progress in vnodes),
         in_progress=len(begun),
         completed=sum(isinstance(progress, Completed) for progress in vnodes),
-        rows=sum(progress.row_count for progress in vnodes) if by_vnode else vnodes[0].row_count,
-        position=order.encode(positions.pop()) if len(positions) == 1 else None,
+        rows=settings.scan.rows_in(vnodes),
+        position=settings.key_order.encode(positions.pop()) if len(positions) == 1 else None,
     )

@@ -116,10 +116,10 @@ def come_to(settings: JobSettings, barriers: Sequence[Barrier]) -> TableVersion 
     Return the upstream's version that a job has come to, committed or not.
 
     :param barriers: the newest barriers of the log, ascending.
-    :returns: before the first barrier, what the arrangement is made of; ``None`` without one.
+    :returns: before the first barrier, where it begins; ``None`` if with all of the history.
     """
     ours = (barrier.upstream.come_to for barrier in reversed(barriers) if barrier.incarnation == settings.incarnation)
-    return next(ours, settings.arranged)
+    return next(ours, settings.start)
 
 
 def read_up_to(settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> int | None:
@@ -151,7 +151,7 @@ def _of_last_committed(
 ) -> int | None:
     ours = [commit.epoch for commit in commits if commit.incarnation == settings.incarnation]
     if not ours:
-        return settings.arranged_version
+        return settings.start.version if settings.start else None
     return next((version(barrier) for barrier in barriers if barrier.epoch == ours[-1]), None)
 
 

@@ -19,7 +19,6 @@ from airflow_backfill_provider.core.columns import OwnColumns, names_within, own
 from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyOrder, KeyRange
 from airflow_backfill_provider.core.query import quote
-from airflow_backfill_provider.core.scan import by_vnode
 from airflow_backfill_provider.engine.created_types import as_created
 from airflow_backfill_provider.engine.predicates import unskipped, value_of, within
 
@@ -73,7 +72,7 @@ class Upstream:
     :param path: canonical location.
     :param types: the used columns and their types, as Delta writes them.
     :param key: the key's order.
-    :param by_vnode: whether positions are in the order of (vnode, key), or of the key alone.
+    :param scan: the order of positions: that of the key, or of (vnode, key).
     :param distribution_key: the columns that a row's vnode comes from.
     :param vnode_count: vnodes of the job.
     :param vnodes: those that the job is about.
@@ -83,7 +82,7 @@ class Upstream:
     path: str
     types: Mapping[str, str]
     key: KeyOrder
-    by_vnode: bool
+    scan: KeyOrder
     distribution_key: Sequence[str]
     vnode_count: int
     vnodes: frozenset[int]
@@ -95,9 +94,9 @@ class Upstream:
         return list(self.types)
 
     @property
-    def scan(self) -> KeyOrder:
-        """The order of positions."""
-        return by_vnode(self.key, self.own) if self.by_vnode else self.key
+    def has_key_positions(self) -> bool:
+        """Whether positions are keys, so that all vnodes share one."""
+        return self.scan == self.key
 
     @property
     def names(self) -> frozenset[str]:
@@ -117,7 +116,7 @@ class Upstream:
     @property
     def key_spans_vnodes(self) -> bool:
         """Whether rows with one key may lie in several vnodes, each with a position of its own."""
-        return self.by_vnode and not set(self.distribution_key) <= set(self.key.names)
+        return not self.has_key_positions and not set(self.distribution_key) <= set(self.key.names)
 
     def at(self, spark: SparkSession, version: int) -> DataFrame:
         """Return the used columns and the vnode as of a version."""
@@ -145,7 +144,7 @@ class Upstream:
         feed = self._feed(spark, from_version, to_version).filter(wanted)
         keys = [column(name) for name in self.key.names]
         scanned = [column(name) for name in self.scan.names]
-        vnode = [F.col(own.vnode)] if self.by_vnode else []
+        vnode = [] if self.has_key_positions else [F.col(own.vnode)]
         version, upsert = F.col(own.named(_COMMIT_VERSION)), F.col(own.is_upsert)
         is_upsert = F.col(own.named(_CHANGE_TYPE)).isin(*_UPSERTS)
         image = F.col(own.named(_IMAGE))
@@ -223,6 +222,8 @@ class Upstream:
 
         :returns: the used columns, and ``is_upsert`` and ``appeared`` of :attr:`own`.
         """
+        if self.has_key_positions:
+            return net
         own = self.own
         keys = [column(name) for name in self.key.names]
         upsert = F.col(own.is_upsert)

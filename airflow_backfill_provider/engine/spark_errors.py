@@ -7,7 +7,7 @@ What fails on rows is raised without Spark's error behind it: a traceback would 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JError
@@ -130,13 +130,23 @@ def view_errors(path: str) -> Iterator[None]:
         ) from error
 
 
+def _require_own_tables(text: str, error: BaseException, what: str, tables: Mapping[str, str]) -> None:
+    """Say that a table of the strategy is damaged, if it is one of its files that cannot be read."""
+    for name, location in tables.items():
+        if f"/{location.rsplit('/', 1)[-1]}/" in text:
+            raise StateError(
+                f"{what} cannot read the {name} at {location} ({said(error)}); restore it from a copy, or rebuild the "
+                "job"
+            ) from None
+
+
 @contextmanager
-def epoch_errors(what: str, *, arrangement: str | None = None) -> Iterator[None]:
+def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Iterator[None]:
     """
     Translate what fails while an epoch reads and writes.
 
     :param what: names the epoch, for the message.
-    :param arrangement: location of the arrangement, if there is one.
+    :param tables: names of the strategy's own tables, each with its location.
     """
     try:
         yield
@@ -155,11 +165,8 @@ def epoch_errors(what: str, *, arrangement: str | None = None) -> Iterator[None]
                 f"{what}: a disk is full ({said(error)}); nothing half written counts: make room, then try again"
             ) from None
         damaged = _is_damage(text)
-        if damaged and arrangement is not None and f"/{arrangement.rsplit('/', 1)[-1]}/" in text:
-            raise StateError(
-                f"{what} cannot read the arrangement at {arrangement} ({said(error)}); restore it from a copy, "
-                "or rebuild the job"
-            ) from None
+        if damaged:
+            _require_own_tables(text, error, what, tables or {})
         if _GONE.search(text):
             raise ChangeFeedGapError(
                 f"{what} needs data or changes of the upstream that are gone ({said(error)}); they were "

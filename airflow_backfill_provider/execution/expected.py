@@ -125,8 +125,9 @@ def _within_bounds(settings: JobSettings) -> Column:
 def _in_any(settings: JobSettings, ranges: Iterable[PinnedRange]) -> Column:
     """Return the condition: the row lies in one of some ranges, which are in the order of the job's strategy."""
     fields = settings.scan.order.fields
-    by_vnode = [F.col(settings.own_columns.named(_ROW_VNODE))] if settings.scan.by_vnode else []
-    columns = [*by_vnode, *(F.col(quote(field.name)) for field in settings.key_order.fields)]
+    keys = settings.key_order.names
+    vnode = F.col(settings.own_columns.named(_ROW_VNODE))
+    columns = [F.col(quote(field.name)) if field.name in keys else vnode for field in fields]
     return reduce(
         lambda a, b: a | b,
         (_between(fields, columns, covered.after, covered.up_to) for covered in ranges),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -22,19 +23,19 @@ from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.engine import EpochWrites, PartWrites
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job import BackfillJob, Strategy
+from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.query import check_query, quote
-from airflow_backfill_provider.core.scan import ArrangementScan, VnodeRange
+from airflow_backfill_provider.core.scan import VnodeRange
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.verification import ComparedVnodes, PinnedVerification
-from airflow_backfill_provider.engine.arrangement import ArrangedChunk, Arrangement
 from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.driver_lock import driver_lock
 from airflow_backfill_provider.engine.lasting_values import require_lasting_values
-from airflow_backfill_provider.engine.predicates import in_any, shielded, unskipped
+from airflow_backfill_provider.engine.predicates import shielded
 from airflow_backfill_provider.engine.query import run_query
+from airflow_backfill_provider.engine.row_account import RowAccount
 from airflow_backfill_provider.engine.session import pin_settings, prepare_session
 from airflow_backfill_provider.engine.source import (
     NO_CHANGES,
@@ -43,17 +44,17 @@ from airflow_backfill_provider.engine.source import (
     are_few,
     column,
 )
-from airflow_backfill_provider.engine.spark_errors import epoch_errors, is_duplicate_key, view_errors
+from airflow_backfill_provider.engine.spark_errors import epoch_errors, view_errors
 from airflow_backfill_provider.engine.view import MaterializedView
 from airflow_backfill_provider.engine.view_columns import require_columns
 from airflow_backfill_provider.execution import repair
-from airflow_backfill_provider.execution.chunk import CheckedChunk, Chunk, InPlaceChunk
 from airflow_backfill_provider.execution.compared_sides import ComparedSides
 from airflow_backfill_provider.execution.comparison import compare as compare_sides
 from airflow_backfill_provider.execution.doubtful import settled
-from airflow_backfill_provider.execution.row_account import RowAccount
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.strategies import KINDS
+from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
 
 _DELETION_VECTORS = "enableDeletionVectors"
 
@@ -77,7 +78,7 @@ class SparkEngine:
         job: BackfillJob,
         upstream: ResolvedUpstream,
         version: int,
-        strategy: Strategy,
+        strategy: str,
         incarnations: frozenset[str],
     ) -> None:
         """
@@ -86,7 +87,7 @@ class SparkEngine:
         :param upstream: the upstream's columns as resolved.
         :param version: the upstream's version to look at.
         :param strategy: the chosen one. Chunks that are read in place are looked at one by one, so the keys of a large
-            upstream are left to the epochs; an arrangement takes over all rows at once.
+            upstream are left to the epochs, unless the strategy takes over all rows at once.
         :param incarnations: the job's incarnations so far, whose view may lie at the view's path.
         :raises InvalidJobError: if the query is wrong.
         :raises MaterializedViewError: if the view's path is taken.
@@ -94,7 +95,7 @@ class SparkEngine:
         """
         pin_settings(self._spark)
         self._materialized_view(job).require_usable(job.name, incarnations)
-        source = _upstream(job, upstream, by_vnode=False)
+        source = _upstream(job, upstream)
         with epoch_errors(f"checking job {job.name}"):
             rows = source.at(self._spark, version)
             result = self._query(job, source, rows.limit(0))
@@ -107,11 +108,11 @@ class SparkEngine:
             if result.limit(1).count():
                 raise InvalidJobError("query: it gives a row where the upstream has none, so it is an aggregate")
             expected = UpstreamTable(source.path, self._storage_options).row_count(version)
-            if strategy is Strategy.ARRANGEMENT or are_few(expected):
+            if KINDS.named(strategy).checks_all_keys or are_few(expected):
                 source.measure_chunk(rows, expected=expected)
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
-        """Make the view's empty table, and the arrangement if the strategy has one, exist; a no-op if they do."""
+        """Make the view's empty table, and the strategy's own tables, exist; a no-op if they do."""
         tables = self._tables(settings)
         view, identity = tables.view, tables.identity
         if view.identity() != identity:
@@ -119,18 +120,7 @@ class SparkEngine:
             rows = self._query(tables.job, tables.source, empty)
             with view_errors(view.path):
                 view.ensure(rows.schema, identity, earlier_incarnations, tables.job.table_properties)
-        arranged = settings.arranged
-        if tables.arrangement is None or arranged is None:
-            return
-        upstream = UpstreamTable(tables.source.path, self._storage_options)
-        upstream.at(arranged.version).require_same_table(settings.upstream, upstream.path)
-        upstream.require_same_log(arranged)
-        with epoch_errors(f"making the arrangement of job {tables.job.name}"):
-            reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
-            tables.arrangement.ensure(
-                arranged.version, rows=upstream.row_count(arranged.version), rate_limit=settings.rate_limit
-            )
-            reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
+        tables.reader.prepare()
 
     def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
         """
@@ -144,25 +134,23 @@ class SparkEngine:
         """
         seconds: dict[str, float] = {}
         tables = self._tables(settings)
-        with self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"), ExitStack() as opened:
+        with (
+            epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}", tables=tables.reader.tables),
+            ExitStack() as opened,
+        ):
             opened.enter_context(self._same_upstream(barrier, tables))
             self._require_untouched(settings, barrier, since, seconds)
             changes = opened.enter_context(self._changes(tables, barrier, seconds))
             through, added = changes.measured.through, changes.measured.rows_added
-            if tables.arrangement is not None:
-                self._apply(tables, barrier, changes, seconds)
-                return EpochWrites(self._read_parts(tables, barrier, seconds), through, seconds, added)
-            with _timed(seconds, "check"):
-                chunks = [
-                    opened.enter_context(self._chunk(tables, barrier, part)) for part in range(len(barrier.parts))
-                ]
-                counts = [chunk.count() for chunk in chunks]
-                rows_read = sum(sum(rows.values()) for rows in counts)
-                self._account(tables).settle(barrier, barrier.rows_present(since, chunk=rows_read, added=added))
+            chunks: dict[int, Chunk] = {}
+            if tables.reader.counts_before_changes:
+                with _timed(seconds, "check"):
+                    for part in range(len(barrier.parts)):
+                        chunks[part] = opened.enter_context(self._chunk(tables, barrier, part))
+                    rows_read = sum(sum(chunk.count().values()) for chunk in chunks.values())
+                    tables.account.settle(barrier, barrier.rows_present(since, chunk=rows_read, added=added))
             self._apply(tables, barrier, changes, seconds)
-            for part, chunk in enumerate(chunks):
-                self._append(tables, barrier, part, chunk, seconds)
-            return EpochWrites(_sum(counts), through, seconds, added)
+            return EpochWrites(self._read_parts(tables, barrier, chunks, seconds), through, seconds, added)
 
     def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
         """
@@ -173,7 +161,7 @@ class SparkEngine:
         seconds: dict[str, float] = {}
         tables = self._tables(settings)
         with (
-            self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"),
+            epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}", tables=tables.reader.tables),
             self._same_upstream(barrier, tables),
         ):
             self._require_untouched(settings, barrier, since, seconds)
@@ -192,7 +180,7 @@ class SparkEngine:
         seconds: dict[str, float] = {}
         tables = self._tables(settings)
         with (
-            self._epoch_errors(settings, f"part {part} of epoch {barrier.epoch} of job {barrier.job}"),
+            epoch_errors(f"part {part} of epoch {barrier.epoch} of job {barrier.job}", tables=tables.reader.tables),
             self._same_upstream(barrier, tables),
         ):
             self._require_untouched(settings, barrier, since, seconds)
@@ -200,10 +188,10 @@ class SparkEngine:
 
     def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """
-        Return the newest versions of the view and the arrangement, which the job alone has written to since others.
+        Return the newest versions of the view and of the strategy's tables, which only the job has written to since.
 
         :raises MaterializedViewError: if something else wrote to the view, unless it is repaired.
-        :raises StateError: if something else wrote to the arrangement, which nothing repairs.
+        :raises StateError: if something else wrote to a table of the strategy, which nothing repairs.
         """
         tables = self._tables(settings)
         view, before = tables.view, since.view if since else None
@@ -211,10 +199,7 @@ class SparkEngine:
         newest = view.require_ours(tables.identity, barrier, before)
         if not settings.repairs_view(barrier):
             view.table.require_untouched(tables.identity, barrier, before)
-        arrangement = None
-        if tables.arrangement is not None:
-            arrangement = tables.arrangement.require_untouched(barrier, since.arrangement if since else None)
-        return TableVersions(view=newest, arrangement=arrangement)
+        return TableVersions(view=newest, strategy=tables.reader.require_untouched(barrier, since))
 
     def account(self, settings: JobSettings, barrier: Barrier, rows_present: int | None) -> int | None:
         """
@@ -222,22 +207,23 @@ class SparkEngine:
 
         :raises MissingRowsError: if these are others.
         """
-        with self._epoch_errors(settings, f"epoch {barrier.epoch} of job {barrier.job}"):
-            return self._account(self._tables(settings)).settle(barrier, rows_present)
+        tables = self._tables(settings)
+        with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}", tables=tables.reader.tables):
+            return tables.account.settle(barrier, rows_present)
 
     def fence_chunk(self, settings: JobSettings, barrier: Barrier) -> frozenset[int]:
         """Give up every part of the barrier's chunk that is not written; return those that are."""
         tables = self._own_tables(settings, barrier)
-        with self._epoch_errors(settings, f"giving up epoch {barrier.epoch} of job {barrier.job}"):
+        with epoch_errors(f"giving up epoch {barrier.epoch} of job {barrier.job}", tables=tables.reader.tables):
             return tables.view.fence_chunk(len(barrier.parts), tables.identity, barrier)
 
     def fence_changes(self, settings: JobSettings, barrier: Barrier) -> bool:
         """Give up the barrier's changes, unless some of them are written; return whether none is."""
         tables = self._own_tables(settings, barrier)
-        with self._epoch_errors(settings, f"giving up epoch {barrier.epoch} of job {barrier.job}"):
+        with epoch_errors(f"giving up epoch {barrier.epoch} of job {barrier.job}", tables=tables.reader.tables):
             if not tables.view.fence_changes(tables.identity, barrier):
                 return False
-            return tables.arrangement is None or tables.arrangement.fence_changes(barrier)
+            return tables.reader.fence(barrier)
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish on the view's table that it is finished; a no-op if it says so already."""
@@ -259,11 +245,9 @@ class SparkEngine:
         """Do to the view's files what is planned; see :mod:`airflow_backfill_provider.maintenance.compaction`."""
         compact(self._materialized_view(settings.definition).table, plan, settings.incarnation)
 
-    def compact_arrangement(self, settings: JobSettings, plan: CompactionPlan) -> None:
-        """Do to the files of changes in the arrangement what is planned."""
-        arrangement = self._tables(settings).arrangement
-        if arrangement is not None:
-            arrangement.compact(plan)
+    def compact_own_table(self, settings: JobSettings, name: str, plan: CompactionPlan) -> None:
+        """Do to one of the strategy's own tables what is planned."""
+        self._tables(settings).reader.compact(name, plan)
 
     def compare(
         self, settings: JobSettings, pinned: PinnedVerification, barrier: Barrier, vnodes: VnodeRange
@@ -309,8 +293,7 @@ class SparkEngine:
             reached(CrashPoint.BEFORE_CHANGES_COMMIT)
             if net is not None and measured.through:
                 let_through = net.filter(changes.visible)
-                by_key = source.net_by_key(let_through) if source.by_vnode else let_through
-                by_key = by_key.filter(source.leaves_something())
+                by_key = source.net_by_key(let_through).filter(source.leaves_something())
                 if tables.settings.repairs_view(barrier):
                     # The upstream was looked at itself: what the view has of these keys is not its own.
                     by_key = by_key.withColumn(source.own.appeared, F.lit(False))
@@ -322,12 +305,10 @@ class SparkEngine:
             with _timed(seconds, "repair"):
                 self._repair(tables, barrier)
         # Behind all that a row can make fail, for what is written here cannot be given up any more.
-        if net is not None and tables.arrangement is not None and measured.held_back:
-            with _timed(seconds, "arrangement"):
-                reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
+        if net is not None and measured.held_back:
+            with _timed(seconds, tables.settings.strategy):
                 held_back = net.filter(~changes.visible & source.leaves_something())
-                tables.arrangement.append(held_back, barrier, measured.held_back)
-                reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
+                tables.reader.keep(held_back, barrier, measured.held_back)
 
     @contextmanager
     def _same_upstream(self, barrier: Barrier, tables: _Tables) -> Iterator[None]:
@@ -336,10 +317,9 @@ class SparkEngine:
 
         What was read of another one in between is written, but never committed.
         """
-        upstream = UpstreamTable(tables.source.path, self._storage_options)
-        upstream.require_same_log(barrier.upstream.end)
+        tables.log.require_same_log(barrier.upstream.end)
         yield
-        upstream.require_same_log(barrier.upstream.end)
+        tables.log.require_same_log(barrier.upstream.end)
 
     def _require_untouched(
         self, settings: JobSettings, barrier: Barrier, since: TableVersions | None, seconds: dict[str, float]
@@ -368,20 +348,20 @@ class SparkEngine:
         """
         Return the net changes that the epoch writes somewhere.
 
-        Those of rows that the view has, behind the version that it has each row as of, unless they wait; an
-        arrangement needs the window's changes of all others.
+        Those of rows that the view has, behind the version that it has each row as of, unless they wait; and those that
+        the strategy keeps.
 
         :param visible: the condition: the row was read before the epoch.
         """
         source, shown = tables.source, barrier.view_before if barrier.publishes else ()
-        if not barrier.has_changes or not (shown or tables.arrangement):
+        kept = tables.reader.wanted(visible, barrier)
+        if not barrier.has_changes or not (shown or kept is not None):
             return None
-        log = UpstreamTable(source.path, self._storage_options)
         after, to_version = barrier.changes_after, barrier.upstream.to_version
-        log.require_used_columns(after, to_version, tables.settings.upstream)
+        tables.log.require_used_columns(after, to_version, tables.settings.upstream)
         wanted = source.behind(shown)
-        if tables.arrangement is not None:
-            wanted |= ~visible & source.is_behind(barrier.upstream.from_version)
+        if kept is not None:
+            wanted |= kept
         return source.net_changes(self._spark, after, to_version, wanted).persist()
 
     def _merge(self, tables: _Tables, changes: DataFrame, measured: MeasuredChanges, barrier: Barrier) -> None:
@@ -419,34 +399,49 @@ class SparkEngine:
         _evaluate(written)
         tables.view.rewrite(changed, measured, written, outputs, own, tables.identity, barrier)
 
-    def _read_parts(self, tables: _Tables, barrier: Barrier, seconds: dict[str, float]) -> dict[int, int]:
-        """Read all parts of the chunk side by side, and return their rows by vnode."""
+    def _read_parts(
+        self, tables: _Tables, barrier: Barrier, chunks: Mapping[int, Chunk], seconds: dict[str, float]
+    ) -> dict[int, int]:
+        """
+        Read all parts of the chunk side by side, and return their rows by vnode.
+
+        :param chunks: those that were counted already, by part.
+        """
         parts = range(len(barrier.parts))
         timings: list[dict[str, float]] = [{} for _ in parts]
         with ThreadPoolExecutor(max_workers=max(len(parts), 1)) as runs:
-            reading = [runs.submit(self._read_part, tables, barrier, part, timings[part]) for part in parts]
+            reading = [
+                runs.submit(self._read_part, tables, barrier, part, timings[part], chunks.get(part)) for part in parts
+            ]
         counts = [done.result() for done in reading]
         for spent in timings:
             for phase, took in spent.items():
                 seconds[phase] = max(seconds.get(phase, 0.0), took)
         return _sum(counts)
 
-    def _read_part(self, tables: _Tables, barrier: Barrier, part: int, seconds: dict[str, float]) -> dict[int, int]:
-        with self._chunk(tables, barrier, part) as chunk:
+    def _read_part(
+        self,
+        tables: _Tables,
+        barrier: Barrier,
+        part: int,
+        seconds: dict[str, float],
+        known: Chunk | None = None,
+    ) -> dict[int, int]:
+        """
+        Read one part of the chunk.
+
+        :param known: the chunk, if it was counted already.
+        """
+        with nullcontext(known) if known is not None else self._chunk(tables, barrier, part) as chunk:
             try:
-                if isinstance(chunk, ArrangedChunk) and tables.view.has_chunk(part, tables.identity, barrier):
+                if tables.view.has_chunk(part, tables.identity, barrier):
                     chunk.require_sound()
                 return self._count_and_append(tables, barrier, part, chunk, seconds)
             except (PySparkException, Py4JError) as error:
-                if tables.arrangement is None or not is_duplicate_key(error):
+                other = tables.reader.chunk_after(error, barrier, _ranges(tables, barrier, part))
+                if other is None:
                     raise
-        # One of the two rows may be gone by now.
-        ranges = decoded(barrier.parts[part].ranges, tables.source.scan)
-        condition = unskipped(in_any(tables.source.scan, ranges))
-        chunk = CheckedChunk(
-            source=tables.source, selected=self._rows_at(tables.source, barrier.chunk_version).filter(condition)
-        )
-        return self._count_and_append(tables, barrier, part, chunk, seconds)
+        return self._count_and_append(tables, barrier, part, other, seconds)
 
     def _count_and_append(
         self, tables: _Tables, barrier: Barrier, part: int, chunk: Chunk, seconds: dict[str, float]
@@ -472,19 +467,7 @@ class SparkEngine:
         reached(CrashPoint.AFTER_SNAPSHOT_COMMIT)
 
     def _chunk(self, tables: _Tables, barrier: Barrier, part: int) -> AbstractContextManager[Chunk]:
-        ranges = decoded(barrier.parts[part].ranges, tables.source.scan)
-        if tables.arrangement is not None:
-            return tables.arrangement.chunk(barrier, ranges)
-        source = tables.source
-        return nullcontext(
-            InPlaceChunk(
-                source=source,
-                upstream=self._rows_at(source, barrier.chunk_version),
-                ranges=ranges,
-                version=barrier.chunk_version,
-                account=self._account(tables),
-            )
-        )
+        return tables.reader.chunk(barrier, _ranges(tables, barrier, part))
 
     def _rows_at(self, source: Upstream, version: int) -> DataFrame:
         """
@@ -499,36 +482,40 @@ class SparkEngine:
             self._opened = opened
         return opened.rows
 
-    def _account(self, tables: _Tables) -> RowAccount:
+    def _account(self, source: Upstream, log: UpstreamTable) -> RowAccount:
         """Return the account of a job's rows; the same one for the same job, for it remembers what it counted."""
-        if self._accounts is None or self._accounts.source != tables.source:
-            log = UpstreamTable(tables.source.path, self._storage_options)
-            self._accounts = RowAccount(self._spark, tables.source, log)
+        if self._accounts is None or self._accounts.source != source:
+            self._accounts = RowAccount(self._spark, source, log)
         return self._accounts
 
     # --------------------------------------------------------------------------------------------------- tables
 
-    def _epoch_errors(self, settings: JobSettings, what: str) -> AbstractContextManager[None]:
-        arranged = isinstance(settings.scan, ArrangementScan)
-        return epoch_errors(what, arrangement=settings.arrangement if arranged else None)
-
     def _tables(self, settings: JobSettings) -> _Tables:
         # Others may have changed the session since this engine, or its last epoch, began.
         pin_settings(self._spark)
-        job, identity = settings.definition, ViewIdentity.of(settings)
-        source = _upstream(job, settings.upstream, by_vnode=settings.scan.by_vnode)
-        arrangement = None
-        if isinstance(settings.scan, ArrangementScan):
-            arrangement = Arrangement(
-                self._spark,
-                settings.arrangement,
-                source,
-                settings.scan,
-                base_epoch=settings.base_epoch,
-                identity=identity,
-                storage_options=self._storage_options,
-            )
-        return _Tables(settings, job, source, self._materialized_view(job), identity, arrangement)
+        job = settings.definition
+        source = _upstream(job, settings.upstream, settings.scan.order)
+        log = UpstreamTable(source.path, self._storage_options)
+        account = self._account(source, log)
+        context = ReaderContext(
+            spark=self._spark,
+            settings=settings,
+            source=source,
+            log=log,
+            rows_at=partial(self._rows_at, source),
+            account=account,
+            storage_options=self._storage_options,
+        )
+        return _Tables(
+            settings=settings,
+            job=job,
+            source=source,
+            log=log,
+            account=account,
+            view=self._materialized_view(job),
+            identity=ViewIdentity.of(settings),
+            reader=KINDS.named(settings.strategy).reader(context),
+        )
 
     def _own_tables(self, settings: JobSettings, barrier: Barrier) -> _Tables:
         """Return the job's tables, of which the view must be the incarnation's."""
@@ -586,12 +573,19 @@ class _Tables:
     settings: JobSettings
     job: BackfillJob
     source: Upstream
+    log: UpstreamTable
+    account: RowAccount
     view: MaterializedView
     identity: ViewIdentity
-    arrangement: Arrangement | None
+    reader: SnapshotReader
 
 
-def _upstream(job: BackfillJob, resolved: ResolvedUpstream, *, by_vnode: bool) -> Upstream:
+def _ranges(tables: _Tables, barrier: Barrier, part: int) -> tuple[KeyRange, ...]:
+    """Return what a part of the chunk reads."""
+    return decoded(barrier.parts[part].ranges, tables.source.scan)
+
+
+def _upstream(job: BackfillJob, resolved: ResolvedUpstream, scan: KeyOrder | None = None) -> Upstream:
     types = {found.name: found.type for found in resolved.columns}
     key = KeyOrder(
         tuple(
@@ -604,7 +598,7 @@ def _upstream(job: BackfillJob, resolved: ResolvedUpstream, *, by_vnode: bool) -
         path=job.upstream.path,
         types=types,
         key=key,
-        by_vnode=by_vnode,
+        scan=scan or key,
         distribution_key=job.upstream.distribution_key,
         vnode_count=job.vnode_count,
         vnodes=job.vnodes,

@@ -7,18 +7,18 @@ it. It leaves no trace in the control tables, which compact themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy, half_of, plan_compaction
+from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy, plan_compaction
 from airflow_backfill_provider.core.engine import Exclusive
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.table_files import table_files
 from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.strategies import KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,16 +27,16 @@ class JobCompaction:
     What a compaction would do to a job's tables.
 
     :param view: to the materialized view.
-    :param arrangement: to the changes in the arrangement; ``None`` if there is none that epochs still read.
+    :param own_tables: to the strategy's tables that epochs still read, by their names.
     """
 
     view: CompactionPlan
-    arrangement: CompactionPlan | None
+    own_tables: Mapping[str, CompactionPlan]
 
     @property
     def due(self) -> bool:
         """Whether anything is worth doing."""
-        return self.view.step is not None or (self.arrangement is not None and self.arrangement.step is not None)
+        return any(plan.step is not None for plan in (self.view, *self.own_tables.values()))
 
 
 class Compactor(Exclusive, Protocol):
@@ -46,8 +46,8 @@ class Compactor(Exclusive, Protocol):
         """Do to the view what is planned, in one commit that changes no row."""
         ...
 
-    def compact_arrangement(self, settings: JobSettings, plan: CompactionPlan) -> None:
-        """Do to the arrangement what is planned, in one commit that changes no row."""
+    def compact_own_table(self, settings: JobSettings, name: str, plan: CompactionPlan) -> None:
+        """Do to one of the strategy's tables what is planned, in one commit that changes no row."""
         ...
 
 
@@ -68,7 +68,7 @@ def look(backfill: Backfill, policy: CompactionPolicy) -> JobCompaction:
     stored = table_files(path, backfill.storage_options)
     return JobCompaction(
         view=plan_compaction(stored.files, policy, target=policy.target_file_size or stored.target_file_size),
-        arrangement=_look_at_arrangement(backfill, settings, policy),
+        own_tables=_look_at_own_tables(backfill, settings, policy),
     )
 
 
@@ -89,19 +89,15 @@ def compact_job(backfill: Backfill, *, engine: Callable[[], Compactor], policy: 
         settings, planned = backfill.settings(), look(backfill, policy)
         if planned.view.step is not None:
             compactor.compact_view(settings, planned.view)
-        if planned.arrangement is not None and planned.arrangement.step is not None:
-            compactor.compact_arrangement(settings, planned.arrangement)
+        for name, plan in planned.own_tables.items():
+            if plan.step is not None:
+                compactor.compact_own_table(settings, name, plan)
     return planned
 
 
-def _look_at_arrangement(backfill: Backfill, settings: JobSettings, policy: CompactionPolicy) -> CompactionPlan | None:
-    if settings.arranged_version is None or backfill.store.state().completed:
-        return None
-    arrangement = ArrangementFiles(settings.arrangement, backfill.storage_options)
-    if not arrangement.exists():
-        return None
-    stored = table_files(arrangement.path, backfill.storage_options)
-    target = policy.target_file_size or stored.target_file_size
-    # A file of the base is never small, so that base and changes stay in files of their own, each laid out by key.
-    smaller_than = min(arrangement.smallest_of_base(settings.base_epoch, settings.own_columns), half_of(target))
-    return plan_compaction(stored.files, policy, target=target, smaller_than=smaller_than)
+def _look_at_own_tables(
+    backfill: Backfill, settings: JobSettings, policy: CompactionPolicy
+) -> dict[str, CompactionPlan]:
+    if backfill.store.state().completed:
+        return {}
+    return KINDS.named(settings.strategy).compactions(settings, policy, backfill.storage_options)

@@ -28,8 +28,7 @@ def done_lines(done: JobCompaction) -> Iterator[str]:
 
 def _tables(found: JobCompaction) -> Iterator[tuple[str, CompactionPlan]]:
     yield "view", found.view
-    if found.arrangement is not None:
-        yield "arrangement", found.arrangement
+    yield from found.own_tables.items()
 
 
 def _files(plan: CompactionPlan) -> str:

@@ -45,6 +45,7 @@ class CompactMaterializedViewOperator(SparkBackfillOperator):
         del context
         from airflow_backfill_provider.maintenance import compaction
         from airflow_backfill_provider.maintenance.compaction_text import look_lines
+        from airflow_backfill_provider.strategies import KINDS
 
         with self.created() as backfill:
             policy = CompactionPolicy(at=files_of(self.compact_at), target_file_size=self.target_file_size)
@@ -60,7 +61,8 @@ class CompactMaterializedViewOperator(SparkBackfillOperator):
         return {
             "compacted": compacted,
             "view": _summary(found.view),
-            "arrangement": None if found.arrangement is None else _summary(found.arrangement),
+            **{name: None for kind in KINDS for name in kind.table_names},
+            **{name: _summary(plan) for name, plan in found.own_tables.items()},
         }
 
 

@@ -9,17 +9,19 @@ from dataclasses import dataclass
 from deltalake import DeltaTable
 from pydantic import BaseModel, ConfigDict
 
-from airflow_backfill_provider.core.job import INITIAL_SETTINGS, Strategy
-from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.planner import ChunkPlan, plan_parts
-from airflow_backfill_provider.core.row_estimate import rows_of
-from airflow_backfill_provider.core.scan import NoShuffleScan
-from airflow_backfill_provider.lake.chunk_keys import JobVnodes, chunk_files
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.job import INITIAL_SETTINGS
+from airflow_backfill_provider.core.planner import ChunkPlan
+from airflow_backfill_provider.core.progress import BackfillState
+from airflow_backfill_provider.core.scan import rows_read
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.lake.upstream import UpstreamVersion
-from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.protocol import creation, utc_now
 from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.strategies.choice import CostEstimate, StrategyChoice, choose_strategy
+from airflow_backfill_provider.strategies.base import Situation
+from airflow_backfill_provider.strategies.choice import StrategyChoice, choose_strategy
 from airflow_backfill_provider.strategies.chunk_plan import plan_snapshot
+from airflow_backfill_provider.strategies.cost import CostEstimate
 
 
 class BackfillPlan(BaseModel):
@@ -66,13 +68,13 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     """
     job, upstream = backfill.job, backfill.upstream
     described = upstream.at()
-    creation.resolve_upstream(job, described)
+    resolved = creation.resolve_upstream(job, described)
     created = backfill.store.created()
     if created:
         settings = backfill.require_created()
         job = job.model_copy(update={name: getattr(settings, name) for name in INITIAL_SETTINGS})
     choice = choose_strategy(job, upstream, described)
-    outlook = _of_created(backfill, described) if created else _of_new(backfill, described, choice)
+    outlook = _of_created(backfill, described) if created else _of_new(backfill, described, resolved, choice)
     files, _ = upstream.files(described.version, described.key_order(job.upstream.key))
     rows = sum(file.row_count for file in files)
     rows_left = 0 if outlook.completed else max(outlook.rows - outlook.rows_read, 0)
@@ -80,8 +82,8 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         name=job.name,
         created=created,
         strategy=outlook.strategy,
-        reason=choice.reason if outlook.strategy == choice.strategy else "chosen when the job was created",
-        estimates={strategy.value: cost for strategy, cost in choice.estimates.items()},
+        reason=choice.reason if outlook.strategy == choice.strategy.name else "chosen when the job was created",
+        estimates=dict(choice.estimates),
         upstream_version=described.version,
         files=len(files),
         rows=rows,
@@ -125,17 +127,44 @@ class _Outlook:
 
 
 def _of_created(backfill: Backfill, described: UpstreamVersion) -> _Outlook:
-    settings, state = backfill.require_created(), backfill.store.state()
+    settings = backfill.require_created()
     described.require_as_created(settings.upstream, backfill.upstream.path)
     previous = backfill.store.newest_barrier(settings)
-    plan = plan_snapshot(
-        settings,
-        state,
+    return _outlook(backfill, settings, backfill.store.state(), described, previous)
+
+
+def _of_new(
+    backfill: Backfill, described: UpstreamVersion, resolved: ResolvedUpstream, choice: StrategyChoice
+) -> _Outlook:
+    settings = creation.new_settings(
+        backfill.job,
+        choice.strategy,
         backfill.upstream,
-        from_version=previous.upstream.to_version if previous else settings.first_version,
-        version=described.version,
-        previous=previous,
-        storage_options=backfill.storage_options,
+        described,
+        resolved,
+        requested_by="",
+        requested_at=utc_now(),
+    )
+    return _outlook(backfill, settings, settings.scan.initial(0), described, None)
+
+
+def _outlook(
+    backfill: Backfill,
+    settings: JobSettings,
+    state: BackfillState,
+    described: UpstreamVersion,
+    previous: Barrier | None,
+) -> _Outlook:
+    plan = plan_snapshot(
+        Situation(
+            settings=settings,
+            state=state,
+            upstream=backfill.upstream,
+            from_version=previous.upstream.to_version if previous else settings.first_version,
+            version=described.version,
+            previous=previous,
+            storage_options=backfill.storage_options,
+        )
     )
     return _Outlook(
         strategy=settings.strategy,
@@ -144,34 +173,8 @@ def _of_created(backfill: Backfill, described: UpstreamVersion) -> _Outlook:
         reads=settings.reads_snapshot,
         completed=state.completed,
         rows=plan.row_count,
-        rows_read=settings.scan.rows_read(state),
+        rows_read=rows_read(settings.scan, state),
         parts=plan.parts,
-    )
-
-
-def _of_new(backfill: Backfill, described: UpstreamVersion, choice: StrategyChoice) -> _Outlook:
-    job = backfill.job
-    order = described.key_order(job.upstream.key)
-    stored = backfill.upstream.files_at(described.version)
-    bounds = job.restrict_to.keys
-    restriction = KeyRange(order.decode(bounds.after), order.decode(bounds.up_to))
-    scan = NoShuffleScan(order, job.vnode_count, restriction)
-    reads = not job.paused and job.rate_limit != 0
-    parts: Sequence[ChunkPlan] = ()
-    if reads and choice.strategy is Strategy.NO_SHUFFLE:
-        found, keys = chunk_files(stored, order, JobVnodes.of(job, described.types))
-        parts = plan_parts(
-            found, unread=[scan.unread(scan.initial(0))], rate_limit=job.rate_limit, order=order, keys=keys
-        )
-    return _Outlook(
-        strategy=choice.strategy.value,
-        rate_limit=job.rate_limit,
-        parallelism=job.parallelism,
-        reads=reads,
-        completed=False,
-        rows=rows_of(stored.files(order), job, order),
-        rows_read=0,
-        parts=parts,
     )
 
 

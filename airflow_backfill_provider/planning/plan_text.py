@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.core.job import Strategy
 from airflow_backfill_provider.planning.plan import BackfillPlan
-from airflow_backfill_provider.strategies.choice import BYTES_PER_SECOND, SECONDS_PER_RUN
+from airflow_backfill_provider.strategies import KINDS
+from airflow_backfill_provider.strategies.evidence import BYTES_PER_SECOND, SECONDS_PER_RUN
 
 COST_COLUMNS = ("strategy", "rows", "bytes read and sorted", "epochs", "Spark runs", "hours")
 
@@ -56,6 +56,7 @@ def describe_plan(plan: BackfillPlan) -> PlanText:
 
 
 def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
+    strategy = KINDS.named(plan.strategy)
     limit = "unlimited" if plan.rate_limit is None else f"{text.rows(plan.rate_limit)} per epoch"
     size = f"{text.rows(plan.rows)}, {text.size(plan.bytes)} in {text.files(plan.files)}"
     facts = [
@@ -67,16 +68,11 @@ def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
     if plan.parallelism > 1:
         facts.append(("parallel", f"{plan.parallelism} runs share each epoch"))
     if plan.epochs and plan.first_epoch_files:
-        looked_into = (
-            f"{plan.first_epoch_files:,} of {text.files(plan.files)}"
-            if plan.strategy == Strategy.NO_SHUFFLE
-            else f"{text.files(plan.first_epoch_files)} of the arrangement"
-        )
+        looked_into = strategy.files_read(plan.first_epoch_files, plan.files)
         scanned = f"{text.rows(plan.first_epoch_rows_scanned)}, {text.size(plan.first_epoch_bytes)}"
         facts.append(("next epoch", f"looks into {looked_into} ({scanned})"))
-    elif plan.epochs and not plan.created:
-        arranged = "reads its own rows of the arrangement, which create makes by sorting the upstream once"
-        facts.append(("next epoch", arranged))
+    elif plan.epochs and not plan.created and (first := strategy.first_chunk()):
+        facts.append(("next epoch", first))
     return facts
 
 

@@ -31,7 +31,7 @@ chunk a pure append.
 from airflow_backfill_provider.core.engine import Engine, EpochWrites, PartWrites
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.epochs import run_epochs, run_next_epoch
-from airflow_backfill_provider.protocol.finish import drop_arrangement_of_cancelled, finish_job, tell_of_finish
+from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling, finish_job, tell_of_finish
 from airflow_backfill_provider.protocol.inject import Injection, inject_barrier
 from airflow_backfill_provider.protocol.run import run_barrier, run_changes, run_part, skip_changes
 
@@ -41,7 +41,7 @@ __all__ = [
     "EpochWrites",
     "Injection",
     "PartWrites",
-    "drop_arrangement_of_cancelled",
+    "clean_up_after_cancelling",
     "finish_job",
     "inject_barrier",
     "run_barrier",

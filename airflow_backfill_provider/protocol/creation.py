@@ -2,27 +2,27 @@
 Creating a job and starting it over: the two steps that look at a definition whole.
 
 Everything that can be refused is refused here, before anything is written (I6); then settings, state, the view's
-empty table and the arrangement are written in this order. A crash between two of them is repaired by the same step,
-by the other one, or by the next epoch: the settings pin of which version of the upstream the arrangement is made.
+empty table and the strategy's tables are written in this order. A crash between two of them is repaired by the same
+step, by the other one, or by the next epoch: the settings pin of which version of the upstream those are made.
 What only Spark refuses, when it makes the view, is mended by creating the job again.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError, StateLayoutError
-from airflow_backfill_provider.core.job import BackfillJob, Strategy
+from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.query import check_query
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
 from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
 from airflow_backfill_provider.protocol import Clock, Engine, utc_now
 from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.strategies import KINDS, Strategy
 from airflow_backfill_provider.strategies.choice import choose_strategy
 
 
@@ -36,7 +36,7 @@ def create_job(
     clock: Clock = utc_now,
 ) -> JobSettings:
     """
-    Create a job: check it whole, then write its settings, its state, the view's empty table and the arrangement.
+    Create a job: check it whole, then write its settings, its state, the view's empty table and the strategy's tables.
 
     Idempotent for an unchanged definition, in which case no engine is asked for unless a crash left something to
     repair. Where the view could not be made, because Spark does not take its path or its properties, say, the job can
@@ -56,27 +56,16 @@ def create_job(
         described = upstream.at()
         resolved = resolve_upstream(job, described)
         strategy = choose_strategy(job, upstream, described).strategy
-        engine().check(job, resolved, described.version, strategy, frozenset())
-        settings = JobSettings(
-            sequence=1,
-            change=SettingsChange.CREATE,
-            job=job.model_dump(mode="json"),
-            strategy=strategy.value,
-            upstream=resolved,
-            incarnation=_new_incarnation(),
-            **_arranged(strategy, upstream, described),
-            paused=job.paused,
-            rate_limit=job.rate_limit,
-            parallelism=job.parallelism,
-            requested_by=requested_by,
-            requested_at=clock(),
+        engine().check(job, resolved, described.version, strategy.name, frozenset())
+        settings = new_settings(
+            job, strategy, upstream, described, resolved, requested_by=requested_by, requested_at=clock()
         )
         # Somebody may have created the job meanwhile; then it is theirs.
         settings = store.create(settings)
         _require_same_definition(job, settings)
     store.repair_state()
     has_view = _has_view(settings, store)
-    if not (has_view and _has_arrangement(settings, store)):
+    if not (has_view and _is_prepared(settings, store)):
         if not has_view and store.commits(since_epoch=settings.base_epoch + 1):
             raise MaterializedViewError(
                 f"materialized_view: the view of job {job.name} is gone from {job.materialized_view}, but epochs wrote "
@@ -95,7 +84,7 @@ def is_created(job: BackfillJob, store: BackfillStore) -> bool:
     if not store.created():
         return False
     settings = store.settings()
-    return _is_as_created(job, settings, store) and _has_view(settings, store) and _has_arrangement(settings, store)
+    return _is_as_created(job, settings, store) and _has_view(settings, store) and _is_prepared(settings, store)
 
 
 def rebuild_job(
@@ -123,7 +112,7 @@ def rebuild_job(
     resolved = resolve_upstream(job, described)
     strategy = choose_strategy(job, upstream, described).strategy
     made = engine()
-    made.check(job, resolved, described.version, strategy, store.incarnations())
+    made.check(job, resolved, described.version, strategy.name, store.incarnations())
     incarnation = _new_incarnation()
 
     def change(settings: JobSettings) -> JobSettings:
@@ -132,12 +121,12 @@ def rebuild_job(
             requested_by=requested_by,
             requested_at=clock(),
             job=job.model_dump(mode="json"),
-            strategy=strategy.value,
+            strategy=strategy.name,
             upstream=resolved,
             incarnation=incarnation,
             state_table=f"vnode_state_{incarnation}",
             base_epoch=store.last_epoch(),
-            **_arranged(strategy, upstream, described),
+            start=strategy.start(upstream, described),
             paused=job.paused,
             rate_limit=job.rate_limit,
             parallelism=job.parallelism,
@@ -206,11 +195,31 @@ def _require_same_view(job: BackfillJob, before: JobSettings, store: BackfillSto
         raise InvalidJobError(f"materialized_view: a rebuild keeps the view at {place}; to move it, create another job")
 
 
-def _arranged(strategy: Strategy, upstream: UpstreamTable, described: UpstreamVersion) -> dict[str, Any]:
-    """Return the settings' fields that say of which version of the upstream the arrangement is made."""
-    if strategy is not Strategy.ARRANGEMENT:
-        return {"arranged_version": None, "arranged_at": None}
-    return {"arranged_version": described.version, "arranged_at": upstream.log.written_at(described.version)}
+def new_settings(
+    job: BackfillJob,
+    strategy: Strategy,
+    upstream: UpstreamTable,
+    described: UpstreamVersion,
+    resolved: ResolvedUpstream,
+    *,
+    requested_by: str,
+    requested_at: dt.datetime,
+) -> JobSettings:
+    """Return the first settings of a job that is not created yet."""
+    return JobSettings(
+        sequence=1,
+        change=SettingsChange.CREATE,
+        job=job.model_dump(mode="json"),
+        strategy=strategy.name,
+        upstream=resolved,
+        incarnation=_new_incarnation(),
+        start=strategy.start(upstream, described),
+        paused=job.paused,
+        rate_limit=job.rate_limit,
+        parallelism=job.parallelism,
+        requested_by=requested_by,
+        requested_at=requested_at,
+    )
 
 
 def resolve_upstream(job: BackfillJob, described: UpstreamVersion) -> ResolvedUpstream:
@@ -278,16 +287,17 @@ def _ensure_tables(store: BackfillStore, settings: JobSettings, engine: Engine) 
         engine.ensure_tables(settings, store.earlier_incarnations(settings))
         # Not those of later incarnations: whoever slept through another rebuild would drop what that one's epochs read.
         earlier = [record for record in store.settings_history() if record.sequence < settings.sequence]
-        replaced = {record.arrangement for record in earlier if record.arranged_version is not None}
-        for arrangement in replaced - {settings.arrangement}:
-            ArrangementFiles(arrangement, store.storage_options).drop()
+        replaced = {(record.incarnation, record.strategy): record for record in earlier if record.start is not None}
+        for (incarnation, strategy), record in replaced.items():
+            if incarnation != settings.incarnation:
+                KINDS.named(strategy).clean_up(record, store.storage_options)
 
 
-def _has_arrangement(settings: JobSettings, store: BackfillStore) -> bool:
-    """Tell whether the arrangement is there, or not needed: no epoch makes one once the first one is pinned."""
-    if settings.arranged_version is None or settings.cancelled or store.newest_barrier(settings) is not None:
+def _is_prepared(settings: JobSettings, store: BackfillStore) -> bool:
+    """Tell whether the strategy's tables are there, or not needed: no epoch makes them once the first one is pinned."""
+    if settings.cancelled or store.newest_barrier(settings) is not None:
         return True
-    return ArrangementFiles(settings.arrangement, store.storage_options).exists()
+    return KINDS.named(settings.strategy).is_prepared(settings, store.storage_options)
 
 
 def _has_view(settings: JobSettings, store: BackfillStore) -> bool:

@@ -16,9 +16,10 @@ from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.engine import Engine, EpochWrites, PartWrites
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.progress import BackfillState
+from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.protocol.clock import Clock
-from airflow_backfill_provider.protocol.finish import drop_arrangement_of_cancelled
+from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
 from airflow_backfill_provider.state.store import BackfillStore
 
 
@@ -71,7 +72,7 @@ class EpochRun:
         spent = {**writes.seconds, "commit": time.monotonic() - started}
         commit = self.committed(self.barrier, state, tables, replace(writes, seconds=spent))
         recorded = self.store.record_commit(self.barrier, commit)
-        drop_arrangement_of_cancelled(self.store)
+        clean_up_after_cancelling(self.store)
         return recorded
 
     def commit_state(self, done: Barrier, writes: EpochWrites) -> tuple[BackfillState, TableVersions]:
@@ -112,7 +113,7 @@ class EpochRun:
             digest=done.digest,
             snapshot_read_row_count=sum(writes.snapshot_rows.values()),
             upstream_output_row_count=writes.change_rows,
-            rows_read=self.settings.scan.rows_read(state),
+            rows_read=rows_read(self.settings.scan, state),
             state_epoch=state.epoch,
             completed=state.completed,
             **left_behind(tables),

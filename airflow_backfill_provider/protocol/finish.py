@@ -1,18 +1,18 @@
-"""What comes at the end of a job: its view is marked finished, exactly once, and its arrangement goes."""
+"""What comes at the end of a job: its view is marked finished, exactly once, and the strategy's tables go."""
 
 from __future__ import annotations
 
 from airflow_backfill_provider.core.barrier import is_task_run
 from airflow_backfill_provider.core.errors import NotFinishedError
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.strategies import KINDS
 
 
 def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
     """
-    Record that the materialized view is finished, exactly once, and drop the arrangement unless it is to be kept.
+    Record that the materialized view is finished, exactly once, and delete the strategy's tables unless they are kept.
 
     :returns: the settings, whose ``finished_epoch`` is the epoch of the first commit with every vnode Completed.
     :raises NotFinishedError: if a vnode is not Completed, the epoch that completed them is not committed, or the job
@@ -20,7 +20,7 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
     """
     settings = store.settings()
     if settings.finished_epoch is not None:
-        _drop_arrangement(settings, store)
+        _clean_up(settings, store)
         return settings
     state = store.state()
     completing = [commit for commit in store.commits(since_epoch=state.epoch) if commit.completed]
@@ -42,9 +42,9 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
 
     finished = store.change_settings(change)
     if finished.finished_epoch is None:
-        # The settings in force are those of a rebuild, whose arrangement is needed.
+        # The settings in force are those of a rebuild, whose tables are needed.
         raise NotFinishedError(f"job {settings.job['name']} is not finished: it was rebuilt meanwhile; run more epochs")
-    _drop_arrangement(finished, store)
+    _clean_up(finished, store)
     return finished
 
 
@@ -72,20 +72,21 @@ def tell_of_finish(*, store: BackfillStore, requested_by: str, clock: Clock = ut
         store.change_settings(take_over)
 
 
-def drop_arrangement_of_cancelled(store: BackfillStore) -> None:
+def clean_up_after_cancelling(store: BackfillStore) -> None:
     """
-    Drop the arrangement of a cancelled job, unless it is to be kept, or an epoch is half done that needs it.
+    Delete the strategy's tables of a cancelled job, unless they are kept, or an epoch is half done that needs them.
 
     Whoever looks at the cancelled job next does it where a process died before.
     """
     settings = store.settings()
-    if not settings.cancelled or settings.arranged_version is None:
+    if not settings.cancelled or settings.start is None:
         return
     newest = store.newest_barrier(settings)
     if newest is None or store.commit_of(newest.epoch) is not None:
-        _drop_arrangement(settings, store)
+        _clean_up(settings, store)
 
 
-def _drop_arrangement(settings: JobSettings, store: BackfillStore) -> None:
-    if settings.arranged_version is not None and not settings.definition.keep_arrangement:
-        ArrangementFiles(settings.arrangement, store.storage_options).drop()
+def _clean_up(settings: JobSettings, store: BackfillStore) -> None:
+    strategy = KINDS.named(settings.strategy)
+    if not strategy.keeps_tables(settings):
+        strategy.clean_up(settings, store.storage_options)

@@ -21,7 +21,7 @@ from airflow_backfill_provider.core.errors import BackfillError, EpochGivenUpErr
 from airflow_backfill_provider.core.failures import EpochFailure, GivenUp
 from airflow_backfill_provider.core.giving_up import all_given_up, chunk_given_up
 from airflow_backfill_provider.protocol.epoch_run import EpochRun, require_current, together
-from airflow_backfill_provider.protocol.finish import drop_arrangement_of_cancelled
+from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
 from airflow_backfill_provider.state.store import BackfillStore
 
 logger = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ def _given_up(run: EpochRun, error: BackfillError) -> EpochCommit:
     reached(CrashPoint.BEFORE_GIVING_UP)
     commit = run.committed(left, state, tables, writes)
     recorded = store.record_given_up(GivenUpEpoch(barrier=left, commit=commit))
-    drop_arrangement_of_cancelled(store)
+    clean_up_after_cancelling(store)
     return recorded
 
 

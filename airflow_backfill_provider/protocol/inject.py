@@ -26,13 +26,16 @@ from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, JobCancelledError, StateError
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.progress import BackfillState
+from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.visibility import Visibility, may_wait
 from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
-from airflow_backfill_provider.protocol.finish import drop_arrangement_of_cancelled
+from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
 from airflow_backfill_provider.state.store import BackfillStore, LogEnd
-from airflow_backfill_provider.strategies.chunk_plan import SnapshotPlan, plan_snapshot
+from airflow_backfill_provider.strategies import KINDS, Strategy
+from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
+from airflow_backfill_provider.strategies.chunk_plan import plan_snapshot
 
 PARTIAL_REPAIR = (
     "the epoch repairs only what was chosen, and takes the rest of the view as it is; if somebody else wrote to the "
@@ -99,7 +102,7 @@ def inject_barrier(
             store.repair_state(settings)
             return Injection(previous)
         if settings.cancelled:
-            drop_arrangement_of_cancelled(store)
+            clean_up_after_cancelling(store)
             raise JobCancelledError(
                 f"job {settings.job['name']} was cancelled by {_who_cancelled(history)}; rebuild it to start over"
             )
@@ -161,6 +164,11 @@ class _Basis:
         return self.history[-1]
 
     @property
+    def strategy(self) -> Strategy:
+        """How the job reads history."""
+        return KINDS.named(self.settings.strategy)
+
+    @property
     def from_version(self) -> int:
         """The version that the next window begins behind."""
         previous, settings = self.previous, self.settings
@@ -170,7 +178,7 @@ class _Basis:
     def come_to(self) -> TableVersion | None:
         """The upstream's version that the job has come to, by which its log is known again."""
         previous, settings = self.previous, self.settings
-        return previous.upstream.come_to if previous else settings.arranged
+        return previous.upstream.come_to if previous else settings.start
 
     @property
     def asked(self) -> tuple[JobSettings, ...]:
@@ -268,7 +276,7 @@ def _window_end(basis: _Basis, until: dt.datetime | None) -> tuple[UpstreamVersi
 
 def _planned(basis: _Basis, to_version: int, now: dt.datetime) -> _PlannedEpoch:
     """Return what the next epoch does in the window that ends with a version."""
-    state, scan, read_before = basis.state, basis.settings.scan, basis.read_before
+    state, strategy, read_before = basis.state, basis.strategy, basis.read_before
     # What is repaired is written as of this epoch, and finished views show every change.
     may_wait = bool(read_before and not (basis.repair or state.completed)) and _changes_may_wait(basis, now)
     chunk, chunk_version = _chunk(basis, to_version, may_wait=may_wait)
@@ -280,8 +288,8 @@ def _planned(basis: _Basis, to_version: int, now: dt.datetime) -> _PlannedEpoch:
         completes=completes,
         waits=waits,
         changes_after=basis.from_version if waits else basis.oldest_version,
-        # An arrangement is kept current for the rows that are not read yet, too.
-        needs_changes=(bool(read_before) and not waits) or (scan.by_vnode and not state.completed),
+        # Some strategies take the changes of rows that are not read yet, too.
+        needs_changes=(bool(read_before) and not waits) or (strategy.takes_all_changes and not state.completed),
     )
 
 
@@ -348,7 +356,7 @@ def _idle_commit(barrier: Barrier, basis: _Basis, now: dt.datetime) -> EpochComm
         digest=barrier.digest,
         snapshot_read_row_count=0,
         upstream_output_row_count=0,
-        rows_read=basis.settings.scan.rows_read(state),
+        rows_read=rows_read(basis.settings.scan, state),
         state_epoch=state.epoch,
         completed=state.completed,
         **left_behind(before.tables if before and continues else None),
@@ -364,25 +372,27 @@ def _chunk(basis: _Basis, to_version: int, *, may_wait: bool) -> tuple[SnapshotP
 
     While changes wait, chunks are read where the newest was, as long as there is anything left to read there: at a
     version that stays the same, files stay as large as they were, and what the chunk's changes wait behind is one
-    version for all. The arrangement has its rows by epochs instead.
+    version for all. Not so where the strategy's own tables have the rows by epochs.
     """
     previous = basis.previous
 
     def plan_at(version: int) -> SnapshotPlan:
         return plan_snapshot(
-            basis.settings,
-            basis.state,
-            basis.upstream,
-            from_version=basis.from_version,
-            version=version,
-            previous=previous,
-            storage_options=basis.store.storage_options,
+            Situation(
+                settings=basis.settings,
+                state=basis.state,
+                upstream=basis.upstream,
+                from_version=basis.from_version,
+                version=version,
+                previous=previous,
+                storage_options=basis.store.storage_options,
+            )
         )
 
     # What failed there fails again: the chunk of an epoch that was given up is read where it may be corrected.
     reads_on = previous is not None and may_wait and previous.given_up is None
     newest = max((read.version for read in previous.view_after), default=None) if previous and reads_on else None
-    if newest is not None and not basis.settings.scan.by_vnode:
+    if newest is not None and basis.strategy.reads_older_versions:
         plan = plan_at(newest)
         if not _completes(basis, plan):
             return plan, newest
@@ -426,10 +436,10 @@ def _require_state(basis: _Basis) -> None:
     commit = basis.commit
     if commit is None:
         return
-    rows_read = settings.scan.rows_read(state)
-    if state.epoch < commit.state_epoch or rows_read < commit.rows_read or (commit.completed and not state.completed):
+    rows = rows_read(settings.scan, state)
+    if state.epoch < commit.state_epoch or rows < commit.rows_read or (commit.completed and not state.completed):
         raise StateError(
-            f"the state at {store.location} has {rows_read} rows read as of epoch {state.epoch}, but epoch "
+            f"the state at {store.location} has {rows} rows read as of epoch {state.epoch}, but epoch "
             f"{commit.epoch} left {commit.rows_read} as of epoch {commit.state_epoch}; it was restored or changed: "
             "rebuild the job"
         )
@@ -438,7 +448,7 @@ def _require_state(basis: _Basis) -> None:
 def _why_idle(basis: _Basis, planned: _PlannedEpoch, to_version: int) -> str:
     """Return why the epoch has nothing to do, or the empty string if it has."""
     settings, state, after = basis.settings, basis.state, planned.changes_after
-    if planned.chunk.parts or planned.chunk.arranges or basis.repair:
+    if planned.chunk.parts or planned.chunk.prepares or basis.repair:
         return ""
     waiting = "" if state.completed else ("paused, and " if settings.paused else "the rate limit is 0, and ")
     if not planned.needs_changes and basis.read_before:

@@ -17,8 +17,9 @@ from airflow_backfill_provider.core.job import GREATEST_RATE_LIMIT, encoded_key,
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.vnodes import parse_vnodes
-from airflow_backfill_provider.protocol import Clock, drop_arrangement_of_cancelled, utc_now
+from airflow_backfill_provider.protocol import Clock, clean_up_after_cancelling, utc_now
 from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.strategies import KINDS
 
 MOST_KEYS = 10_000
 """Keys in one repair; they are pinned in the barrier one by one."""
@@ -59,11 +60,7 @@ def rescale_job(parallelism: int, *, store: BackfillStore, requested_by: str, cl
     """
     settings = store.settings()
     require_parallelism(parallelism, settings.definition.vnode_count)
-    if parallelism > 1 and not settings.scan.by_vnode:
-        raise InvalidJobError(
-            f"job {settings.job['name']} cannot be rescaled to {parallelism}: under {settings.strategy} all vnodes "
-            "share one position, so one run reads them all; rebuild the job with strategy arrangement to divide them"
-        )
+    KINDS.named(settings.strategy).require_parallelism(parallelism, settings)
     return _mutate(store, SettingsChange.RESCALE, requested_by, clock, parallelism=parallelism, value=parallelism)
 
 
@@ -121,7 +118,7 @@ def cancel_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
     again does what a cancellation that died left undone.
     """
     settings = _mutate(store, SettingsChange.CANCEL, requested_by, clock, cancelled=True)
-    drop_arrangement_of_cancelled(store)
+    clean_up_after_cancelling(store)
     return settings
 
 

@@ -33,7 +33,7 @@ from airflow_backfill_provider.core.errors import (
     MissingRowsError,
     QueryFailedError,
 )
-from airflow_backfill_provider.core.job import BackfillJob, Strategy
+from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.lake.view_identity import (
@@ -124,7 +124,7 @@ class MemoryEngine:
         job: BackfillJob,
         upstream: ResolvedUpstream,
         version: int,
-        strategy: Strategy,
+        strategy: str,
         incarnations: frozenset[str],
     ) -> None:
         """Refuse a path that belongs to somebody else, and what the test wants to be refused."""
@@ -155,7 +155,7 @@ class MemoryEngine:
         source = self._begin(settings, barrier, since)
         parts = range(len(barrier.parts))
         # What an arrangement holds at the window's end is known once the changes are written.
-        early = [] if source.scan.by_vnode else [source.chunk(barrier, part) for part in parts]
+        early = [] if source.by_vnode else [source.chunk(barrier, part) for part in parts]
         changes = self._changes(settings, barrier, source)
         rows: Counter[int] = Counter()
         for part in parts:
@@ -204,7 +204,7 @@ class MemoryEngine:
         if any(self._fence(part, settings, barrier) for part in ("changes", "repair")):
             return False
         source = self._source(settings)
-        return not source.scan.by_vnode or source.arrangement.fence(barrier.epoch)
+        return not source.by_vnode or source.arrangement.fence(barrier.epoch)
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
         """Publish that the view is finished, unless it says so."""

@@ -13,8 +13,8 @@ from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.visibility import Visibility
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from tests.builders import PAID
 from tests.dying import died
 from tests.property.memory_engine import Backfilling

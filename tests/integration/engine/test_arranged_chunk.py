@@ -13,11 +13,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.core.scan import ArrangementScan
-from airflow_backfill_provider.engine.arrangement import Arrangement
 from airflow_backfill_provider.engine.source import Upstream
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.strategies.arrangement.table import ArrangementTable
+from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 from tests.builders import barrier_of
 
 pytestmark = pytest.mark.spark
@@ -54,11 +54,11 @@ INSIDE_AND_AROUND = [KeyRange((0, None), (0, 1)), KeyRange((0, 2), (1, 11)), Key
 WITH_A_WHOLE_VNODE_BETWEEN = [KeyRange(None, (0, None)), KeyRange((0, 2), (2, 21))]
 
 KEY = KeyOrder((KeyField(name="id", type="long"),))
-SCAN = ArrangementScan(KEY, 4, frozenset(range(4)))
+SCAN = VnodeScan(KEY, 4, frozenset(range(4)))
 
 
 @pytest.fixture
-def arrangement(spark: SparkSession, lake: Path) -> Arrangement:
+def arrangement(spark: SparkSession, lake: Path) -> ArrangementTable:
     """An arrangement with that history; a row's name is the epoch that wrote it."""
     entries = [(vnode, key, 0, True, False) for vnode, keys in BASE.items() for key in keys]
     entries += [(vnode, key, epoch, *flags) for epoch, vnode, key, flags in CHANGES]
@@ -77,14 +77,14 @@ def arrangement(spark: SparkSession, lake: Path) -> Arrangement:
         path="/lake/orders",
         types={"id": "long", "name": "string"},
         key=KEY,
-        by_vnode=True,
+        scan=SCAN.order,
         distribution_key=["id"],
         vnode_count=4,
         vnodes=SCAN.vnodes,
         keys=EVERYTHING,
     )
     identity = ViewIdentity("paid_orders", "a1")
-    return Arrangement(spark, path, source, SCAN, base_epoch=0, identity=identity)
+    return ArrangementTable(spark, path, source, SCAN, base_epoch=0, identity=identity)
 
 
 def expected(epoch: int, ranges: Sequence[KeyRange]) -> set[tuple[int, int | None, str]]:
@@ -98,7 +98,7 @@ def expected(epoch: int, ranges: Sequence[KeyRange]) -> set[tuple[int, int | Non
     return {(*at, name) for at, name in found.items() if any(r.contains(at, SCAN.order) for r in ranges)}
 
 
-def test_a_chunk_has_and_counts_the_rows_of_its_ranges_as_of_its_epoch(arrangement: Arrangement) -> None:
+def test_a_chunk_has_and_counts_the_rows_of_its_ranges_as_of_its_epoch(arrangement: ArrangementTable) -> None:
     """I2: changes of later epochs lie beside those of earlier ones, and are not for this one."""
     with arrangement.chunk(barrier_of(2), INSIDE_AND_AROUND) as chunk:
         counted, rows = chunk.count(), [tuple(row) for row in chunk.rows().collect()]
@@ -110,7 +110,7 @@ def test_a_chunk_has_and_counts_the_rows_of_its_ranges_as_of_its_epoch(arrangeme
             assert chunk.count() == Counter(vnode for vnode, _, _ in expected(epoch, ranges))
 
 
-def test_a_key_that_was_inserted_while_it_was_there_is_refused(arrangement: Arrangement) -> None:
+def test_a_key_that_was_inserted_while_it_was_there_is_refused(arrangement: ArrangementTable) -> None:
     """I6: the second row of a key of the base, and of one that a change had brought."""
     with arrangement.chunk(barrier_of(4), [KeyRange((1,), (2,))]) as chunk:
         assert chunk.count() == {2: 3}, "what the base has is looked at where its rows are read"

@@ -16,10 +16,11 @@ from airflow_backfill_provider.core.errors import BackfillError, DuplicateKeyErr
 from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.engine.stamped_table import snapshot_part, transaction_id
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 
@@ -68,7 +69,7 @@ def test_a_vnode_is_sparks_own_hash_partition(lakehouse: Lakehouse) -> None:
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(100)")
     create(lakehouse, vnode_count=256, distribution_key=["id", "name"], query="SELECT * FROM upstream")
-    arranged = lakehouse.spark.read.format("delta").load(lakehouse.backfill.settings().arrangement)
+    arranged = lakehouse.spark.read.format("delta").load(location_of(lakehouse.backfill.settings()))
     dispatched = arranged.repartition(256, "id", "name").withColumn("partition", F.spark_partition_id())
     assert dispatched.filter("partition <> __vnode").count() == 0
 
@@ -100,7 +101,7 @@ def test_a_backfill_through_rescales(customers: Lakehouse) -> None:
         if commit.completed:
             break
     assert commit.completed
-    arrangement = ArrangementFiles(store.settings().arrangement)
+    arrangement = ArrangementFiles(location_of(store.settings()))
     assert arrangement.exists()
     protocol.finish_job(store=store, requested_by="tester")
     assert not arrangement.exists()
@@ -283,7 +284,7 @@ def test_an_arrangement_that_is_gone_is_no_empty_upstream(customers: Lakehouse) 
     """I6: epochs began to read it; made again it would have other rows."""
     create(customers)
     customers.epoch()
-    ArrangementFiles(customers.backfill.settings().arrangement).drop()
+    ArrangementFiles(location_of(customers.backfill.settings())).drop()
     with pytest.raises(StateError, match="arrangement"):
         customers.epoch()
 

@@ -18,6 +18,7 @@ from airflow_backfill_provider.engine import query
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.maintenance import compaction
 from airflow_backfill_provider.maintenance.compaction import JobCompaction
+from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 
@@ -289,22 +290,22 @@ def test_an_epoch_that_loses_to_a_stranger_does_not_write_over_it(gated: Lakehou
 def test_the_changes_of_an_arrangement_are_compacted_and_its_base_stays_as_it_is(numbers: Lakehouse):
     numbers.create(rate_limit=20, strategy="arrangement")
     settings = numbers.backfill.settings()
-    base = paths(settings.arrangement)
+    base = paths(location_of(settings))
     for step in range(6):
         numbers.sql(f"UPDATE {{upstream}} SET name = concat(name, '{step}') WHERE id % 5 = 0")
         numbers.sql(f"DELETE FROM {{upstream}} WHERE id = {100 + step}")
         numbers.epoch()
-    files = len(paths(settings.arrangement))
-    found = look(numbers).arrangement
+    files = len(paths(location_of(settings)))
+    found = look(numbers).own_tables["arrangement"]
     assert found is not None
     assert found.saved_files == files - len(base) - 1 == 5
 
     compact(numbers)
 
-    assert base < paths(settings.arrangement)
-    assert len(paths(settings.arrangement)) == len(base) + 1
+    assert base < paths(location_of(settings))
+    assert len(paths(location_of(settings))) == len(base) + 1
     numbers.sql("UPDATE {upstream} SET name = 'last' WHERE id % 3 = 0")
     numbers.finish()
     numbers.assert_truth()
     numbers.assert_equals_query("SELECT * FROM {upstream}")
-    assert look(numbers).arrangement is None, "no epoch reads it any more"
+    assert not look(numbers).own_tables, "no epoch reads it any more"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_backfill_provider.core import errors
+from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
 
 pytestmark = pytest.mark.spark
@@ -41,7 +42,7 @@ def test_a_damaged_arrangement_is_damaged_state(numbers: Lakehouse) -> None:
     settings = numbers.create(strategy="arrangement")
     barrier = numbers.inject()
     assert barrier is not None
-    damage(settings.arrangement)
+    damage(location_of(settings))
     with pytest.raises(errors.StateError, match="epoch 1 of job orders_view cannot read the arrangement at .*rebuild"):
         numbers.run(barrier)
     numbers.rebuild(strategy="arrangement")

@@ -12,6 +12,7 @@ from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.engine.view import MaterializedView
 from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, ViewIdentity, view_properties
 from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import put_back
 from tests.integration.engine.lakehouse import Lakehouse
 
@@ -55,7 +56,7 @@ def test_an_arrangement_that_something_else_wrote_to_is_refused(orders: Lakehous
     """I6: chunks are read from it, and what it lacks the view would never get."""
     arrange_by_customer(orders)
     orders.epoch()
-    arrangement = orders.backfill.settings().arrangement
+    arrangement = location_of(orders.backfill.settings())
     orders.spark.sql(f"DELETE FROM delta.{quote(arrangement)} WHERE id % 2 = 0")
     with pytest.raises(StateError, match=r"arrangement: version \d+ of .* \(DELETE\) was not written by .*: rebuild"):
         orders.epoch()
@@ -69,7 +70,7 @@ def test_an_older_copy_of_the_arrangement_is_refused(orders: Lakehouse, tmp_path
     """I6: without the newest changes of rows that are not read yet."""
     arrange_by_customer(orders)
     orders.epoch()
-    arrangement, copy = orders.backfill.settings().arrangement, tmp_path / "copy"
+    arrangement, copy = location_of(orders.backfill.settings()), tmp_path / "copy"
     shutil.copytree(arrangement, copy)
     orders.sql("UPDATE {upstream} SET name = 'changed'")
     orders.epoch()

@@ -11,8 +11,10 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
+from airflow_backfill_provider.core.scan import by_vnode
 from airflow_backfill_provider.engine.source import MeasuredChanges, Upstream
 from airflow_backfill_provider.execution.doubtful import settled
 from tests.builders import write_table
@@ -69,7 +71,7 @@ def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession,
         path=path,
         types={"id": "long", "customer": "string", "name": "string"},
         key=KeyOrder((KeyField(name="id", type="long"),)),
-        by_vnode=True,
+        scan=by_vnode(KeyOrder((KeyField(name="id", type="long"),)), OwnColumns()),
         distribution_key=["customer"],
         vnode_count=1000,
         vnodes=frozenset(range(1000)),

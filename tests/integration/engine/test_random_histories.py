@@ -97,7 +97,7 @@ class History:
     def rescale(self, parallelism: int) -> None:
         """Change the number of parallel runs, if vnodes are on their own."""
         store = self.lakehouse.backfill.store
-        if store.settings().scan.by_vnode:
+        if store.settings().strategy == "arrangement":
             mutations.rescale_job(parallelism, store=store, requested_by="tester")
 
     def barrier(self, barrier: given_values.Barrier, *, dies_at: str | None = None) -> None:

@@ -20,7 +20,6 @@ from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.errors import BackfillError, StorageUnavailableError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.table_files import table_files
 from airflow_backfill_provider.lake.upstream import UpstreamTable
@@ -29,6 +28,7 @@ from airflow_backfill_provider.lake.version_watch import VersionWatch
 from airflow_backfill_provider.lake.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY, view_identity
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from tests.builders import CHANGE_DATA_FEED, order_of
 from tests.integration.object_store.conftest import S3
 from tests.integration.object_store.no_engine import NoEngine, inject

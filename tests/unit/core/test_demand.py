@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.demand import demand_of
 from airflow_backfill_provider.core.failures import GivenUp
 from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
@@ -47,7 +48,7 @@ def test_an_unfinished_job_needs_the_next_epoch_once_the_last_one_is_committed()
 
 
 def test_what_was_created_of_the_newest_version_still_needs_its_first_epoch():
-    arranged = settings_of(strategy="arrangement", arranged_version=5)
+    arranged = settings_of(strategy="arrangement", start=TableVersion(version=5))
 
     assert "snapshot" in reason_of(arranged, None, None, 5)
     assert "version 5" in reason_of(settings_of(), None, None, 5)

@@ -6,6 +6,7 @@ import datetime as dt
 
 import pytest
 
+from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status import (
@@ -256,7 +257,7 @@ def test_neighbours_that_are_equally_far_are_shown_together_with_the_rows_of_all
         Completed(None, 0),
     )
     each = 2180 / 8
-    assert map_of(*vnodes, strategy="arrangement", arranged_version=0) == [
+    assert map_of(*vnodes, strategy="arrangement", start=TableVersion(version=0)) == [
         (0, 1, "completed", 150, None, 1.0),
         (2, 2, "in_progress", 10, ("3",), 10 / each),
         (3, 3, "in_progress", 20, ("4",), 20 / each),
@@ -272,7 +273,7 @@ def test_vnodes_with_one_position_for_all_are_shown_with_the_rows_that_each_stan
 
 def test_a_vnode_of_a_part_of_the_upstream_is_measured_by_the_vnodes_that_the_job_is_about():
     vnodes = (InProgress((3,), 50), NotStarted(), Completed(None, 0), Completed(None, 0))
-    (begun, *_) = map_of(*vnodes, restrict_to={"vnodes": [0, 1]}, strategy="arrangement", arranged_version=0)
+    (begun, *_) = map_of(*vnodes, restrict_to={"vnodes": [0, 1]}, strategy="arrangement", start=TableVersion(version=0))
     assert begun[-1] == 50 / 200
 
 

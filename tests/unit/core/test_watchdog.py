@@ -309,7 +309,7 @@ def test_changes_are_needed_behind_the_committed_epochs_also_if_one_is_pinned():
 def test_before_the_first_epoch_only_an_arrangement_needs_changes():
     assert read_up_to(settings_of(), [], []) is None
     assert read_up_to(settings_of(), *pinned(log_of(epochs=1))) is None
-    assert read_up_to(settings_of(arranged_version=7), [], []) == 7
+    assert read_up_to(settings_of(start=TableVersion(version=7)), [], []) == 7
 
 
 def test_an_earlier_incarnation_has_read_nothing_for_this_one():
@@ -350,5 +350,5 @@ def test_a_job_has_come_to_its_newest_barrier_whether_it_is_committed_or_not():
     assert come_to(settings, log[0]) == log[0][-1].upstream.end
     others = [barrier.model_copy(update={"incarnation": "b2"}) for barrier in log[0]]
     assert come_to(settings, others) is None
-    arranged = settings_of(arranged_version=5, arranged_at=NOW)
+    arranged = settings_of(start=TableVersion(version=5, written_at=NOW))
     assert come_to(arranged, others) == TableVersion(version=5, written_at=NOW)

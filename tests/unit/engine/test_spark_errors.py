@@ -191,7 +191,10 @@ Caused by: java.net.SocketTimeoutException: open s3a://lake/x.parquet: Read time
 def test_a_storage_that_gives_no_answer_to_spark_is_worth_another_try(cause, error):
     """Nothing is damaged then that anybody had to restore."""
     text = NO_ANSWER.replace("java.net.SocketTimeoutException: open s3a://lake/x.parquet: Read timed out", cause)
-    with pytest.raises(error) as caught, epoch_errors("epoch 3 of job orders", arrangement="s3a://lake/arrangement_1"):
+    with (
+        pytest.raises(error) as caught,
+        epoch_errors("epoch 3 of job orders", tables={"arrangement": "s3a://lake/arrangement_1"}),
+    ):
         raise PySparkException(text)
     assert caught.value.retryable is (error is StorageUnavailableError)
 

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.barrier import TableVersion
+from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
-from airflow_backfill_provider.core.scan import ArrangementScan
-from airflow_backfill_provider.engine.arrangement import Arrangement
+from airflow_backfill_provider.core.scan import by_vnode
 from airflow_backfill_provider.engine.source import Upstream
 from airflow_backfill_provider.engine.stamped_table import StampedTable, _is_harmless, _is_ours, _stamp
 from airflow_backfill_provider.engine.view import MaterializedView
@@ -27,6 +27,8 @@ from airflow_backfill_provider.lake.view_identity import (
     JOB_PROPERTY,
     ViewIdentity,
 )
+from airflow_backfill_provider.strategies.arrangement.table import ArrangementTable
+from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 from tests.builders import NOW, barrier_of, window_of
 
 NO_SPARK = cast("SparkSession", None)
@@ -224,15 +226,15 @@ def test_nothing_is_added_to_an_arrangement_that_is_gone(lake):
         path="/lake/orders",
         types={"id": "long"},
         key=key,
-        by_vnode=True,
+        scan=by_vnode(key, OwnColumns()),
         distribution_key=["id"],
         vnode_count=4,
         vnodes=frozenset(range(4)),
         keys=EVERYTHING,
     )
-    scan = ArrangementScan(key, 4, source.vnodes)
+    scan = VnodeScan(key, 4, source.vnodes)
     path = str(lake / "arrangement")
-    gone = Arrangement(NO_SPARK, path, source, scan, base_epoch=0, identity=IDENTITY)
+    gone = ArrangementTable(NO_SPARK, path, source, scan, base_epoch=0, identity=IDENTITY)
     with pytest.raises(EpochFailedError, match="is gone, so epoch 2 has nothing to add to"):
         gone.append(cast("DataFrame", None), barrier_of(2), 3)
     assert list(lake.iterdir()) == []

@@ -8,9 +8,10 @@ import pytest
 
 from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
-from airflow_backfill_provider.lake import arrangement
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.strategies.arrangement import files as arrangement
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import in_order
 from tests.plain_engine import PlainArrangement
 from tests.property.memory_engine import Backfilling
@@ -31,7 +32,7 @@ def seen(backfilling):
     settings = backfilling.store.settings()
     order = settings.scan.order
     rows = PlainArrangement(settings).rows(backfilling.store.last_epoch())
-    files, keys = ArrangementFiles(settings.arrangement).statistics(order, settings.base_epoch, settings.own_columns)
+    files, keys = ArrangementFiles(location_of(settings)).statistics(order, settings.base_epoch, settings.own_columns)
     return in_order(rows, order), files, keys, order
 
 
@@ -99,7 +100,7 @@ def test_changes_of_the_window_are_seen_before_they_are_there(backfilling):
     settings = backfilling.store.settings()
     order, latest = settings.scan.order, backfilling.orders.table.latest_version()
     coming = backfilling.orders.table.window_changes(settings, settings.first_version, latest)
-    files, keys = ArrangementFiles(settings.arrangement).statistics(
+    files, keys = ArrangementFiles(location_of(settings)).statistics(
         order, settings.base_epoch, settings.own_columns, coming
     )
     planned = [keys.nth(files, EVERYTHING, n) for n in range(1, 31)]
@@ -117,7 +118,7 @@ def test_the_base_of_a_rebuilt_job_is_stamped_with_the_epoch_that_it_begins_afte
 
 
 def test_the_smallest_file_is_looked_for_in_the_base_alone(backfilling):
-    files = ArrangementFiles(backfilling.store.settings().arrangement)
+    files = ArrangementFiles(location_of(backfilling.store.settings()))
     sizes = sorted(path.stat().st_size for path in Path(files.path).glob("*.parquet"))
     assert (files.smallest_of_base(0, OwnColumns()), files.size()) == (sizes[0], sum(sizes))
     backfilling.orders.change([3], amount=7)
@@ -128,7 +129,7 @@ def test_the_smallest_file_is_looked_for_in_the_base_alone(backfilling):
 
 
 def test_what_is_dropped_leaves_nothing(backfilling):
-    files = ArrangementFiles(backfilling.store.settings().arrangement)
+    files = ArrangementFiles(location_of(backfilling.store.settings()))
     files.drop()
     assert not files.exists()
     assert not Path(files.path).exists()

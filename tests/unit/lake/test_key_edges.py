@@ -17,8 +17,8 @@ import pytest
 from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
 from airflow_backfill_provider.core.planner import plan_chunk
-from airflow_backfill_provider.lake.arrangement import _pieces
 from airflow_backfill_provider.lake.table_files import table_files
+from airflow_backfill_provider.strategies.arrangement.files import _pieces
 from tests.builders import commit_file, write_table
 
 YEAR_10000 = 2_932_897

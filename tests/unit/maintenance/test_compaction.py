@@ -16,11 +16,12 @@ from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy, CompactionStep
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.table_files import table_files
 from airflow_backfill_provider.maintenance import compaction
 from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import Orders, job_of
 from tests.plain_engine import CountingEngine
 
@@ -128,34 +129,32 @@ def arranged(lake: Path) -> Backfill:
 
 def test_changes_of_an_arrangement_are_written_together_and_its_base_is_left_alone(arranged):
     """Each is laid out by key; together they would not be."""
-    files = ArrangementFiles(arranged.settings().arrangement)
+    files = ArrangementFiles(location_of(arranged.settings()))
     sizes = sorted(file.size for file in table_files(files.path).files)
     assert files.smallest_of_base(0, OwnColumns()) in sizes
     policy = CompactionPolicy(at=2)
     look = compaction.look(arranged, policy)
-    assert look.arrangement is not None
     assert (look.view.step, look.due) == (None, True)
-    assert (look.arrangement.files, look.arrangement.saved_files) == (6, 2)
-    assert look.arrangement.smaller_than == files.smallest_of_base(0, OwnColumns())
+    assert (look.own_tables["arrangement"].files, look.own_tables["arrangement"].saved_files) == (6, 2)
+    assert look.own_tables["arrangement"].smaller_than == files.smallest_of_base(0, OwnColumns())
     tiny = compaction.look(arranged, CompactionPolicy(at=2, target_file_size=20))
-    assert tiny.arrangement is not None
-    assert (tiny.arrangement.smaller_than, tiny.arrangement.step) == (10, None)
+    assert (tiny.own_tables["arrangement"].smaller_than, tiny.own_tables["arrangement"].step) == (10, None)
 
     compacted: list[CompactionPlan] = []
 
     class Compactor(TurnTaking):
-        def compact_arrangement(self, settings: JobSettings, plan: CompactionPlan) -> None:
+        def compact_own_table(self, settings: JobSettings, name: str, plan: CompactionPlan) -> None:
             assert self.its_turn
             compacted.append(plan)
 
     engine = Compactor()
     done = compaction.compact_job(arranged, engine=lambda: engine, policy=policy)
-    assert (compacted, engine.compacted) == ([done.arrangement], [])
+    assert (compacted, engine.compacted) == ([done.own_tables["arrangement"]], [])
 
 
 def test_an_arrangement_that_no_epoch_reads_any_more_is_not_compacted(arranged):
     """Once every vnode is Completed it is dropped, or kept as it is; and where it is gone there is nothing to do."""
-    arrangement = ArrangementFiles(arranged.settings().arrangement)
+    arrangement = ArrangementFiles(location_of(arranged.settings()))
     mutations.throttle_job(None, store=arranged.store, requested_by="tester")
     protocol.run_next_epoch(
         store=arranged.store,
@@ -165,9 +164,9 @@ def test_an_arrangement_that_no_epoch_reads_any_more_is_not_compacted(arranged):
     )
     assert arranged.store.state().completed
     assert arrangement.exists()
-    assert compaction.look(arranged, CompactionPolicy(at=1)).arrangement is None
+    assert not compaction.look(arranged, CompactionPolicy(at=1)).own_tables
 
 
 def test_an_arrangement_that_is_gone_is_not_compacted(arranged):
-    ArrangementFiles(arranged.settings().arrangement).drop()
-    assert compaction.look(arranged, CompactionPolicy(at=1)).arrangement is None
+    ArrangementFiles(location_of(arranged.settings())).drop()
+    assert not compaction.look(arranged, CompactionPolicy(at=1)).own_tables

@@ -31,9 +31,10 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.progress import BackfillState, NotStarted
 from airflow_backfill_provider.core.settings import SettingsChange
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import NOW, PAID, commit_file, write_table
 from tests.dying import Died, dies_at
 from tests.plain_engine import PlainSource
@@ -692,13 +693,13 @@ def arranging(lake):
 
 
 def arrangement(backfilling):
-    return ArrangementFiles(backfilling.store.settings().arrangement)
+    return ArrangementFiles(location_of(backfilling.store.settings()))
 
 
 def test_creating_makes_the_arrangement_of_the_version_that_was_looked_at(arranging):
     arranging.orders.add(10)
     settings = arranging.create()
-    assert (settings.strategy, settings.arranged_version, settings.first_version) == ("arrangement", 1, 1)
+    assert (settings.strategy, settings.first_version) == ("arrangement", 1)
     assert arrangement(arranging).exists()
     assert creation.is_created(arranging.job, arranging.store)
     barrier = arranging.inject()

@@ -16,9 +16,10 @@ from airflow_backfill_provider.core.errors import (
     NotFinishedError,
 )
 from airflow_backfill_provider.core.settings import SettingsChange
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import NOW
 from tests.property.memory_engine import Backfilling, Prepared
 
@@ -152,7 +153,7 @@ def arranged(lake):
 
 
 def has_arrangement(backfilling):
-    return ArrangementFiles(backfilling.store.settings().arrangement).exists()
+    return ArrangementFiles(location_of(backfilling.store.settings())).exists()
 
 
 def test_cancelling_drops_the_arrangement(arranged):
@@ -374,7 +375,7 @@ def test_a_job_that_is_rebuilt_while_it_is_finished_is_not_finished(lake):
         protocol.finish_job(store=Sleeper(arranging.job.state), requested_by="x")
     settings = arranging.store.settings()
     assert settings.finished_epoch is None
-    assert ArrangementFiles(settings.arrangement).exists()
+    assert ArrangementFiles(location_of(settings)).exists()
     arranging.finish()
     assert len(arranging.rows()) == 5
 

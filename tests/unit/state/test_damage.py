@@ -12,12 +12,12 @@ from deltalake import DeltaTable, write_deltalake
 from airflow_backfill_provider.core import errors
 from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.storage import DamagedLogError, panics_as_errors, storage_errors
 from airflow_backfill_provider.lake.table_files import table_files
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.state.control_table import ControlTable
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from tests.builders import Orders, commit_file, order_of
 
 KEY = KeyOrder((KeyField(name="id", type="long"),))

@@ -6,15 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.job import Strategy
 from airflow_backfill_provider.core.planner import FileStatistics
-from airflow_backfill_provider.strategies import choice as strategy
-from airflow_backfill_provider.strategies.choice import (
-    EPOCHS_OF_A_PAUSED_JOB,
-    SECONDS_PER_RUN,
-    choose_strategy,
-    overlap_of,
-)
+from airflow_backfill_provider.strategies import evidence as strategy
+from airflow_backfill_provider.strategies.choice import choose_strategy
+from airflow_backfill_provider.strategies.evidence import EPOCHS_OF_A_PAUSED_JOB, SECONDS_PER_RUN, overlap_of
 from tests.builders import Orders, file_of, job_of, order_of
 
 LONG = order_of("long")
@@ -103,20 +98,20 @@ SCATTERED = [range(start, 200, 10) for start in range(10)]
 @pytest.mark.parametrize(
     ("rate_limit", "strategy", "said"),
     [
-        (200, Strategy.NO_SHUFFLE, "one epoch reads all there is in place"),
-        (100, Strategy.NO_SHUFFLE, "statistics bound each chunk: 200 of 200 rows"),
-        (50, Strategy.NO_SHUFFLE, "statistics bound each chunk"),  # four times a chunk is not too much to scan
-        (49, Strategy.ARRANGEMENT, "statistics cannot bound a chunk"),
+        (200, "no_shuffle", "one epoch reads all there is in place"),
+        (100, "no_shuffle", "statistics bound each chunk: 200 of 200 rows"),
+        (50, "no_shuffle", "statistics bound each chunk"),  # four times a chunk is not too much to scan
+        (49, "arrangement", "statistics cannot bound a chunk"),
     ],
 )
 def test_files_in_random_order_are_arranged_if_an_epoch_scans_too_much_for_its_chunk(lake, rate_limit, strategy, said):
     choice = chosen(lake, SCATTERED, rate_limit=rate_limit)
-    assert (choice.strategy, said in choice.reason) == (strategy, True)
+    assert (choice.strategy.name, said in choice.reason) == (strategy, True)
 
 
 def test_files_in_key_order_are_read_in_place(lake):
     choice = chosen(lake, IN_ORDER, rate_limit=20)
-    assert choice.strategy is Strategy.NO_SHUFFLE
+    assert choice.strategy.name == "no_shuffle"
     assert choice.reason == (
         "chosen by auto, because the files' statistics bound each chunk: 0 of 200 rows lie in files that reach across "
         "others in id"
@@ -125,50 +120,50 @@ def test_files_in_key_order_are_read_in_place(lake):
 
 def test_keys_in_random_order_are_arranged(lake):
     choice = chosen(lake, SCATTERED, rate_limit=20)
-    assert choice.strategy is Strategy.ARRANGEMENT
+    assert choice.strategy.name == "arrangement"
     assert "statistics cannot bound a chunk: 200 of 200 rows" in choice.reason
 
 
 def test_files_that_overlap_only_their_neighbours_are_read_in_place(lake):
     files = [range(start, start + 40, 2) for start in range(0, 400, 20)]
-    assert chosen(lake, files, rate_limit=40).strategy is Strategy.NO_SHUFFLE
+    assert chosen(lake, files, rate_limit=40).strategy.name == "no_shuffle"
 
 
 @pytest.mark.parametrize("rate_limit", [None, 200, 1000])
 def test_what_one_epoch_reads_is_read_in_place(lake, rate_limit):
     choice = chosen(lake, SCATTERED, rate_limit=rate_limit)
-    assert choice.strategy is Strategy.NO_SHUFFLE
+    assert choice.strategy.name == "no_shuffle"
     assert "one epoch reads all" in choice.reason
 
 
 @pytest.mark.parametrize("files", [[], [[]]])
 def test_an_empty_upstream_is_read_in_place(lake, files):
     Orders(lake).add()
-    assert chosen(lake, files, rate_limit=1).strategy is Strategy.NO_SHUFFLE
+    assert chosen(lake, files, rate_limit=1).strategy.name == "no_shuffle"
 
 
 def test_a_job_that_begins_paused_is_not_taken_for_one_epoch(lake):
     choice = chosen(lake, SCATTERED, rate_limit=0)
-    assert choice.strategy is Strategy.ARRANGEMENT
-    assert choice.estimates[choice.strategy].epochs == EPOCHS_OF_A_PAUSED_JOB
+    assert choice.strategy.name == "arrangement"
+    assert choice.estimates[choice.strategy.name].epochs == EPOCHS_OF_A_PAUSED_JOB
 
 
 def test_parallel_runs_need_vnodes_of_their_own(lake):
     choice = chosen(lake, IN_ORDER, rate_limit=20, parallelism=2)
-    assert choice.strategy is Strategy.ARRANGEMENT
+    assert choice.strategy.name == "arrangement"
     assert "2 parallel runs" in choice.reason
 
 
-@pytest.mark.parametrize("strategy", [Strategy.NO_SHUFFLE, Strategy.ARRANGEMENT])
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
 def test_what_the_job_asks_for_is_chosen(lake, strategy):
     choice = chosen(lake, SCATTERED, rate_limit=20, strategy=strategy)
-    assert (choice.strategy, choice.reason) == (strategy, "the job asks for it")
+    assert (choice.strategy.name, choice.reason) == (strategy, "the job asks for it")
 
 
 def test_only_the_leading_column_of_the_key_decides(lake):
     """Files are skipped by it alone."""
     upstream = {"path": f"{lake}/orders", "key": ["status", "id"]}
-    assert chosen(lake, IN_ORDER, rate_limit=20, upstream=upstream).strategy is Strategy.ARRANGEMENT
+    assert chosen(lake, IN_ORDER, rate_limit=20, upstream=upstream).strategy.name == "arrangement"
 
 
 # --- the estimates --------------------------------------------------------------------------------
@@ -176,26 +171,26 @@ def test_only_the_leading_column_of_the_key_decides(lake):
 
 def test_both_strategies_are_estimated_whichever_is_chosen(lake):
     estimates = chosen(lake, IN_ORDER, rate_limit=20).estimates
-    assert set(estimates) == {Strategy.NO_SHUFFLE, Strategy.ARRANGEMENT}
+    assert set(estimates) == {"no_shuffle", "arrangement"}
     assert {cost.rows for cost in estimates.values()} == {200}
     assert {cost.epochs for cost in estimates.values()} == {10}
     assert {cost.spark_runs for cost in estimates.values()} == {11}
-    assert estimates[Strategy.NO_SHUFFLE].bytes < estimates[Strategy.ARRANGEMENT].bytes
+    assert estimates["no_shuffle"].bytes < estimates["arrangement"].bytes
 
 
 def test_scanning_scattered_files_in_every_epoch_costs_more_than_arranging_them_once(lake):
     estimates = chosen(lake, SCATTERED, rate_limit=10).estimates
-    assert estimates[Strategy.NO_SHUFFLE].bytes > estimates[Strategy.ARRANGEMENT].bytes
+    assert estimates["no_shuffle"].bytes > estimates["arrangement"].bytes
 
 
 def test_an_arrangement_holds_the_used_columns_only(lake):
-    everything = chosen(lake, SCATTERED, query="SELECT * FROM upstream").estimates[Strategy.ARRANGEMENT]
-    keys = chosen(lake / "other", SCATTERED, query="SELECT id FROM upstream").estimates[Strategy.ARRANGEMENT]
+    everything = chosen(lake, SCATTERED, query="SELECT * FROM upstream").estimates["arrangement"]
+    keys = chosen(lake / "other", SCATTERED, query="SELECT id FROM upstream").estimates["arrangement"]
     assert keys.bytes == pytest.approx(everything.bytes / 3, rel=0.05)
 
 
 def test_parallel_runs_are_more_applications_each_epoch(lake):
-    cost = chosen(lake, IN_ORDER, rate_limit=20, parallelism=3).estimates[Strategy.ARRANGEMENT]
+    cost = chosen(lake, IN_ORDER, rate_limit=20, parallelism=3).estimates["arrangement"]
     assert cost.spark_runs == 1 + 10 * (3 + 1), "one for the changes, and one for each part"
     assert cost.hours >= 11 * SECONDS_PER_RUN / 3600
 
@@ -205,15 +200,15 @@ def test_what_is_looked_into_is_counted_file_by_file(lake, files, scans):
     """In place once over all epochs, or once in each of ten; an arrangement moves the table four times in all."""
     estimates = chosen(lake, files, rate_limit=20, query="SELECT * FROM upstream").estimates
     size = sum(path.stat().st_size for path in (lake / "orders").glob("*.parquet"))
-    assert estimates[Strategy.NO_SHUFFLE].bytes == scans * size
-    assert estimates[Strategy.ARRANGEMENT].bytes == 4 * size
+    assert estimates["no_shuffle"].bytes == scans * size
+    assert estimates["arrangement"].bytes == 4 * size
 
 
 def test_a_column_that_vnodes_come_from_is_a_used_one(lake):
     def looked_into(folder, distribution_key):
         upstream = {"path": f"{folder}/orders", "key": ["id"], "distribution_key": distribution_key}
         choice = chosen(folder, IN_ORDER, upstream=upstream, query="SELECT id FROM upstream")
-        return choice.estimates[Strategy.ARRANGEMENT].bytes
+        return choice.estimates["arrangement"].bytes
 
     assert looked_into(lake / "two", ["amount"]) == pytest.approx(2 * looked_into(lake / "one", ["id"]), rel=0.01)
 
@@ -222,7 +217,7 @@ def test_parallel_runs_share_what_is_moved_and_each_epoch_takes_its_time(lake, m
     monkeypatch.setattr(strategy, "BYTES_PER_SECOND", 1)
 
     def cost(folder, parallelism):
-        return chosen(folder, IN_ORDER, rate_limit=20, parallelism=parallelism).estimates[Strategy.ARRANGEMENT]
+        return chosen(folder, IN_ORDER, rate_limit=20, parallelism=parallelism).estimates["arrangement"]
 
     one, four = cost(lake / "one", 1), cost(lake / "four", 4)
     fixed = 11 * SECONDS_PER_RUN / 3600

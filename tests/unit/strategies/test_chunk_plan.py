@@ -14,7 +14,7 @@ from airflow_backfill_provider.lake import window_changes
 from airflow_backfill_provider.lake.vnode_hash import vnodes_of
 from airflow_backfill_provider.planning.plan import make_plan
 from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.strategies import chunk_plan as snapshot_plan
+from airflow_backfill_provider.strategies.arrangement import planning
 from tests.builders import barrier_of, settings_of
 from tests.deletion_vectors import actions_of, added_in, hide, write_actions
 from tests.property.memory_engine import Backfilling
@@ -233,7 +233,7 @@ def divided(vnodes, *, before, parallelism):
     settings = settings_of(strategy="arrangement", parallelism=parallelism)
     files = [FileStatistics(path=f"{vnode}", row_count=10, lower=(vnode,), upper=(vnode,)) for vnode in range(4)]
     previous = barrier_of(parallelism=len(before), vnode_ranges=before)
-    return snapshot_plan._vnode_ranges(settings, BackfillState(1, vnodes), files, previous)
+    return planning._vnode_ranges(settings, BackfillState(1, vnodes), files, previous)
 
 
 def test_vnodes_stay_with_their_runs():

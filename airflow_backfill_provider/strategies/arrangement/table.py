@@ -24,15 +24,15 @@ from airflow_backfill_provider.core.barrier import Barrier, TableVersion
 from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.errors import EpochFailedError
 from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.scan import ArrangementScan
 from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.source import Upstream, column
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.engine.stamped_table import ARRANGEMENT, ARRANGEMENT_TABLE, StampedTable, transaction_id
-from airflow_backfill_provider.lake.arrangement import ArrangementFiles
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 
 _NEWEST, _IS_LIVE, _FIRST_APPEARED, _IS_DOUBLE = "newest", "is_live", "first_appeared", "is_double"
 
@@ -47,7 +47,7 @@ MOST_ROWS_PER_FILE = 1_000_000
 FEWEST_CHANGES_PER_FILE = 5_000
 
 
-class Arrangement:
+class ArrangementTable:
     """
     One incarnation's arrangement.
 
@@ -65,7 +65,7 @@ class Arrangement:
         spark: SparkSession,
         path: str,
         source: Upstream,
-        scan: ArrangementScan,
+        scan: VnodeScan,
         *,
         base_epoch: int,
         identity: ViewIdentity,
@@ -241,7 +241,7 @@ class ArrangedChunk:
         base: DataFrame,
         changed: DataFrame,
         ranges: Sequence[KeyRange],
-        scan: ArrangementScan,
+        scan: VnodeScan,
         source: Upstream,
     ) -> None:
         self._base = base
@@ -327,7 +327,7 @@ class ArrangedChunk:
         )
 
 
-def _changed_keys(scan: ArrangementScan) -> list[str]:
+def _changed_keys(scan: VnodeScan) -> list[str]:
     return scan.own.numbered("changed", len(scan.order.fields))
 
 

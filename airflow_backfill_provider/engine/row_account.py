@@ -89,7 +89,7 @@ class RowAccount:
         """Tell whether a number of rows needs no counting again, by what the log says of the files."""
         if barrier.parts and barrier.completes:
             return False
-        if self.source.by_vnode and not barrier.completes:
+        if not (self.source.has_key_positions or barrier.completes):
             # No file's statistics say anything of vnodes.
             return True
         return rows in self.bounds(version, ranges)

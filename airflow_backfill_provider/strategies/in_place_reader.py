@@ -1,38 +1,24 @@
-"""What one run reads of the snapshot, whichever strategy it comes from."""
+"""Chunks that are read from the upstream itself, not from a table that a strategy made of it."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.engine.predicates import in_any, unskipped
+from airflow_backfill_provider.engine.row_account import RowAccount
 from airflow_backfill_provider.engine.source import Upstream
-from airflow_backfill_provider.execution.row_account import RowAccount
+from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
 
 logger = logging.getLogger(__name__)
-
-
-class Chunk(Protocol):
-    """Some ranges of the upstream's rows as of one epoch; every attempt of the epoch finds the same."""
-
-    def rows(self) -> DataFrame:
-        """Return the rows, with the used columns among theirs."""
-        ...
-
-    def count(self) -> Mapping[int, int]:
-        """
-        Count the rows by vnode, under ``no_shuffle`` all under 0; none that is zero.
-
-        :raises DuplicateKeyError: if the key does not identify the rows.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +46,9 @@ class CheckedChunk:
         vnode = self.source.own.vnode
         counted = self.selected.groupBy(vnode).agg(F.count("*").alias("rows")).collect()
         return {row[vnode]: row["rows"] for row in counted}
+
+    def require_sound(self) -> None:
+        """Do nothing: counting looks at every key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +89,9 @@ class InPlaceChunk:
         """Count the rows, reading the key columns only."""
         return {0: self._found.count} if self._found.count else {}
 
+    def require_sound(self) -> None:
+        """Do nothing: counting looks at every key."""
+
     @cached_property
     def _found(self) -> _CountedRows:
         condition = in_any(self.source.scan, self.ranges)
@@ -123,3 +115,26 @@ class InPlaceChunk:
     def _counted(self, rows: DataFrame, most: int) -> _CountedRows:
         # What is counted is the very frame that is written: a second reader may find other rows.
         return _CountedRows(rows, self.source.measure_chunk(rows, expected=most))
+
+
+class InPlaceReader(SnapshotReader):
+    """
+    Reads chunks from the upstream itself; has no tables.
+
+    :param context: what it works with.
+    """
+
+    def __init__(self, context: ReaderContext) -> None:
+        self._context = context
+
+    def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
+        """Return the upstream's rows."""
+        return nullcontext(
+            InPlaceChunk(
+                source=self._context.source,
+                upstream=self._context.rows_at(barrier.chunk_version),
+                ranges=ranges,
+                version=barrier.chunk_version,
+                account=self._context.account,
+            )
+        )

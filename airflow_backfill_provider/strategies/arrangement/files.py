@@ -2,7 +2,8 @@
 The arrangement as its Delta log shows it: whether it is made, and the data files that a chunk is planned from.
 
 The arrangement is a Delta replica of the columns that a job uses, laid out by (vnode, key); Spark writes it
-(:mod:`airflow_backfill_provider.engine.arrangement`). It is made by one commit, so a table that exists is whole.
+(:mod:`~airflow_backfill_provider.strategies.arrangement.table`). It is made by one commit, so a table that exists is
+whole.
 Ports ``ReplicatedStateTable``.
 """
 

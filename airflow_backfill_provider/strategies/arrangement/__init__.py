@@ -1,0 +1,122 @@
+"""
+``arrangement``: replicates the upstream once into a layout by (vnode, key), from which each vnode is read on its own.
+
+Ports the executor of the same name. It is right for keys in random order, and divides the vnodes among parallel runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from airflow_backfill_provider.strategies.arrangement.place import TABLE, location_of
+from airflow_backfill_provider.strategies.base import (
+    Offer,
+    Situation,
+    SnapshotPlan,
+    Strategy,
+    require_rows_to_stay,
+)
+from airflow_backfill_provider.strategies.cost import CostEstimate
+from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.core.barrier import TableVersion
+    from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy
+    from airflow_backfill_provider.core.job import BackfillJob
+    from airflow_backfill_provider.core.scan import Scan
+    from airflow_backfill_provider.core.settings import JobSettings
+    from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
+    from airflow_backfill_provider.strategies.evidence import Evidence
+    from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
+
+SORT_PASSES = 3
+"""How often making an arrangement moves the table: read it for the bounds, read it and shuffle it, write it."""
+
+
+class Arrangement(Strategy):
+    """Reads a replica, by vnode and key."""
+
+    name: ClassVar[str] = "arrangement"
+    table_names: ClassVar[tuple[str, ...]] = (TABLE,)
+    takes_all_changes: ClassVar[bool] = True
+    checks_all_keys: ClassVar[bool] = True
+
+    def require_job(self, job: BackfillJob) -> None:
+        """Refuse rows that move between vnodes while their changes wait."""
+        require_rows_to_stay(job)
+
+    def require_auto(self, job: BackfillJob) -> None:
+        """Refuse the same: keys in random order ask for an arrangement."""
+        require_rows_to_stay(job)
+
+    def scan(self, settings: JobSettings) -> Scan:
+        """Return the scan by vnode and key."""
+        return self.vnode_scan(settings)
+
+    def vnode_scan(self, settings: JobSettings) -> VnodeScan:
+        """Return the scan by vnode and key."""
+        job = settings.definition
+        return VnodeScan(settings.key_order, job.vnode_count, job.vnodes, settings.own_columns)
+
+    def offer(self, evidence: Evidence) -> Offer:
+        """Take any job."""
+        del evidence
+        return Offer(fits=True)
+
+    def cost(self, evidence: Evidence) -> CostEstimate:
+        """Estimate by how often making it moves the used columns, and reading it once."""
+        arrangement = evidence.bytes * evidence.used_share
+        return evidence.cost(round((SORT_PASSES + 1) * arrangement), parallelism=evidence.job.parallelism)
+
+    def start(self, upstream: UpstreamTable, described: UpstreamVersion) -> TableVersion:
+        """Return the version that the arrangement is made of."""
+        from airflow_backfill_provider.core.barrier import TableVersion
+
+        return TableVersion(version=described.version, written_at=upstream.log.written_at(described.version))
+
+    def is_prepared(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> bool:
+        """Tell whether the arrangement is there."""
+        from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+
+        return ArrangementFiles(location_of(settings), storage_options).exists()
+
+    def clean_up(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> None:
+        """Delete the arrangement."""
+        from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+
+        ArrangementFiles(location_of(settings), storage_options).drop()
+
+    def keeps_tables(self, settings: JobSettings) -> bool:
+        """Tell whether the arrangement outlasts the backfill."""
+        return settings.definition.keep_arrangement
+
+    def plan(self, situation: Situation) -> SnapshotPlan:
+        """Plan on the arrangement's files."""
+        from airflow_backfill_provider.strategies.arrangement.planning import plan_arranged
+
+        return plan_arranged(situation, location_of(situation.settings))
+
+    def reader(self, context: ReaderContext) -> SnapshotReader:
+        """Return what reads chunks from the arrangement, and keeps it current."""
+        from airflow_backfill_provider.strategies.arrangement.reader import ArrangementReader
+
+        return ArrangementReader(context, location_of(context.settings), self.vnode_scan(context.settings))
+
+    def compactions(
+        self, settings: JobSettings, policy: CompactionPolicy, storage_options: Mapping[str, str] | None
+    ) -> dict[str, CompactionPlan]:
+        """Plan the compaction of the files of changes."""
+        from airflow_backfill_provider.strategies.arrangement.maintenance import compaction_of
+
+        planned = compaction_of(settings, location_of(settings), policy, storage_options)
+        return {} if planned is None else {TABLE: planned}
+
+    def files_read(self, files: int, of: int) -> str:
+        """Say how many of its own files the next epoch looks into."""
+        del of
+        return f"{files:,} {'file' if files == 1 else 'files'} of the arrangement"
+
+    def first_chunk(self) -> str:
+        """Say that its files are yet to be made."""
+        return "reads its own rows of the arrangement, which create makes by sorting the upstream once"

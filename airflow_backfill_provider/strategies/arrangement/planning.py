@@ -1,0 +1,127 @@
+"""
+What the next epoch reads of an arrangement: where each parallel run's chunk ends, planned on its files.
+
+The number of rows comes from the rate limit; which rows the view gets does not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, JobCancelledError, StateError
+from airflow_backfill_provider.core.keys import EVERYTHING
+from airflow_backfill_provider.core.planner import FileStatistics, plan_parts
+from airflow_backfill_provider.core.progress import BackfillState, Completed
+from airflow_backfill_provider.core.row_estimate import rows_of
+from airflow_backfill_provider.core.scan import VnodeRange, divide
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
+
+
+def plan_arranged(situation: Situation, location: str) -> SnapshotPlan:
+    """
+    Plan what an epoch reads.
+
+    :param location: of the arrangement.
+    :raises StateError: if the arrangement is gone although epochs began to read it.
+    """
+    settings, state, upstream, previous = (
+        situation.settings,
+        situation.state,
+        situation.upstream,
+        situation.previous,
+    )
+    version, from_version = situation.version, situation.from_version
+    arrangement = ArrangementFiles(location, situation.storage_options)
+    rows = upstream.row_count(version)
+    if not arrangement.exists():
+        if settings.cancelled:
+            raise JobCancelledError(
+                f"job {settings.job['name']} was cancelled and its arrangement is gone; rebuild it to start over"
+            )
+        if previous is not None:
+            raise StateError(
+                f"the arrangement of job {settings.job['name']} is gone from {arrangement.path}, but epochs began to "
+                "read it; restore it, or rebuild the job"
+            )
+        return SnapshotPlan(_rows_of_job(settings, upstream, version, rows), prepares=True)
+    # What is not cut need not be counted.
+    counts = settings.reads_snapshot and settings.rate_limit is not None
+    coming = upstream.window_changes(settings, from_version, version) if counts else None
+    files, keys = arrangement.statistics(settings.scan.order, settings.base_epoch, settings.own_columns, coming)
+    row_count = sum(file.row_count for file in files)
+    if settings.keys == EVERYTHING:
+        row_count = _rows_of_job(settings, upstream, version, rows)
+    owned = _vnode_ranges(settings, state, files, previous)
+    if not settings.reads_snapshot:
+        return SnapshotPlan(row_count, vnode_ranges=owned)
+    rate_limit = settings.rate_limit
+    parts = plan_parts(
+        files,
+        unread=[settings.scan.unread(state, vnodes) for vnodes in owned],
+        rate_limit=_shrunk(rate_limit, upstream, from_version, rows) if coming is None else rate_limit,
+        order=settings.scan.order,
+        keys=keys,
+    )
+    return SnapshotPlan(row_count, tuple(part for part in parts if part.ranges), owned)
+
+
+def _rows_of_job(settings: JobSettings, upstream: UpstreamTable, version: int, rows: int) -> int:
+    """
+    Estimate the rows that a job is about.
+
+    :param rows: those of the upstream; without a range of keys, its files need not be looked at.
+    """
+    job = settings.definition
+    if settings.keys == EVERYTHING:
+        return rows * len(job.vnodes) // job.vnode_count
+    return rows_of(upstream.files_at(version).files(settings.key_order), job, settings.key_order)
+
+
+def _shrunk(rate_limit: int | None, upstream: UpstreamTable, from_version: int, rows_after: int) -> int | None:
+    """
+    Leave room for rows that are inserted in the window, where nobody knows which: as if they came everywhere.
+
+    :param from_version: the version at the window's begin.
+    :param rows_after: the upstream's rows at its end.
+    """
+    if rate_limit is None:
+        return None
+    try:
+        rows_before = upstream.row_count(from_version)
+    except ChangeFeedGapError:
+        # The window begins behind it; whether all its changes are there is looked at on its own.
+        return rate_limit
+    if rows_after <= rows_before:
+        return rate_limit
+    return max(rate_limit * rows_before // rows_after, 1)
+
+
+def _vnode_ranges(
+    settings: JobSettings, state: BackfillState, files: Sequence[FileStatistics], previous: Barrier | None
+) -> tuple[VnodeRange, ...]:
+    """
+    Return the vnodes that each run owns: as before, unless that makes runs idle while others have vnodes to spare.
+
+    A rescale takes effect here.
+    """
+    unfinished = [vnode for vnode, progress in enumerate(state.vnodes) if not isinstance(progress, Completed)]
+    if previous is not None and previous.parallelism == settings.parallelism:
+        working = sum(any(first <= vnode <= last for vnode in unfinished) for first, last in previous.vnode_ranges)
+        if working == min(settings.parallelism, len(unfinished)):
+            return previous.vnode_ranges
+    return divide(state, settings.parallelism, _rows_by_vnode(files, len(state.vnodes)))
+
+
+def _rows_by_vnode(files: Sequence[FileStatistics], vnode_count: int) -> list[float]:
+    """Estimate each vnode's rows: those of a file are spread evenly over the vnodes that it reaches."""
+    rows = [0.0] * vnode_count
+    for file in files:
+        first, last = (file.lower[0], file.upper[0]) if file.lower and file.upper else (0, vnode_count - 1)
+        if isinstance(first, int) and isinstance(last, int):
+            for vnode in range(first, last + 1):
+                rows[vnode] += file.row_count / (last - first + 1)
+    return rows

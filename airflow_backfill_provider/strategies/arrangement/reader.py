@@ -1,0 +1,103 @@
+"""The arrangement's half on Spark: makes it, keeps it current, and reads chunks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from pyspark.sql import Column, DataFrame
+
+from airflow_backfill_provider.core.barrier import Barrier, TableVersion, TableVersions
+from airflow_backfill_provider.core.compaction import CompactionPlan
+from airflow_backfill_provider.core.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.engine.predicates import in_any, unskipped
+from airflow_backfill_provider.engine.spark_errors import epoch_errors, is_duplicate_key
+from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.strategies.arrangement.place import TABLE
+from airflow_backfill_provider.strategies.arrangement.table import ArrangementTable
+from airflow_backfill_provider.strategies.in_place_reader import CheckedChunk
+from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
+from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
+
+
+class ArrangementReader(SnapshotReader):
+    """
+    Reads one incarnation's arrangement.
+
+    :param context: what it works with.
+    :param location: of the arrangement.
+    :param scan: the scan that it serves.
+    """
+
+    # What an arrangement holds at the window's end is known once the changes are written.
+    counts_before_changes: ClassVar[bool] = False
+
+    def __init__(self, context: ReaderContext, location: str, scan: VnodeScan) -> None:
+        self._context = context
+        self._location = location
+        self._table = ArrangementTable(
+            context.spark,
+            location,
+            context.source,
+            scan,
+            base_epoch=context.settings.base_epoch,
+            identity=ViewIdentity.of(context.settings),
+            storage_options=context.storage_options,
+        )
+
+    @property
+    def tables(self) -> Mapping[str, str]:
+        """The arrangement."""
+        return {TABLE: self._location}
+
+    def prepare(self) -> None:
+        """Make the arrangement of the version that was pinned when the job was created."""
+        settings, upstream = self._context.settings, self._context.log
+        start = settings.start
+        if start is None:
+            return
+        upstream.at(start.version).require_same_table(settings.upstream, upstream.path)
+        upstream.require_same_log(start)
+        with epoch_errors(f"making the arrangement of job {settings.job['name']}"):
+            reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
+            rows = upstream.row_count(start.version)
+            self._table.ensure(start.version, rows=rows, rate_limit=settings.rate_limit)
+            reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
+
+    def wanted(self, visible: Column, barrier: Barrier) -> Column:
+        """Return the condition for changes of the window of rows that are not read yet."""
+        return ~visible & self._context.source.is_behind(barrier.upstream.from_version)
+
+    def keep(self, changes: DataFrame, barrier: Barrier, rows: int) -> None:
+        """Append an epoch's net changes of rows that are not read yet, once."""
+        reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
+        self._table.append(changes, barrier, rows)
+        reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
+
+    def fence(self, barrier: Barrier) -> bool:
+        """Give up an epoch's changes of rows that are not read yet, unless they are written."""
+        return self._table.fence_changes(barrier)
+
+    def require_untouched(self, barrier: Barrier, since: TableVersions | None) -> dict[str, TableVersion]:
+        """Refuse an arrangement that anything but the job's epochs wrote to."""
+        newest = self._table.require_untouched(barrier, since.strategy.get(TABLE) if since else None)
+        return {} if newest is None else {TABLE: newest}
+
+    def compact(self, name: str, plan: CompactionPlan) -> None:
+        """Do to the files of changes what is planned."""
+        del name
+        self._table.compact(plan)
+
+    def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
+        """Return the arrangement's rows."""
+        return self._table.chunk(barrier, ranges)
+
+    def chunk_after(self, error: Exception, barrier: Barrier, ranges: Sequence[KeyRange]) -> Chunk | None:
+        """Return the upstream's own rows where the arrangement was told of a key twice: one of them may be gone."""
+        if not is_duplicate_key(error):
+            return None
+        source = self._context.source
+        rows = self._context.rows_at(barrier.chunk_version)
+        return CheckedChunk(source=source, selected=rows.filter(unskipped(in_any(source.scan, ranges))))

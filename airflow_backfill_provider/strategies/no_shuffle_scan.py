@@ -1,0 +1,95 @@
+"""The scan of ``no_shuffle``: by key, with one position for all vnodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from airflow_backfill_provider.core.errors import StateError
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyOrder, KeyRange
+from airflow_backfill_provider.core.progress import (
+    BackfillState,
+    Completed,
+    InProgress,
+    NotStarted,
+    VnodeProgress,
+    position_of,
+)
+from airflow_backfill_provider.core.scan import VnodeRange
+
+
+@dataclass(frozen=True, slots=True)
+class NoShuffleScan:
+    """
+    By key, with one position for all vnodes: each records the same progress and the same count of rows in all.
+
+    :param order: the key's order.
+    :param vnode_count: vnodes of the job.
+    :param keys: the keys that the job is about; by default all.
+    """
+
+    order: KeyOrder
+    vnode_count: int
+    keys: KeyRange = EVERYTHING
+
+    def initial(self, epoch: int) -> BackfillState:
+        """Return every vnode as not started."""
+        return BackfillState(epoch=epoch, vnodes=(NotStarted(),) * self.vnode_count)
+
+    def read(self, state: BackfillState) -> tuple[KeyRange, ...]:
+        """Return everything up to the position."""
+        match _shared(state):
+            case NotStarted():
+                return ()
+            case InProgress(position=position):
+                return (KeyRange(None, position),)
+            case _:
+                return (KeyRange(None, None),)
+
+    def unread(self, state: BackfillState, vnodes: VnodeRange | None = None) -> tuple[KeyRange, ...]:
+        """Return everything behind the position; vnodes make no difference."""
+        del vnodes
+        progress = _shared(state)
+        if isinstance(progress, Completed):
+            return ()
+        after = self.keys.after if isinstance(progress, NotStarted) else progress.position
+        return (KeyRange(after, self.keys.up_to),)
+
+    def advanced(
+        self, state: BackfillState, *, epoch: int, ranges: Sequence[KeyRange], rows: Mapping[int, int]
+    ) -> BackfillState:
+        """Return the state with the position at the end of the one range."""
+        if not ranges:
+            return state
+        (chunk,) = ranges
+        before = _shared(state)
+        count = before.row_count + sum(rows.values())
+        progress: VnodeProgress = (
+            Completed(position_of(before), count)
+            if chunk.up_to is None or chunk.up_to == self.keys.up_to
+            else InProgress(chunk.up_to, count)
+        )
+        return BackfillState(epoch=epoch, vnodes=(progress,) * len(state.vnodes))
+
+    def rows_in(self, vnodes: Sequence[VnodeProgress]) -> int:
+        """Return the count that every vnode records."""
+        return vnodes[0].row_count
+
+    def rows_of_one(self, rows: int) -> float:
+        """Return all rows: each vnode stands for all."""
+        return rows
+
+
+def _shared(state: BackfillState) -> VnodeProgress:
+    """
+    Return the one progress that all vnodes share under ``no_shuffle``.
+
+    :raises StateError: if vnodes differ. (The executor asserts the same on recovery.)
+    """
+    first = state.vnodes[0]
+    if any(progress != first for progress in state.vnodes):
+        raise StateError(
+            f"the vnodes' states differ as of epoch {state.epoch}, but no_shuffle keeps one position for all; "
+            "the state table was changed by something else: rebuild the job"
+        )
+    return first
