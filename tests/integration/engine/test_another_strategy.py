@@ -78,7 +78,7 @@ class VnodeReader(SnapshotReader):
         return nullcontext(CheckedChunk(source=source, selected=rows))
 
 
-class Died(Exception):
+class DiedError(Exception):
     """An attempt died."""
 
 
@@ -105,7 +105,7 @@ def die_at(point: CrashPoint) -> None:
 
     def die(reached: CrashPoint) -> None:
         if reached is point:
-            raise Died
+            raise DiedError
 
     crash_points.install(die)
 
@@ -121,7 +121,7 @@ def test_a_strategy_from_outside_survives_crashes_and_ends_with_the_query_of_its
         CrashPoint.AFTER_STATE_COMMIT,
     ):
         die_at(point)
-        with pytest.raises(Died):
+        with pytest.raises(DiedError):
             numbers.epoch()
     crash_points.install(None)
     assert len(numbers.finish()) == VNODES - 1, "a vnode each"

@@ -29,7 +29,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress
 from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.protocol.inject import PARTIAL_REPAIR
+from airflow_backfill_provider.protocol.decision import PARTIAL_REPAIR
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.store import BackfillStore

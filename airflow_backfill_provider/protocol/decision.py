@@ -1,0 +1,300 @@
+"""
+What the next epoch does: decided from what the last one left and what was asked since, as values alone.
+
+Nothing here reads or writes; :mod:`~airflow_backfill_provider.protocol.inject` does both, before and after.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from airflow_backfill_provider.core.barrier import (
+    Barrier,
+    EpochCommit,
+    PinnedPart,
+    PinnedRange,
+    PinnedRead,
+    Repair,
+    Requester,
+    TableVersion,
+    UpstreamWindow,
+    left_behind,
+)
+from airflow_backfill_provider.core.errors import StateError
+from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.progress import BackfillState
+from airflow_backfill_provider.core.scan import rows_read
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.visibility import Visibility
+from airflow_backfill_provider.strategies import KINDS, Strategy
+from airflow_backfill_provider.strategies.base import SnapshotPlan
+
+PARTIAL_REPAIR = (
+    "the epoch repairs only what was chosen, and takes the rest of the view as it is; if somebody else wrote to the "
+    "view, verify the job afterwards"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """
+    What the next barrier follows from: the job as the last epoch left it, and what was asked of it since.
+
+    :param history: all records of the settings; the last one is in force.
+    :param state: the committed state.
+    :param previous: the newest barrier of the settings' incarnation, which is committed.
+    :param commit: its commit.
+    :param last_epoch: the newest epoch of all incarnations.
+    """
+
+    history: Sequence[JobSettings]
+    state: BackfillState
+    previous: Barrier | None
+    commit: EpochCommit | None
+    last_epoch: int
+
+    @property
+    def settings(self) -> JobSettings:
+        """The settings in force."""
+        return self.history[-1]
+
+    @property
+    def strategy(self) -> Strategy:
+        """How the job reads history."""
+        return KINDS.named(self.settings.strategy)
+
+    @property
+    def from_version(self) -> int:
+        """The version that the next window begins behind."""
+        previous, settings = self.previous, self.settings
+        return previous.upstream.to_version if previous else settings.first_version
+
+    @property
+    def come_to(self) -> TableVersion | None:
+        """The upstream's version that the job has come to, by which its log is known again."""
+        previous, settings = self.previous, self.settings
+        return previous.upstream.come_to if previous else settings.start
+
+    @property
+    def asked(self) -> tuple[JobSettings, ...]:
+        """The settings' records that no barrier of the incarnation has carried yet."""
+        seen = self.previous.settings_sequence if self.previous else 0
+        incarnation = self.settings.incarnation
+        return tuple(record for record in self.history if record.incarnation == incarnation and record.sequence > seen)
+
+    @property
+    def repair(self) -> Repair:
+        """What they ask to repair, together."""
+        return sum((record.repair for record in self.asked), Repair())
+
+    @property
+    def read_before(self) -> tuple[KeyRange, ...]:
+        """What was read so far."""
+        return tuple(self.settings.scan.read(self.state))
+
+    @property
+    def read_as_of(self) -> tuple[PinnedRead, ...]:
+        """The versions that the view's rows are as of, unless it is the previous epoch's alone."""
+        if self.previous is None:
+            return ()
+        view = self.previous.view_after
+        return () if {read.version for read in view} <= {self.previous.upstream.to_version} else view
+
+    @property
+    def oldest_version(self) -> int:
+        """The oldest version that rows of the view are as of."""
+        return self.previous.oldest_version_after if self.previous else self.from_version
+
+    @property
+    def could_wait(self) -> bool:
+        """
+        Whether the changes of what was read could wait for the epoch that finishes the view, if they stay readable.
+
+        What is repaired is written as of this epoch, and finished views show every change.
+        """
+        never = self.repair or self.state.completed
+        return bool(self.read_before and not never) and (
+            self.settings.definition.visibility is not Visibility.EVERY_EPOCH
+        )
+
+    @property
+    def resting_version(self) -> int | None:
+        """
+        The version at which the newest chunk was read, if the next one may be read there as long as there is anything.
+
+        At a version that stays the same, files stay as large as they were, and what the chunk's changes wait behind is
+        one version for all. Not so where the strategy's own tables have the rows by epochs.
+        """
+        previous = self.previous
+        # What failed there fails again: the chunk of an epoch that was given up is read where it may be corrected.
+        if previous is None or previous.given_up is not None or not self.strategy.reads_older_versions:
+            return None
+        return max((read.version for read in previous.view_after), default=None)
+
+    def completes(self, chunk: SnapshotPlan) -> bool:
+        """Tell whether every vnode is Completed once a chunk is read."""
+        state = self.state
+        return self.settings.scan.advanced(state, epoch=state.epoch, ranges=chunk.ranges, rows={}).completed
+
+    @property
+    def last_known_epoch(self) -> int:
+        """The newest epoch that a state of the incarnation can be of."""
+        return max(self.settings.base_epoch, self.previous.epoch if self.previous else 0)
+
+    def require_state(self, last_epoch: int, location: str) -> None:
+        """
+        Refuse a state that is not what the last epoch left: reading on from an older one would read rows twice.
+
+        :param last_epoch: the newest epoch of the barrier log; if the state is ahead of the last known one, as it is by
+            now: then it is another runner's, whose barrier is pinned.
+        :param location: of the control tables, for the message.
+        :raises StateError: saying what differs.
+        """
+        settings, state, commit = self.settings, self.state, self.commit
+        if state.epoch > max(self.last_known_epoch, last_epoch):
+            raise StateError(
+                f"the state at {location} is of epoch {state.epoch}, but the barrier log ends with epoch {last_epoch}; "
+                "the log was restored or changed: rebuild the job"
+            )
+        if commit is None:
+            return
+        rows = rows_read(settings.scan, state)
+        if state.epoch < commit.state_epoch or rows < commit.rows_read or (commit.completed and not state.completed):
+            raise StateError(
+                f"the state at {location} has {rows} rows read as of epoch {state.epoch}, but epoch {commit.epoch} "
+                f"left {commit.rows_read} as of epoch {commit.state_epoch}; it was restored or changed: rebuild the job"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedEpoch:
+    """
+    What the next epoch does in a window.
+
+    :param chunk: what it reads of the snapshot.
+    :param chunk_version: the upstream's version that it reads that at.
+    :param completes: whether every vnode is Completed with it.
+    :param waits: whether it leaves the changes of what was read before to a later one.
+    :param changes_after: the version behind which it looks for changes.
+    :param needs_changes: whether it writes changes anywhere.
+    """
+
+    chunk: SnapshotPlan
+    chunk_version: int
+    completes: bool
+    waits: bool
+    changes_after: int
+    needs_changes: bool
+
+
+def plan_epoch(basis: Basis, chunk: SnapshotPlan, chunk_version: int, *, may_wait: bool) -> PlannedEpoch:
+    """
+    Return what the next epoch does.
+
+    :param chunk: what it reads of the snapshot.
+    :param chunk_version: the upstream's version that it reads that at.
+    :param may_wait: whether the changes of what was read may wait.
+    """
+    state, read_before = basis.state, basis.read_before
+    completes = basis.completes(chunk)
+    waits = may_wait and not completes
+    return PlannedEpoch(
+        chunk=chunk,
+        chunk_version=chunk_version,
+        completes=completes,
+        waits=waits,
+        changes_after=basis.from_version if waits else basis.oldest_version,
+        # Some strategies take the changes of rows that are not read yet, too.
+        needs_changes=(bool(read_before) and not waits) or (basis.strategy.takes_all_changes and not state.completed),
+    )
+
+
+def hinges_on_changes(basis: Basis, planned: PlannedEpoch) -> bool:
+    """Tell whether an epoch has something to do only if the upstream has changes for it."""
+    chunk = planned.chunk
+    return planned.needs_changes and not (chunk.parts or chunk.prepares or basis.repair)
+
+
+def why_idle(basis: Basis, planned: PlannedEpoch, *, has_changes: bool) -> str:
+    """
+    Return why an epoch has nothing to do, or the empty string if it has.
+
+    :param has_changes: whether the upstream has changes after :attr:`PlannedEpoch.changes_after`, if it hinges on that.
+    """
+    settings, state = basis.settings, basis.state
+    if planned.chunk.parts or planned.chunk.prepares or basis.repair:
+        return ""
+    waiting = "" if state.completed else ("paused, and " if settings.paused else "the rate limit is 0, and ")
+    if not planned.needs_changes and basis.read_before:
+        return waiting + "changes of what was read wait until the view is finished"
+    if not planned.needs_changes:
+        return waiting + "nothing was read yet that could change"
+    return "" if has_changes else waiting + f"the upstream has no changes after version {planned.changes_after}"
+
+
+def next_barrier(
+    basis: Basis, planned: PlannedEpoch, window: UpstreamWindow, *, requester: Requester, now: dt.datetime
+) -> Barrier:
+    """Write down what the next epoch does in a window."""
+    settings, to_version, chunk, repair = basis.settings, window.to_version, planned.chunk, basis.repair
+    order = settings.scan.order
+    mutations = (record.as_mutation() for record in basis.asked)
+    return Barrier(
+        job=settings.job["name"],
+        incarnation=settings.incarnation,
+        epoch=basis.last_epoch + 1,
+        prev_epoch=basis.last_epoch,
+        upstream=window,
+        definition=settings.definition_digest,
+        read_before=tuple(PinnedRange.of(covered, order) for covered in basis.read_before),
+        read_as_of=basis.read_as_of,
+        publishes=not planned.waits,
+        older_version=planned.chunk_version if chunk.parts and planned.chunk_version != to_version else None,
+        parts=tuple(
+            PinnedPart(ranges=tuple(PinnedRange.of(covered, order) for covered in part.ranges)) for part in chunk.parts
+        ),
+        vnode_ranges=chunk.vnode_ranges,
+        repair=repair,
+        completes=planned.completes,
+        rate_limit=settings.rate_limit,
+        parallelism=settings.parallelism,
+        paused=settings.paused,
+        mutations=tuple(mutation for mutation in mutations if mutation is not None),
+        settings_sequence=settings.sequence,
+        warnings=(*chunk.warnings, *_repair_warnings(settings, repair)),
+        injected_by=requester,
+        injected_at=now,
+    )
+
+
+def idle_commit(barrier: Barrier, basis: Basis, now: dt.datetime) -> EpochCommit:
+    """
+    Return the commit of an epoch in which nothing happens to the view; it needs no engine.
+
+    The epoch moves the window past versions that only compacted files, say, so that the view does not seem to lag
+    behind them and no later epoch needs their log.
+    """
+    state, before = basis.state, basis.commit
+    continues = before is not None and before.epoch == barrier.prev_epoch
+    return EpochCommit(
+        epoch=barrier.epoch,
+        incarnation=barrier.incarnation,
+        digest=barrier.digest,
+        snapshot_read_row_count=0,
+        upstream_output_row_count=0,
+        rows_read=rows_read(basis.settings.scan, state),
+        state_epoch=state.epoch,
+        completed=state.completed,
+        **left_behind(before.tables if before and continues else None),
+        watermark=barrier.upstream.watermark,
+        seconds={},
+        committed_at=now,
+    )
+
+
+def _repair_warnings(settings: JobSettings, repair: Repair) -> tuple[str, ...]:
+    if not repair or settings.definition.vnodes <= set(repair.vnodes):
+        return ()
+    return (PARTIAL_REPAIR,)
