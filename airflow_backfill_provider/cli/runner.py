@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,9 +11,10 @@ from airflow_backfill_provider import protocol
 from airflow_backfill_provider.cli.views import ProgressView, waits_because
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.engine import Engine
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.status import JobStatus
-from airflow_backfill_provider.protocol import Engine
+from airflow_backfill_provider.protocol import Injection
 from airflow_backfill_provider.protocol.backfill import Backfill
 
 RETRIES = 2
@@ -46,42 +48,36 @@ class Runner:
         :param until_finished: stop at the epoch that finishes the view, and where the job waits for its user.
         :raises BackfillError: if an epoch cannot be done; what was committed before stays.
         """
+        loop = protocol.EpochLoop(
+            store=self.backfill.store,
+            upstream=self.backfill.upstream,
+            requester=self.requester,
+            run=protocol.run_with(self._engine, store=self.backfill.store, by=str(self.requester)),
+            attempt=self._retrying,
+        )
         epochs = 0
-        while max_epochs is None or epochs < max_epochs:
-            if until_finished and self._finish():
-                self._say_finished(ran=epochs > 0)
-                return
-            commit = self._retrying(self._epoch)
-            if isinstance(commit, str):
-                self.view.say(f"nothing to do: {commit}")
+        if until_finished and self._finish():
+            self._say_finished(ran=False)
+            return
+        for done in itertools.islice(loop, max_epochs):
+            if done.commit is None:
+                self.view.say(f"nothing to do: {done.reason}")
                 return
             epochs += 1
-            self._say_epoch(commit)
+            finished = (until_finished or done.commit.completed) and self._finish()
+            self._say_epoch(done.commit)
             waiting = waits_because(self._show())
-            if until_finished and not commit.completed and waiting:
+            if until_finished and finished:
+                self._say_finished(ran=True)
+                return
+            if until_finished and waiting:
                 self.view.say(
                     f"stopped, not finished ({waiting}): changes were applied, no snapshot is read until the job is "
                     f"{'resumed' if waiting == 'paused' else 'given another rate limit'}"
                 )
                 return
-        if until_finished and self._finish():
-            self._say_finished(ran=True)
-        elif until_finished:
+        if until_finished:
             self.view.say(f"stopped after {epochs} epochs, not finished; run the same command to go on")
-
-    def _epoch(self) -> EpochCommit | str:
-        """Run one epoch; return its commit, or why there is nothing to do."""
-        done = protocol.run_next_epoch(
-            store=self.backfill.store,
-            upstream=self.backfill.upstream,
-            requester=self.requester,
-            engine=self._engine,
-        )
-        if done.commit is None:
-            return done.reason
-        if done.commit.completed:
-            self._finish()
-        return done.commit
 
     def _engine(self, barrier: Barrier) -> Engine:
         if self._made is None:
@@ -103,7 +99,7 @@ class Runner:
         protocol.finish_job(store=store, requested_by=str(self.requester))
         return True
 
-    def _retrying(self, step: Callable[[], EpochCommit | str]) -> EpochCommit | str:
+    def _retrying(self, step: Callable[[], Injection]) -> Injection:
         """Repeat a step that failed for a reason that may pass; a pinned epoch is the same every time."""
         for attempt in range(1, RETRIES + 1):
             try:

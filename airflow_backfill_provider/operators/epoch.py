@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,7 +11,7 @@ from airflow.sdk import Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.core.application import epoch_application
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
 from airflow_backfill_provider.core.carried import CarriedEpochs
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError
 from airflow_backfill_provider.core.giving_up import require_done
@@ -38,20 +39,11 @@ MOST_OF_OTHERS = 10
 class _InjectingOperator(EpochTellingOperator):
     """A task that may pin a barrier."""
 
-    def inject(self, backfill: Backfill, context: Context, requester: Requester, epochs: int = 1) -> Injection:
-        """Pin the next barrier on behalf of a requester that carries so many epochs, or find the one that is due."""
-        from airflow_backfill_provider import protocol
-
+    def warn_of_interval(self, context: Context) -> None:
+        """Say so if the run's interval has no length, so that it cannot bound what the epoch reads."""
         note = interval_of_no_length(context)
         if note is not None:
             self.log.warning("%s", note)
-        return protocol.inject_barrier(
-            store=backfill.store,
-            upstream=backfill.upstream,
-            requester=requester,
-            until=until_of(context),
-            epochs=epochs,
-        )
 
 
 class InjectBarrierOperator(_InjectingOperator):
@@ -67,8 +59,16 @@ class InjectBarrierOperator(_InjectingOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Pin the barrier."""
+        from airflow_backfill_provider import protocol
+
         with self.created() as backfill:
-            injection = self.inject(backfill, context, requester_of(context))
+            self.warn_of_interval(context)
+            injection = protocol.inject_barrier(
+                store=backfill.store,
+                upstream=backfill.upstream,
+                requester=requester_of(context),
+                until=until_of(context),
+            )
         if injection.barrier is None:
             self.log.info("nothing to do: %s", injection.reason)
             return no_barrier(injection.reason)
@@ -130,21 +130,42 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
 
     def _run_own(self, backfill: Backfill, context: Context) -> dict[str, Any]:
         """Inject until the barrier is this task run's own, and run each; its own with those that follow."""
+        from airflow_backfill_provider import protocol
+
         requester, epochs = requester_of(context), epochs_per_run_of(self.epochs_per_run)
         if self._ended:
             # Nothing is injected after the own application: what is new since it ended is for the next run.
             carried = backfill.store.carried_by(requester)
             if carried.barriers and self.waited_for(_application_of(backfill, carried.barriers[-1])):
-                return self._run_carried(backfill, carried.barriers[-1], context, epochs)
-        for _ in range(MOST_OF_OTHERS):
-            injection = self.inject(backfill, context, requester, epochs)
-            barrier = injection.barrier
-            if barrier is None:
-                return self._run_no_more(backfill, injection, context, epochs)
-            if barrier.injected_by == requester:
-                return self._run_carried(backfill, barrier, context, epochs)
-            self._summary(backfill, [barrier], [self._run(backfill, barrier)], context)
-            self.log.info("epoch %d was of %s", barrier.epoch, barrier.injected_by)
+                carried = self._run_carried(backfill, carried.barriers[-1], context, epochs)
+                return self._summary(backfill, carried.barriers, carried.commits, context)
+        ran: list[int] = []
+
+        def run(barrier: Barrier) -> EpochCommit:
+            ran.append(barrier.epoch)
+            if barrier.injected_by != requester:
+                return self._run(backfill, barrier)
+            return self._run_carried(backfill, barrier, context, epochs).commits[-1]
+
+        self.warn_of_interval(context)
+        loop = protocol.EpochLoop(
+            store=backfill.store,
+            upstream=backfill.upstream,
+            requester=requester,
+            run=run,
+            until=until_of(context),
+            epochs=epochs,
+        )
+        for done in itertools.islice(loop, MOST_OF_OTHERS + 1):
+            if done.barrier is None or done.commit is None:
+                return self._run_no_more(backfill, done, context, epochs)
+            if done.barrier.injected_by == requester:
+                carried = backfill.store.carried_by(requester)
+                if done.barrier.epoch not in ran:
+                    self._tell(backfill, carried.commits, ran=False)
+                return self._summary(backfill, carried.barriers, carried.commits, context)
+            self._summary(backfill, [done.barrier], [done.commit], context)
+            self.log.info("epoch %d was of %s", done.barrier.epoch, done.barrier.injected_by)
         raise ConcurrentUpdateError(
             f"others pinned {MOST_OF_OTHERS} barriers of job {backfill.job.name} before this task run could pin its "
             "own; try again"
@@ -180,7 +201,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         self._tell(backfill, [commit], ran=ran)
         return commit
 
-    def _run_carried(self, backfill: Backfill, barrier: Barrier, context: Context, epochs: int) -> dict[str, Any]:
+    def _run_carried(self, backfill: Backfill, barrier: Barrier, context: Context, epochs: int) -> CarriedEpochs:
         """Run a barrier of this task run, and those that it may still pin."""
         store, requester = backfill.store, barrier.injected_by
 
@@ -193,7 +214,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         if carried.due is not None:
             raise _not_committed(backfill, carried.due)
         self._tell(backfill, carried.commits, ran=ran)
-        return self._summary(backfill, carried.barriers, carried.commits, context)
+        return carried
 
     def _submit(
         self, backfill: Backfill, barrier: Barrier, further: Sequence[str], *, done: Callable[[], bool]

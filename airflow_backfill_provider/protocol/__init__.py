@@ -30,7 +30,7 @@ chunk a pure append.
 
 from airflow_backfill_provider.core.engine import Engine, EpochWrites, PartWrites
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
-from airflow_backfill_provider.protocol.epochs import run_epochs, run_next_epoch
+from airflow_backfill_provider.protocol.epochs import EpochLoop, run_epochs, run_next_epoch, run_with
 from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling, finish_job, tell_of_finish
 from airflow_backfill_provider.protocol.inject import Injection, inject_barrier
 from airflow_backfill_provider.protocol.run import run_barrier, run_changes, run_part, skip_changes
@@ -38,6 +38,7 @@ from airflow_backfill_provider.protocol.run import run_barrier, run_changes, run
 __all__ = [
     "Clock",
     "Engine",
+    "EpochLoop",
     "EpochWrites",
     "Injection",
     "PartWrites",
@@ -49,6 +50,7 @@ __all__ = [
     "run_epochs",
     "run_next_epoch",
     "run_part",
+    "run_with",
     "skip_changes",
     "tell_of_finish",
     "utc_now",

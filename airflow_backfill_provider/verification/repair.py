@@ -5,6 +5,7 @@ of what came of it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Protocol
 
@@ -79,10 +80,14 @@ def _carry(
     """Run epochs until one is committed that carries a repair."""
     # Not as a task run, which would be given the barrier that it pinned the last time.
     asking = Requester(user=str(requester))
-    for _ in range(_EPOCHS):
-        done = protocol.run_next_epoch(
-            store=backfill.store, upstream=backfill.upstream, requester=asking, engine=lambda _: engine, clock=clock
-        )
+    loop = protocol.EpochLoop(
+        store=backfill.store,
+        upstream=backfill.upstream,
+        requester=asking,
+        run=protocol.run_with(lambda _: engine, store=backfill.store, clock=clock, by=str(asking)),
+        clock=clock,
+    )
+    for done in itertools.islice(loop, _EPOCHS):
         if done.barrier is not None:
             carried(done.barrier)
             if done.barrier.settings_sequence >= settings.repair_sequence:

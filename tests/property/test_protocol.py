@@ -15,6 +15,7 @@ from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import PAID
 from tests.dying import died
 from tests.property.memory_engine import Backfilling
@@ -64,7 +65,7 @@ def steer(backfilling, kind, value, vnode=None):
         mutations.throttle_job(value, **asked)
     elif kind == "repair":
         mutations.repair_job(keys=[[value]], vnodes=[vnode % backfilling.job.vnode_count], **asked)
-    elif backfilling.store.settings().scan.by_vnode:
+    elif backfilling.store.settings().strategy == "arrangement":
         mutations.rescale_job(min(value, backfilling.job.vnode_count), **asked)
 
 
@@ -122,7 +123,7 @@ def play(backfilling, steps):
     paid = [(i, 100 * amount) for i, (status, amount) in backfilling.orders.rows.items() if status == "paid"]
     assert sorted(backfilling.rows(), key=str) == sorted(paid, key=str)
     finished = protocol.finish_job(store=backfilling.store, requested_by="x")
-    assert not ArrangementFiles(finished.arrangement).exists()
+    assert not ArrangementFiles(location_of(finished)).exists()
 
 
 HISTORIES = st.lists(STEPS, min_size=4, max_size=12)

@@ -542,7 +542,7 @@ def test_a_repair_that_no_epoch_carries_is_an_error_that_a_retry_helps(backfill,
     epoch(backfill)
     verify(backfill, "1")
     nothing = protocol.Injection(None, reason="nothing to do")
-    monkeypatch.setattr(protocol, "run_next_epoch", lambda **_: nothing)
+    monkeypatch.setattr(protocol.EpochLoop, "step", lambda _: nothing)
     with pytest.raises(
         EpochFailedError, match="no epoch of job paid_orders carried the repair that change 2"
     ) as caught:
