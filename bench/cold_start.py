@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.hooks.spark_application import application_path
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.runtime import class_archive

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol.backfill import Backfill
 
 if __name__ == "__main__":

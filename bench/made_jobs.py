@@ -8,15 +8,16 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted, VnodeProgress
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
+from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.protocol import utc_now
 from airflow_backfill_provider.state import records
-from airflow_backfill_provider.state.control_table import ControlTable, Write
+from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.state.table_reading import Write
 
 WIDE_VNODES = 32_768
 

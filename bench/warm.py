@@ -25,8 +25,9 @@ from rich.console import Console
 from rich.table import Table
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier, Requester
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.runtime.connect import ConnectSession, connected, server_version
 from airflow_backfill_provider.runtime.connect_engine import ConnectEngine

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester, decoded
+from airflow_backfill_provider.core.barrier import Barrier, decoded
 from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill

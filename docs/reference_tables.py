@@ -24,7 +24,8 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport, Repair, UpstreamWindow
+from airflow_backfill_provider.core.barrier import Barrier, Repair, UpstreamWindow
+from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport
 from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, KeyColumn, Restriction, Upstream
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.settings import SettingsChange

@@ -13,7 +13,7 @@ import requests
 import yaml
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import mutations
 from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server, wait_until
 from tests.unit.stand_in import Lake

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill

@@ -21,10 +21,10 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import BackfillError, StorageUnavailableError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol.backfill import Backfill
 from faults.campaign import Campaign, Outcome, Play, WrongError
 from faults.spark import spark_session

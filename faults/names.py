@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.query import check_query, quote
 from airflow_backfill_provider.engine.view import text_literal as spark_literal
-from airflow_backfill_provider.state.control_table import text_literal
+from airflow_backfill_provider.state.table_reading import text_literal
 from faults.campaign import Campaign, Outcome, Play, WrongError
 from faults.spark import spark_session
 

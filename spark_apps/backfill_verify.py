@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.runtime.spark_application import repair, run_application, verify
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from airflow_backfill_provider.core.barrier import Barrier, PinnedRead, TableVersion, TableVersions, decoded
+from airflow_backfill_provider.core.barrier import Barrier, PinnedRead, decoded
 from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import DuplicateKeyError, EpochFailedError, EpochGivenUpError
@@ -26,6 +26,7 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyField, KeyRange, Position
 from airflow_backfill_provider.core.scan import VnodeRange
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
 from airflow_backfill_provider.core.verification import ComparedVnodes, PinnedVerification
 from airflow_backfill_provider.lake.key_index import arrow_type
 from airflow_backfill_provider.lake.view_identity import (
@@ -37,7 +38,7 @@ from airflow_backfill_provider.lake.view_identity import (
 from airflow_backfill_provider.lake.vnode_hash import vnodes_of
 from airflow_backfill_provider.protocol import EpochWrites, PartWrites, creation
 from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.state.store import BackfillReader
+from airflow_backfill_provider.state.reader import BackfillReader
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import Key, compared_of, in_order

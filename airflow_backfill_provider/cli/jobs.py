@@ -7,9 +7,9 @@ import os
 import socket
 from pathlib import Path
 
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import BackfillError, JobNotCreatedError
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.runtime.spark_settings import STORAGE_OPTIONS_VARIABLE, storage_options_from_environment

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.cli.views import ProgressView, waits_because
 from airflow_backfill_provider.core import text
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.engine import Engine
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.status import JobStatus
 from airflow_backfill_provider.protocol import Injection
 from airflow_backfill_provider.protocol.backfill import Backfill

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from rich.console import Console
 
 from airflow_backfill_provider.core import verification_text as shown
-from airflow_backfill_provider.core.barrier import Barrier, Requester
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.protocol.backfill import Backfill

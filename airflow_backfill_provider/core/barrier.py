@@ -14,18 +14,15 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from airflow_backfill_provider.core.failures import GivenUp
+from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder, KeyRange
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
 
 
 class Mutation(StrEnum):
@@ -38,41 +35,7 @@ class Mutation(StrEnum):
     REPAIR = "repair"
 
 
-class Requester(_Frozen):
-    """
-    Who asked for something: a task run of Airflow, or a command line.
-
-    Two requests of one task run (a retry, a cleared task) are equal, so that the second one finds the barrier that
-    the first one pinned.
-    """
-
-    dag_id: str | None = None
-    run_id: str | None = None
-    task_id: str | None = None
-    map_index: int = -1
-    user: str | None = None
-
-    @property
-    def is_task_run(self) -> bool:
-        """Whether this names one task run, and not just somebody at a terminal."""
-        return self.dag_id is not None
-
-    def __str__(self) -> str:
-        if self.dag_id is None:
-            return self.user or "unknown"
-        mapped = f"[{self.map_index}]" if self.map_index >= 0 else ""
-        return f"{self.dag_id}.{self.task_id}{mapped}{_OF_RUN}{self.run_id}"
-
-
-_OF_RUN = " of run "
-
-
-def is_task_run(requested_by: str) -> bool:
-    """Tell whether what a record says of who asked for it is a :class:`Requester` that is a task run."""
-    return _OF_RUN in requested_by
-
-
-class PinnedMutation(_Frozen):
+class PinnedMutation(Frozen):
     """A change of the settings that this barrier is the first to carry."""
 
     mutation: Mutation
@@ -81,32 +44,7 @@ class PinnedMutation(_Frozen):
     requested_at: dt.datetime
 
 
-class TableVersion(_Frozen):
-    """
-    One version of a table's log.
-
-    :param written_at: when its commit says that it was written. An older copy that was put back and written on has a
-        version of the same number, but of another time. ``None`` if the commit says nothing of it.
-    """
-
-    version: int
-    written_at: dt.datetime | None = None
-
-
-class TableVersions(_Frozen):
-    """
-    What an epoch left: the newest versions of the tables that the job writes, and how many rows were read by then.
-
-    :param strategy: those of the strategy's own tables, by their names; without those that were dropped.
-    :param rows_present: rows that were read and that the upstream still has; ``None`` if nobody counted them.
-    """
-
-    view: TableVersion
-    strategy: Mapping[str, TableVersion] = Field(default_factory=dict)
-    rows_present: int | None = None
-
-
-class UpstreamWindow(_Frozen):
+class UpstreamWindow(Frozen):
     """
     The upstream's versions of one epoch, half-open: ``(from_version, to_version]``.
 
@@ -138,7 +76,7 @@ class UpstreamWindow(_Frozen):
         return self.end if self.to_version >= 0 else None
 
 
-class PinnedRange(_Frozen):
+class PinnedRange(Frozen):
     """A :class:`~airflow_backfill_provider.core.keys.KeyRange`, positions encoded as text."""
 
     after: EncodedPosition | None
@@ -163,7 +101,7 @@ def decoded(ranges: Iterable[PinnedRange], order: KeyOrder) -> tuple[KeyRange, .
     return tuple(pinned.decoded(order) for pinned in ranges)
 
 
-class PinnedRead(_Frozen):
+class PinnedRead(Frozen):
     """
     Rows of the view, and the upstream's version that it has them as of.
 
@@ -175,7 +113,7 @@ class PinnedRead(_Frozen):
     version: int
 
 
-class PinnedPart(_Frozen):
+class PinnedPart(Frozen):
     """
     The part of an epoch's snapshot chunk that one run reads; several runs read side by side.
 
@@ -185,7 +123,7 @@ class PinnedPart(_Frozen):
     ranges: tuple[PinnedRange, ...]
 
 
-class Repair(_Frozen):
+class Repair(Frozen):
     """
     Rows of the view to be written anew, whatever they are, as the upstream has them at ``to_version``.
 
@@ -207,7 +145,7 @@ class Repair(_Frozen):
         return bool(self.vnodes or self.keys)
 
 
-class Barrier(_Frozen):
+class Barrier(Frozen):
     """
     One epoch of one job, pinned.
 
@@ -376,93 +314,6 @@ def _joined(ranges: Iterable[PinnedRange]) -> tuple[PinnedRange, ...]:
         else:
             joined.append(following)
     return tuple(joined)
-
-
-class EpochReport(_Frozen):
-    """
-    What one run did for an epoch that several share; the epoch is committed once all of them reported.
-
-    :param part: the part of the chunk that it read, or ``None`` for the run that applied the changes.
-    :param rows: snapshot rows by vnode; of the changes' run, net changes under 0.
-    :param rows_added: of the changes' run, the rows that they add to what was read before, less those that they remove.
-    :param seconds: wall-clock seconds by phase.
-    """
-
-    epoch: int
-    incarnation: str
-    digest: str
-    part: int | None
-    rows: dict[int, int]
-    rows_added: int = 0
-    seconds: dict[str, float]
-    reported_at: dt.datetime
-
-
-class EpochCommit(_Frozen):
-    """
-    What a committed epoch did; the barrier log's second record of it.
-
-    :param snapshot_read_row_count: upstream rows read by the snapshot chunk, before the query's filter.
-    :param upstream_output_row_count: net changes let through to the view.
-    :param rows_read: snapshot rows read by all epochs so far.
-    :param rows_present: rows that were read and that the upstream still has; ``None`` if nobody counted them.
-    :param state_epoch: the epoch of the state that it left; an earlier one, if the epoch moved nothing.
-    :param completed: whether every vnode is Completed as of this epoch.
-    :param view_version: version of the view's table after the epoch's writes; ``None`` if no epoch wrote to it yet.
-    :param view_written_at: when that version's commit says that it was written.
-    :param strategy_tables: versions of the strategy's own tables after the epoch's writes, by their names.
-    :param seconds: wall-clock seconds by phase.
-    :param given_up: whether nothing, or not all, of what was pinned was done; the barrier says why.
-    """
-
-    epoch: int
-    incarnation: str
-    digest: str
-    snapshot_read_row_count: int
-    upstream_output_row_count: int
-    rows_read: int
-    rows_present: int | None = None
-    state_epoch: int
-    completed: bool
-    view_version: int | None
-    view_written_at: dt.datetime | None = None
-    strategy_tables: Mapping[str, TableVersion] = Field(default_factory=dict)
-    watermark: dt.datetime
-    seconds: dict[str, float]
-    committed_at: dt.datetime
-    given_up: bool = False
-
-    @property
-    def tables(self) -> TableVersions | None:
-        """The versions that the epoch left; ``None`` if no epoch wrote to the view yet."""
-        if self.view_version is None:
-            return None
-        view = TableVersion(version=self.view_version, written_at=self.view_written_at)
-        return TableVersions(view=view, strategy=self.strategy_tables, rows_present=self.rows_present)
-
-
-class GivenUpEpoch(_Frozen):
-    """
-    The barrier log's last record of an epoch that was given up.
-
-    :param barrier: what is left of it, in the place of what was pinned.
-    :param commit: what was done.
-    """
-
-    barrier: Barrier
-    commit: EpochCommit
-
-
-def left_behind(tables: TableVersions | None) -> dict[str, Any]:
-    """Return the fields of an epoch's commit that say which versions it left."""
-    if tables is None:
-        return {"view_version": None}
-    return {
-        "view_version": tables.view.version,
-        "view_written_at": tables.view.written_at,
-        "strategy_tables": tables.strategy,
-        "rows_present": tables.rows_present,
-    }
 
 
 def digest(value: Any) -> str:

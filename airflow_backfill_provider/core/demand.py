@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.settings import JobSettings
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, PinnedPart, Repair, UpstreamWindow
+from airflow_backfill_provider.core.barrier import Barrier, PinnedPart, Repair, UpstreamWindow
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import EpochGivenUpError
 from airflow_backfill_provider.core.failures import GivenUp
 from airflow_backfill_provider.core.settings import JobSettings

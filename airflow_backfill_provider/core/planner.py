@@ -17,56 +17,21 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
-from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, KeyValue, Position
+from airflow_backfill_provider.core.file_statistics import (
+    FileStatistics,
+    KeyIndex,
+    is_full,
+    lies_within,
+    may_hold_some_of,
+)
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
 
 CLOSE_ENOUGH = 0.9
 """A cut at file bounds that fills this share of the rate limit is taken without reading any key."""
 
 SCAN_FACTOR = 4
 """An epoch that must scan more than this multiple of the rows that it reads is warned of."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileStatistics:
-    """
-    What the Delta log says of one data file.
-
-    :param path: identifies the file to a :class:`KeyIndex`.
-    :param row_count: rows that a chunk finds in it.
-    :param hidden_rows: rows that it stores beyond those: hidden by a deletion vector, or none of the job's.
-    :param is_exact: whether ``row_count`` is right; otherwise it is an estimate, and only its keys tell.
-    :param size: bytes.
-    :param lower: a lower bound of its keys in key order: values of the leading key columns, as many as
-        have statistics; empty if none has.
-    :param upper: an upper bound likewise.
-    """
-
-    path: str
-    row_count: int
-    hidden_rows: int = 0
-    is_exact: bool = True
-    size: int = 0
-    lower: tuple[KeyValue | None, ...] = ()
-    upper: tuple[KeyValue | None, ...] = ()
-
-    @property
-    def stored_rows(self) -> int:
-        """Rows that whoever reads the file goes over."""
-        return self.row_count + self.hidden_rows
-
-
-class KeyIndex(Protocol):
-    """Exact keys of data files, for where statistics are too coarse."""
-
-    def count(self, file: FileStatistics, within: KeyRange) -> int:
-        """Return the number of the file's keys in a range."""
-        ...
-
-    def nth(self, files: Sequence[FileStatistics], within: KeyRange, n: int) -> Position | None:
-        """Return the n-th smallest (from 1) of the files' keys in a range; None if there are fewer."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +208,7 @@ def _begun_by_the_end_of(
 
     :param files: by their lower bounds.
     """
-    if not all(_is_full(file.upper, order) for file in first):
+    if not all(is_full(file.upper, order) for file in first):
         return files
     return _begun_by(files, max((file.upper for file in first), key=order.sort_key), order)
 
@@ -305,7 +270,7 @@ def _last_bound_that_fits(
     changes leave: a few rows with keys from everywhere. Their keys are counted, lest for want of these few the keys
     of the large files have to be read.
     """
-    ending = sorted((file for file in rest if _is_full(file.upper, order)), key=lambda file: order.sort_key(file.upper))
+    ending = sorted((file for file in rest if is_full(file.upper, order)), key=lambda file: order.sort_key(file.upper))
     places = {file.path: place for place, file in enumerate(ending)}
 
     def rows_before(bound: _FileBound) -> int:
@@ -422,26 +387,6 @@ def _by_lower_bound(files: Sequence[FileStatistics], order: KeyOrder) -> list[Fi
     return sorted(files, key=lambda file: (order.sort_key(file.lower), file.path))
 
 
-def may_hold_some_of(file: FileStatistics, covered: KeyRange, order: KeyOrder) -> bool:
-    """Tell whether a file may have keys in a range."""
-    # A file that ends exactly at the position is kept: strings' and timestamps' bounds are rounded.
-    reaches = covered.after is None or order.compare(file.upper, covered.after) >= 0
-    return reaches and (covered.up_to is None or order.compare(file.lower, covered.up_to) <= 0)
-
-
 def _rows_within(file: FileStatistics, covered: KeyRange, order: KeyOrder, keys: KeyIndex) -> int:
     """Return the rows of a file in a range, by its statistics if they tell."""
     return file.row_count if file.is_exact and lies_within(file, covered, order) else keys.count(file, covered)
-
-
-def lies_within(file: FileStatistics, covered: KeyRange, order: KeyOrder) -> bool:
-    """Tell whether all keys of a file are certain to be in a range; bounds are rounded outwards, if at all."""
-    begins = covered.after is None or order.compare(file.lower, covered.after) > 0
-    ends = covered.up_to is None or (
-        len(file.upper) >= len(covered.up_to) and order.compare(file.upper, covered.up_to) <= 0
-    )
-    return begins and ends
-
-
-def _is_full(bound: tuple[KeyValue | None, ...], order: KeyOrder) -> bool:
-    return len(bound) == len(order.fields)

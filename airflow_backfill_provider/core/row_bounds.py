@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from airflow_backfill_provider.core.file_statistics import FileStatistics, lies_within, may_hold_some_of
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
-from airflow_backfill_provider.core.planner import FileStatistics, lies_within, may_hold_some_of
 
 UNKNOWN = 2**62
 """Stands for the rows of a file that nobody has counted."""

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
+from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyOrder, KeyRange, KeyValue, Position
-from airflow_backfill_provider.core.planner import FileStatistics
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

@@ -14,11 +14,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core import kinds
-from airflow_backfill_provider.core.barrier import Barrier, Mutation, PinnedMutation, Repair, TableVersion, digest
+from airflow_backfill_provider.core.barrier import Barrier, Mutation, PinnedMutation, Repair, digest
 from airflow_backfill_provider.core.columns import OwnColumns, names_within, own_columns
 from airflow_backfill_provider.core.job import INITIAL_SETTINGS, BackfillJob
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.scan import Scan
+from airflow_backfill_provider.core.table_version import TableVersion
 
 
 class SettingsChange(StrEnum):

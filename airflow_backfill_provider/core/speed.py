@@ -12,7 +12,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Mutation
+from airflow_backfill_provider.core.barrier import Barrier, Mutation
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 
 RECENT_EPOCHS = 10
 """Epochs whose speed tells the time that is left."""

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_backfill_provider.core.barrier import Repair, Requester
+from airflow_backfill_provider.core.barrier import Repair
 from airflow_backfill_provider.core.differences import DifferingKey, VnodeDifference
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.scan import VnodeRange
 
 ROWS_PER_STEP = 50_000_000

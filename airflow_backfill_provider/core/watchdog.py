@@ -17,10 +17,12 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, TableVersion
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.durations import duration
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.failures import LastFailure
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.table_version import TableVersion
 
 PATIENCE = 3
 """Times the usual after which something is late: a daily job may rest over a weekend."""

@@ -12,23 +12,32 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_backfill_provider.core.barrier import Barrier, TableVersion
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import (
-    BackfillError,
     EpochFailedError,
     EpochGivenUpError,
     MaterializedViewError,
-    StateError,
 )
 from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import is_conflict
+from airflow_backfill_provider.engine.stamps import (
+    GIVEN_UP,
+    TableKind,
+    creates,
+    creation_id,
+    is_harmless,
+    is_of_earlier_epoch,
+    is_ours,
+    stamp_for,
+    transaction_id,
+)
 from airflow_backfill_provider.lake.delta_log import Commit, DeltaLog, stamp_of
 from airflow_backfill_provider.lake.view_identity import (
     ViewIdentity,
@@ -36,75 +45,17 @@ from airflow_backfill_provider.lake.view_identity import (
     view_identity,
 )
 
-CHANGES = "changes"
-"""The part of an epoch that merges its changes into the view."""
-
-ARRANGEMENT = "arrangement"
-"""The part of an epoch that appends the changes of rows not read yet to the arrangement."""
-
 _TRANSACTION_ID = "spark.databricks.delta.write.txnAppId"
 _TRANSACTION_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 _FENCE = 2**62
 
-GIVEN_UP = "given_up"
-"""The event of a commit that stands in the place of a part of an epoch, which is given up."""
 
 logger = logging.getLogger(__name__)
 
-CHANGES_REMOVAL = "changes-removal"
-"""The part of an epoch that removes changed keys from a view that nobody reads yet; :data:`CHANGES` then appends."""
-
-REPAIR_REMOVAL = "repair-removal"
-"""The part of an epoch that removes what is repaired from the view."""
-
-REPAIR = "repair"
-"""The part of an epoch that writes what is repaired anew."""
-
-
-OF_CHANGES = (CHANGES_REMOVAL, CHANGES, REPAIR_REMOVAL, REPAIR)
-"""All parts of an epoch that write to the view, but those of its chunk."""
-
-
-_HARMLESS_METADATA = frozenset(
-    {"SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CHANGE COLUMN", "CLUSTER BY", "ADD CONSTRAINT", "DROP CONSTRAINT"}
-)
-"""A constraint that every row meets may stay; a row that does not is refused by the write."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableKind:
-    """
-    What a table is to its job, for refusals of what somebody else did to it.
-
-    :param name: what it is called.
-    :param error: the class of the refusal.
-    :param remedy: what helps against foreign rows.
-    """
-
-    name: str
-    error: type[BackfillError]
-    remedy: str
-
 
 VIEW_TABLE = TableKind("materialized_view", MaterializedViewError, "repair what was written to, or rebuild the job")
-ARRANGEMENT_TABLE = TableKind("arrangement", StateError, "rebuild the job")
-
-
-def snapshot_part(part: int) -> str:
-    """Return the name of the write of a part of the chunk."""
-    return f"snapshot/{part}"
-
-
-def transaction_id(identity: ViewIdentity, part: str) -> str:
-    """Return the transaction id of a part of the job's epochs."""
-    return f"airflow-backfill/{identity.job}/{identity.incarnation}/{part}"
-
-
-def creation_id(identity: ViewIdentity) -> str:
-    """Return the transaction id of making the table, which all incarnations of a job share."""
-    return f"airflow-backfill/{identity.job}/creation"
 
 
 class StampedTable:
@@ -146,7 +97,7 @@ class StampedTable:
                 .mode("append")
                 .option("txnAppId", transaction_id(identity, part))
                 .option("txnVersion", barrier.epoch)
-                .option("userMetadata", json.dumps(_stamp(barrier, part)))
+                .option("userMetadata", json.dumps(stamp_for(barrier, part)))
                 .save(self.path)
             )
 
@@ -165,7 +116,7 @@ class StampedTable:
                 _TRANSACTION_ID: transaction_id(identity, part),
                 _TRANSACTION_VERSION: str(barrier.epoch),
             }
-            with self.committing(_stamp(barrier, part), transaction):
+            with self.committing(stamp_for(barrier, part), transaction):
                 self.spark.sql(statement).collect()
 
         if not self._once(part, identity, barrier, write, may_be_empty=True):
@@ -222,7 +173,7 @@ class StampedTable:
         written = self._fenced_or_written(part, identity, barrier)
         if written is not None:
             return written
-        stamp = _stamp(barrier, part, event=GIVEN_UP)
+        stamp = stamp_for(barrier, part, event=GIVEN_UP)
         failure = _attempt(lambda: self._write_nothing(transaction_id(identity, part), barrier.epoch, stamp))
         written = self._fenced_or_written(part, identity, barrier)
         if written is not None:
@@ -272,7 +223,7 @@ class StampedTable:
         for commit in self.commits_back(identity):
             epoch = commit.transactions.get(transaction_id(identity, part))
             if epoch is None:
-                if _is_of_earlier_epoch(commit, identity, barrier):
+                if is_of_earlier_epoch(commit, identity, barrier):
                     break
                 continue
             if epoch < barrier.epoch:
@@ -306,7 +257,7 @@ class StampedTable:
             if commit is None:
                 return
             yield commit
-            if _creates(commit, identity):
+            if creates(commit, identity):
                 return
 
     def require_continued(self, barrier: Barrier, since: TableVersion | None) -> TableVersion:
@@ -346,7 +297,7 @@ class StampedTable:
         for commit in self.commits_back(identity):
             if commit.version < oldest - 1 or (since is not None and commit.version <= since.version):
                 break
-            if not (_is_ours(commit, identity, barrier, since) or _is_harmless(commit)):
+            if not (is_ours(commit, identity, barrier, since) or is_harmless(commit)):
                 if commit.operation.endswith(("COLUMN", "COLUMNS")):
                     raise kind.error(
                         f"{kind.name}: version {commit.version} of {self.path} ({commit.operation}) changed the "
@@ -356,7 +307,7 @@ class StampedTable:
                     f"{kind.name}: version {commit.version} of {self.path} ({commit.operation}) was not written by "
                     f"job {identity.job}; only the job may write to it: {kind.remedy}"
                 )
-            if since is None and _creates(commit, identity):
+            if since is None and creates(commit, identity):
                 return
             oldest = commit.version
         if since is None or oldest > since.version + 1:
@@ -419,51 +370,3 @@ def _attempt(write: Callable[[], None]) -> PySparkException | Py4JJavaError | No
         # Spark gives Delta's own errors, a conflict among them, to Python as they are.
         return error
     return None
-
-
-def _creates(commit: Commit, identity: ViewIdentity) -> bool:
-    """Tell whether a commit made the incarnation's table."""
-    stamp = stamp_of(commit)
-    return stamp.get("event") == "create" and stamp.get("incarnation") == identity.incarnation
-
-
-def _is_ours(commit: Commit, identity: ViewIdentity, barrier: Barrier, since: TableVersion | None) -> bool:
-    """
-    Tell whether a commit is one that may lie behind what the previous epoch left.
-
-    What earlier epochs wrote lies before that. Found behind it, it comes from an older copy; only where nobody knows
-    what the previous epoch left, it counts.
-    """
-    stamp = stamp_of(commit)
-    if stamp.get("incarnation") != identity.incarnation:
-        return False
-    if stamp.get("digest") == barrier.digest:
-        return True
-    return since is None and (_creates(commit, identity) or _is_of_earlier_epoch(commit, identity, barrier))
-
-
-def _is_harmless(commit: Commit) -> bool:
-    return not commit.changes_data and (not commit.replaces_metadata or commit.operation in _HARMLESS_METADATA)
-
-
-def _is_of_earlier_epoch(commit: Commit, identity: ViewIdentity, barrier: Barrier) -> bool:
-    """Tell whether an earlier epoch wrote a commit: it was done before this one began, so nothing of this is older."""
-    stamp = stamp_of(commit)
-    if stamp.get("event") not in {"epoch", GIVEN_UP} or stamp.get("incarnation") != identity.incarnation:
-        return False
-    return int(str(stamp["epoch"])) < barrier.epoch
-
-
-def _stamp(barrier: Barrier, part: str, event: str = "epoch") -> dict[str, object]:
-    """Return what the commit of a part says of itself; the watermark only once the view is complete."""
-    completes = barrier.completes and event == "epoch"
-    watermark = {"watermark": barrier.upstream.watermark.isoformat()} if completes else {}
-    return {
-        "event": event,
-        "job": barrier.job,
-        "incarnation": barrier.incarnation,
-        "epoch": barrier.epoch,
-        "part": part,
-        "digest": barrier.digest,
-        **watermark,
-    }

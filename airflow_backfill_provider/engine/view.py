@@ -14,22 +14,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core.barrier import Barrier, TableVersion
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.engine.small_changes import MOST_KEYS, changed_only, sent_whole
 from airflow_backfill_provider.engine.source import MeasuredChanges
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
-from airflow_backfill_provider.engine.stamped_table import (
+from airflow_backfill_provider.engine.stamped_table import VIEW_TABLE, StampedTable
+from airflow_backfill_provider.engine.stamps import (
     CHANGES,
     CHANGES_REMOVAL,
     OF_CHANGES,
     REPAIR,
     REPAIR_REMOVAL,
-    VIEW_TABLE,
-    StampedTable,
     snapshot_part,
     transaction_id,
 )

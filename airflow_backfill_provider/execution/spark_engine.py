@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core.barrier import Barrier, TableVersions, decoded
+from airflow_backfill_provider.core.barrier import Barrier, decoded
 from airflow_backfill_provider.core.columns import OF_DELETION_VECTORS, OF_DELTAS_WRITES, own_columns
 from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
@@ -29,6 +29,7 @@ from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.query import check_query, quote
 from airflow_backfill_provider.core.scan import VnodeRange
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.table_version import TableVersions
 from airflow_backfill_provider.core.verification import ComparedVnodes, PinnedVerification
 from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.driver_lock import driver_lock

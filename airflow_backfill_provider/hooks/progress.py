@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.status import progress_of
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.state.store import BackfillReader
+    from airflow_backfill_provider.state.reader import BackfillReader
 
 
 def current_progress(reader: BackfillReader, incarnation: str) -> tuple[float, int]:

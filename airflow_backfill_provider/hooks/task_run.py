@@ -6,7 +6,7 @@ import datetime as dt
 
 from airflow.sdk import Context
 
-from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.requester import Requester
 
 RUN_TYPES_WITH_INTERVAL = frozenset({"scheduled", "backfill"})
 """Runs that stand for an interval of time. Any other run has its data interval made up, if it has one."""

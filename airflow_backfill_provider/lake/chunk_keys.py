@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange, Position
-from airflow_backfill_provider.core.planner import FileStatistics, KeyIndex
 from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.key_index import keys_within, nth_key
 from airflow_backfill_provider.lake.vnode_hash import vnodes_of

@@ -28,8 +28,8 @@ from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.decimals import rounded_down, rounded_up
 from airflow_backfill_provider.core.errors import BackfillError, UpstreamError
+from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyValue
-from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.lake.hidden_rows import hidden_row_counts
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex
 from airflow_backfill_provider.lake.row_counts import LoggedFile, RowCount, stored_rows

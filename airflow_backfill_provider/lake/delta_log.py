@@ -21,7 +21,7 @@ import pyarrow.fs as arrow_fs
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
-from airflow_backfill_provider.core.barrier import TableVersion
+from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.storage import log_errors, storage_errors
 

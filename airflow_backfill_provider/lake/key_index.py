@@ -15,8 +15,8 @@ import pyarrow.fs as arrow_fs
 
 from airflow_backfill_provider.core.decimals import digits_of
 from airflow_backfill_provider.core.errors import UpstreamError
+from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, KeyValue, Position
-from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.lake.storage import data_file_errors
 from airflow_backfill_provider.lake.stored_columns import read_stored
 

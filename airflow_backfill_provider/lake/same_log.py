@@ -7,7 +7,7 @@ table that was made anew may have as many versions as the old one.
 
 from __future__ import annotations
 
-from airflow_backfill_provider.core.barrier import TableVersion
+from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 
 

@@ -19,7 +19,6 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.columns import OF_CHANGE_FEED
 from airflow_backfill_provider.core.errors import (
     ChangeDataFeedDisabledError,
@@ -30,11 +29,12 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
 )
+from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.job import KeyColumn
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
-from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, UpstreamColumn
+from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.commit_times import CommitTimes, RecordedSince
 from airflow_backfill_provider.lake.data_files import DataFiles

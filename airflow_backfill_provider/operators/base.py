@@ -17,7 +17,8 @@ from airflow_backfill_provider.operators.summaries import epoch_event
 from airflow_backfill_provider.triggers.application import SUCCEEDED, SparkApplicationTrigger
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+    from airflow_backfill_provider.core.barrier import Barrier
+    from airflow_backfill_provider.core.epoch_record import EpochCommit
     from airflow_backfill_provider.hooks.applications import ApplicationHook
     from airflow_backfill_provider.protocol.backfill import Backfill
 

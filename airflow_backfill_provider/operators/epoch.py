@@ -11,8 +11,9 @@ from airflow.sdk import Context, XComArg
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.core.application import epoch_application
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.carried import CarriedEpochs
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError
 from airflow_backfill_provider.core.giving_up import require_done
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after

@@ -16,7 +16,8 @@ from airflow_backfill_provider.telemetry.metrics import emit_epoch_metrics
 from airflow_backfill_provider.telemetry.openlineage import EpochLineageMixin
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+    from airflow_backfill_provider.core.barrier import Barrier
+    from airflow_backfill_provider.core.epoch_record import EpochCommit
     from airflow_backfill_provider.protocol.backfill import Backfill
 
 

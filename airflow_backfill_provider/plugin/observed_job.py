@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, digest
+from airflow_backfill_provider.core.barrier import Barrier, digest
 from airflow_backfill_provider.core.cached_answer import CachedAnswer
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import JobNotCreatedError
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.status import JobSummary

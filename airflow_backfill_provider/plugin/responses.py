@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, PinnedMutation
+from airflow_backfill_provider.core.barrier import Barrier, PinnedMutation
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.status import JobCondition, JobSummary
 from airflow_backfill_provider.core.vnode_cells import VnodeCell

@@ -10,23 +10,15 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_backfill_provider.core.barrier import (
-    Barrier,
-    EpochCommit,
-    PinnedPart,
-    PinnedRange,
-    PinnedRead,
-    Repair,
-    Requester,
-    TableVersion,
-    UpstreamWindow,
-    left_behind,
-)
+from airflow_backfill_provider.core.barrier import Barrier, PinnedPart, PinnedRange, PinnedRead, Repair, UpstreamWindow
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.progress import BackfillState
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.table_version import TableVersion, left_behind
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.strategies import KINDS, Strategy
 from airflow_backfill_provider.strategies.base import SnapshotPlan

@@ -11,13 +11,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport, TableVersions, left_behind
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.engine import Engine, EpochWrites, PartWrites
+from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.table_version import TableVersions, left_behind
 from airflow_backfill_provider.protocol.clock import Clock
 from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
 from airflow_backfill_provider.state.store import BackfillStore

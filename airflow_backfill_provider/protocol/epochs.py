@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.engine import Engine
+from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.inject import Injection, inject_barrier

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_backfill_provider.core.barrier import is_task_run
 from airflow_backfill_provider.core.errors import NotFinishedError
+from airflow_backfill_provider.core.requester import is_task_run
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.state.store import BackfillStore

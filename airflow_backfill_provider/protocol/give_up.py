@@ -14,9 +14,10 @@ from __future__ import annotations
 import datetime as dt
 import logging
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, GivenUpEpoch
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.engine import EpochWrites
+from airflow_backfill_provider.core.epoch_record import EpochCommit, GivenUpEpoch
 from airflow_backfill_provider.core.errors import BackfillError, EpochGivenUpError
 from airflow_backfill_provider.core.failures import EpochFailure, GivenUp
 from airflow_backfill_provider.core.giving_up import all_given_up, chunk_given_up

@@ -10,9 +10,11 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester, UpstreamWindow
+from airflow_backfill_provider.core.barrier import Barrier, UpstreamWindow
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, JobCancelledError
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.core.visibility import may_wait
 from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
@@ -26,7 +28,8 @@ from airflow_backfill_provider.protocol.decision import (
     why_idle,
 )
 from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
-from airflow_backfill_provider.state.store import BackfillStore, LogEnd
+from airflow_backfill_provider.state.reader import LogEnd
+from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
 from airflow_backfill_provider.strategies.chunk_plan import plan_snapshot
 

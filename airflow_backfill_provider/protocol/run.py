@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.engine import Engine, PartWrites
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError, EpochFailedError, EpochGivenUpError, StateError
 from airflow_backfill_provider.core.giving_up import require_done
 from airflow_backfill_provider.protocol.clock import Clock, utc_now

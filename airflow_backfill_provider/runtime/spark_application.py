@@ -23,11 +23,13 @@ from pyspark.sql import SparkSession
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core import verification_text as shown
 from airflow_backfill_provider.core.application import DONE, FAILED, FAILED_FOR_GOOD, SAYS, SAYS_ERROR, SAYS_SPARK
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.compaction import APPLICATION, CompactionPolicy
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.engine.spark_words import said
 from airflow_backfill_provider.execution.spark_engine import SparkEngine

@@ -14,8 +14,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
@@ -45,6 +43,7 @@ from airflow_backfill_provider.state.stamps import (
     stamped,
     stamped_schema,
 )
+from airflow_backfill_provider.state.table_reading import Opened, Since, Write
 
 LAYOUT_VERSION = 2
 
@@ -66,40 +65,6 @@ Nothing reads a control table as of an earlier version: whoever reads opens the 
 second. A process that slept in between for longer fails, and what it had decided to write was overtaken anyway.
 """
 _ANSWERS_KEPT = 16
-
-
-def text_literal(value: str) -> str:
-    """Return a string literal for a condition."""
-    return "'" + value.replace("'", "''") + "'"
-
-
-@dataclass(frozen=True, slots=True)
-class Since:
-    """The rows from a value of an integer column on; the column grows with the table."""
-
-    column: str
-    value: int
-
-    def __str__(self) -> str:
-        return f"{self.column} >= {self.value}"
-
-
-class Write(NamedTuple):
-    """What a decision wants to be written."""
-
-    rows: pa.Table
-    mode: Literal["append", "overwrite"] = "append"
-
-
-class _Opened(NamedTuple):
-    """
-    A table as it was opened, for reading alone.
-
-    :param end: what its newest commit's file looks like.
-    """
-
-    table: DeltaTable
-    end: Written
 
 
 class ControlTable:
@@ -126,7 +91,7 @@ class ControlTable:
         self._stored = stamped_schema(schema)
         self._options = dict(storage_options or {}) or None
         self._log = DeltaLog(location, storage_options)
-        self._opened: _Opened | None = None
+        self._opened: Opened | None = None
         self._counted: tuple[tuple[str, int], int] = (("", -1), 0)
         self._known: tuple[tuple[str, int], dict[str | Since | None, pa.Table]] = (("", -1), {})
 
@@ -302,7 +267,7 @@ class ControlTable:
         if opened is None or self._end(opened.table.version()) != opened.end:
             table = self._open_anew()
             end = self._end(table.version())
-            self._opened = None if end is None else _Opened(table, end)
+            self._opened = None if end is None else Opened(table, end)
             return table
         return opened.table
 

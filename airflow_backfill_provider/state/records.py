@@ -13,7 +13,8 @@ from typing import TypeVar
 import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, EpochReport, GivenUpEpoch
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport, GivenUpEpoch
 from airflow_backfill_provider.core.errors import StateLayoutError
 from airflow_backfill_provider.core.failures import EpochFailure
 from airflow_backfill_provider.core.keys import KeyOrder, Position

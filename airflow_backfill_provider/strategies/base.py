@@ -19,13 +19,14 @@ from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.strategies.cost import CostEstimate
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.barrier import Barrier, TableVersion
+    from airflow_backfill_provider.core.barrier import Barrier
     from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy
     from airflow_backfill_provider.core.job import BackfillJob
     from airflow_backfill_provider.core.planner import ChunkPlan
     from airflow_backfill_provider.core.progress import BackfillState
     from airflow_backfill_provider.core.scan import Scan, VnodeRange
     from airflow_backfill_provider.core.settings import JobSettings
+    from airflow_backfill_provider.core.table_version import TableVersion
     from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
     from airflow_backfill_provider.strategies.evidence import Evidence
     from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader

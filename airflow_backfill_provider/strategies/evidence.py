@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyOrder, KeyValue
-from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.query import check_query
 from airflow_backfill_provider.core.row_estimate import rows_of
 from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from airflow_backfill_provider.core.barrier import Barrier, TableVersion, TableVersions
+    from airflow_backfill_provider.core.barrier import Barrier
     from airflow_backfill_provider.core.compaction import CompactionPlan
     from airflow_backfill_provider.core.keys import KeyRange
     from airflow_backfill_provider.core.settings import JobSettings
+    from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
     from airflow_backfill_provider.engine.row_account import RowAccount
     from airflow_backfill_provider.engine.source import Upstream
     from airflow_backfill_provider.lake.upstream import UpstreamTable

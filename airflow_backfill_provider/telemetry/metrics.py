@@ -12,7 +12,7 @@ import logging
 from airflow.sdk.configuration import conf
 from airflow.sdk.observability import stats
 
-from airflow_backfill_provider.core.barrier import EpochCommit
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.status import JobStatus
 
 PREFIX = "backfill"

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_backfill_provider.core import location
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.lineage import QueryLineage, query_lineage
 from airflow_backfill_provider.core.settings import JobSettings
 

@@ -21,7 +21,8 @@ from airflow_backfill_provider.core.errors import JobNotCreatedError, UpstreamNo
 from airflow_backfill_provider.hooks.backfill import BackfillHook, load_job
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, UpstreamWindow
+    from airflow_backfill_provider.core.barrier import Barrier, UpstreamWindow
+    from airflow_backfill_provider.core.epoch_record import EpochCommit
     from airflow_backfill_provider.core.settings import JobSettings
     from airflow_backfill_provider.lake.version_watch import VersionsWatch, VersionWatch
     from airflow_backfill_provider.protocol.backfill import Backfill

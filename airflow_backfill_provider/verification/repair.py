@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier, Requester
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import EpochFailedError
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.protocol import mutations

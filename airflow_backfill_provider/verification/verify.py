@@ -12,7 +12,8 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Repair, Requester
+from airflow_backfill_provider.core.barrier import Barrier, Repair
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ChangeFeedGapError,
@@ -27,6 +28,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.query import check_query
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.scan import VnodeRange
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.verification import (

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier, Requester
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.hooks.spark_application import application_path
 from airflow_backfill_provider.protocol import Engine, creation

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.compaction import CompactionPolicy
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.maintenance import compaction
 from airflow_backfill_provider.protocol import mutations

@@ -24,8 +24,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester, TableVersion, TableVersions, decoded
+from airflow_backfill_provider.core.barrier import Barrier, decoded
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import (
     EpochFailedError,
     EpochGivenUpError,
@@ -35,7 +36,9 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyOrder
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
 from airflow_backfill_provider.lake.view_identity import (
     INCARNATION_PROPERTY,
     JOB_PROPERTY,

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
-from airflow_backfill_provider.core.planner import FileStatistics, plan_chunk
+from airflow_backfill_provider.core.planner import plan_chunk
 from tests.builders import ExactKeys, Key, file_of, in_order, order_of
 
 EXACT, LOOSE, LEADING, MISSING = "exact", "loose", "leading", "missing"

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles

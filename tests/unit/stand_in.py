@@ -15,9 +15,11 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from deltalake import write_deltalake
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.compaction import CompactionPolicy
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
 from airflow_backfill_provider.maintenance import compaction
 from airflow_backfill_provider.protocol import creation, mutations

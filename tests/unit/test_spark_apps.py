@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.runtime import spark_application as application
 
 APPLICATIONS = Path(__file__).parents[2] / "spark_apps"

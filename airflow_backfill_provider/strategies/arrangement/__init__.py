@@ -21,11 +21,11 @@ from airflow_backfill_provider.strategies.cost import CostEstimate
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.core.barrier import TableVersion
     from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy
     from airflow_backfill_provider.core.job import BackfillJob
     from airflow_backfill_provider.core.scan import Scan
     from airflow_backfill_provider.core.settings import JobSettings
+    from airflow_backfill_provider.core.table_version import TableVersion
     from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
     from airflow_backfill_provider.strategies.evidence import Evidence
     from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
@@ -71,7 +71,7 @@ class Arrangement(Strategy):
 
     def start(self, upstream: UpstreamTable, described: UpstreamVersion) -> TableVersion:
         """Return the version that the arrangement is made of."""
-        from airflow_backfill_provider.core.barrier import TableVersion
+        from airflow_backfill_provider.core.table_version import TableVersion
 
         return TableVersion(version=described.version, written_at=upstream.log.written_at(described.version))
 

@@ -24,9 +24,9 @@ from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import DataFileError, StateError, TableLogError
+from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange, KeyValue, Position
 from airflow_backfill_provider.core.location import is_local
-from airflow_backfill_provider.core.planner import FileStatistics, KeyIndex
 from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.key_index import (
     ArrowKeyIndex,

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, JobCancelledError, StateError
+from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import EVERYTHING
-from airflow_backfill_provider.core.planner import FileStatistics, plan_parts
+from airflow_backfill_provider.core.planner import plan_parts
 from airflow_backfill_provider.core.progress import BackfillState, Completed
 from airflow_backfill_provider.core.row_estimate import rows_of
 from airflow_backfill_provider.core.scan import VnodeRange, divide

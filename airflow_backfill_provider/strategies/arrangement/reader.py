@@ -8,10 +8,11 @@ from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
 
-from airflow_backfill_provider.core.barrier import Barrier, TableVersion, TableVersions
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
 from airflow_backfill_provider.engine.predicates import in_any, unskipped
 from airflow_backfill_provider.engine.spark_errors import epoch_errors, is_duplicate_key
 from airflow_backfill_provider.lake.view_identity import ViewIdentity

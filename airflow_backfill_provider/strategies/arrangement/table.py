@@ -20,19 +20,26 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.barrier import Barrier, TableVersion
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.compaction import CompactionPlan
-from airflow_backfill_provider.core.errors import EpochFailedError
+from airflow_backfill_provider.core.errors import EpochFailedError, StateError
 from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.engine.compaction import compact
 from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.source import Upstream, column
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
-from airflow_backfill_provider.engine.stamped_table import ARRANGEMENT, ARRANGEMENT_TABLE, StampedTable, transaction_id
+from airflow_backfill_provider.engine.stamped_table import StampedTable
+from airflow_backfill_provider.engine.stamps import TableKind, transaction_id
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
+
+ARRANGEMENT = "arrangement"
+"""The part of an epoch that appends the changes of rows not read yet to the arrangement."""
+
+ARRANGEMENT_TABLE = TableKind("arrangement", StateError, "rebuild the job")
 
 _NEWEST, _IS_LIVE, _FIRST_APPEARED, _IS_DOUBLE = "newest", "is_live", "first_appeared", "is_double"
 

@@ -17,8 +17,9 @@ import threading
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.barrier import Barrier, Requester
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.runtime.connect import connected
 from airflow_backfill_provider.runtime.connect_engine import ConnectEngine

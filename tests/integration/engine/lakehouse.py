@@ -10,9 +10,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier, EpochCommit, Requester
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.protocol import creation

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.progress import Completed
 from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, view_properties
 from airflow_backfill_provider.protocol import mutations
 from tests.integration.engine.lakehouse import Lakehouse

@@ -14,18 +14,12 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError, StateError
-from airflow_backfill_provider.engine.stamped_table import (
-    ARRANGEMENT_TABLE,
-    CHANGES,
-    REPAIR,
-    VIEW_TABLE,
-    StampedTable,
-    snapshot_part,
-    transaction_id,
-)
+from airflow_backfill_provider.core.table_version import TableVersion
+from airflow_backfill_provider.engine.stamped_table import VIEW_TABLE, StampedTable
+from airflow_backfill_provider.engine.stamps import CHANGES, REPAIR, snapshot_part, transaction_id
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.strategies.arrangement.table import ARRANGEMENT_TABLE
 from tests.builders import NOW, barrier_of, commit_file
 
 pytestmark = pytest.mark.spark

@@ -17,8 +17,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.runtime.process_group import end_group
 from airflow_backfill_provider.runtime.spark_settings import spark_conf, spark_environment

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.differences import DifferenceKind, DifferingKey
 from airflow_backfill_provider.core.errors import (
@@ -18,6 +17,7 @@ from airflow_backfill_provider.core.errors import (
     VersionGoneError,
 )
 from airflow_backfill_provider.core.keys import KeyField
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.engine.predicates import literal

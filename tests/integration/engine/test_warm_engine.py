@@ -14,9 +14,9 @@ import pytest
 from deltalake import DeltaTable
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import SparkServerUnavailableError, SparkSettingError
 from airflow_backfill_provider.core.remote import Remote
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.runtime.connect import connected
 from airflow_backfill_provider.runtime.connect_engine import LOCAL_DRIVER, ConnectEngine

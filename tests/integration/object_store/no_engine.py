@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Barrier, Requester, TableVersion, TableVersions
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
 from airflow_backfill_provider.protocol import EpochWrites
 from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.plain_engine import CountingEngine

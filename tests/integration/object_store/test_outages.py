@@ -16,10 +16,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.errors import BackfillError, StorageUnavailableError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.settings import ResolvedUpstream
+from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.table_files import table_files
 from airflow_backfill_provider.lake.upstream import UpstreamTable

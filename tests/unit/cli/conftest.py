@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from airflow_backfill_provider.core.barrier import Barrier, TableVersions
+    from airflow_backfill_provider.core.barrier import Barrier
     from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+    from airflow_backfill_provider.core.table_version import TableVersions
     from airflow_backfill_provider.protocol import EpochWrites
 
 ROWS = 1000

@@ -13,8 +13,8 @@ from airflow_backfill_provider.cli.options import key_of, rate_limit_of, spark_c
 from airflow_backfill_provider.cli.output import console
 from airflow_backfill_provider.cli.runner import Runner
 from airflow_backfill_provider.cli.views import LineView
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import EpochFailedError
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.builders import job_of
 

@@ -6,8 +6,8 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.cli import runner
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import mutations
 from tests.unit.cli.conftest import append
 

@@ -9,20 +9,19 @@ from pydantic import ValidationError
 
 from airflow_backfill_provider.core.barrier import (
     Barrier,
-    EpochCommit,
-    EpochReport,
     Mutation,
     PinnedMutation,
     PinnedPart,
     PinnedRange,
     PinnedRead,
     Repair,
-    Requester,
     digest,
 )
+from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport
 from airflow_backfill_provider.core.errors import StateLayoutError
 from airflow_backfill_provider.core.failures import GivenUp
 from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.requester import Requester
 from tests.builders import NOW, barrier_of, commit_of, order_of, part_of, report_of, shown_after, window_of
 
 TASK = Requester(dag_id="d", run_id="r", task_id="t", map_index=2)

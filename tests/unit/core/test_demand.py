@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.demand import demand_of
 from airflow_backfill_provider.core.failures import GivenUp
+from airflow_backfill_provider.core.table_version import TableVersion
 from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
 
 FIRST = barrier_of(1, upstream=window_of(-1, 5))

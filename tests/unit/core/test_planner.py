@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.planner import SCAN_FACTOR, ChunkPlan, FileStatistics, plan_chunk, plan_parts
+from airflow_backfill_provider.core.planner import SCAN_FACTOR, ChunkPlan, plan_chunk, plan_parts
 from tests.builders import ExactKeys, file_of, order_of
 
 LONG = order_of("long")

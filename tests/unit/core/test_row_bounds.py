@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import KeyRange
-from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.row_bounds import RowBounds, row_bounds
 from tests.builders import order_of
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
+from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
-from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.row_estimate import rows_within
 from tests.builders import file_of, order_of
 

@@ -6,10 +6,11 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.barrier import Mutation, Repair, TableVersion
+from airflow_backfill_provider.core.barrier import Mutation, Repair
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.progress import Completed, NotStarted
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import NOW, barrier_of, job_of, order_of, settings_of
 

@@ -6,7 +6,6 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status import (
@@ -17,6 +16,7 @@ from airflow_backfill_provider.core.status import (
     job_summary,
     progress_of,
 )
+from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.watchdog import AlarmKind, ChangeFeed

@@ -6,7 +6,8 @@ import datetime as dt
 
 import pytest
 
-from airflow_backfill_provider.core.barrier import Requester, TableVersion
+from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.core.watchdog import (
     AlarmKind,
     ChangeFeed,

@@ -12,13 +12,14 @@ from deltalake import DeltaTable, Schema
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core.barrier import TableVersion
 from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
 from airflow_backfill_provider.core.scan import by_vnode
+from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.engine.source import Upstream
-from airflow_backfill_provider.engine.stamped_table import StampedTable, _is_harmless, _is_ours, _stamp
+from airflow_backfill_provider.engine.stamped_table import StampedTable
+from airflow_backfill_provider.engine.stamps import is_harmless, is_ours, stamp_for
 from airflow_backfill_provider.engine.view import MaterializedView
 from airflow_backfill_provider.lake.delta_log import Commit
 from airflow_backfill_provider.lake.view_identity import (
@@ -89,8 +90,8 @@ OTHER_PLAN = barrier_of(2, upstream=window_of(to_version=9)).digest
 )
 def test_a_commit_is_the_jobs_own_by_its_incarnation_and_its_plan(stamp, ours, before_any_epoch):
     """I5: what an epoch wrote from another plan than the pinned one is nobody's."""
-    assert _is_ours(commit(stamp), IDENTITY, BARRIER, TableVersion(version=1)) is ours
-    assert _is_ours(commit(stamp), IDENTITY, BARRIER, None) is before_any_epoch
+    assert is_ours(commit(stamp), IDENTITY, BARRIER, TableVersion(version=1)) is ours
+    assert is_ours(commit(stamp), IDENTITY, BARRIER, None) is before_any_epoch
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_a_commit_is_the_jobs_own_by_its_incarnation_and_its_plan(stamp, ours, b
 )
 def test_maintenance_is_harmless_and_whatever_touches_rows_or_columns_is_not(fields, harmless):
     """I6: by what a commit did to the table, and only then by what it calls itself."""
-    assert _is_harmless(commit(**fields)) is harmless
+    assert is_harmless(commit(**fields)) is harmless
 
 
 def test_only_what_was_written_since_the_epoch_before_is_looked_at(view):
@@ -213,7 +214,7 @@ def test_columns_that_somebody_changed_are_called_that(view):
 
 def test_a_watermark_is_published_only_with_a_complete_view():
     stamps: dict[bool, Mapping[str, object]] = {
-        completes: _stamp(barrier_of(completes=completes), "changes") for completes in (False, True)
+        completes: stamp_for(barrier_of(completes=completes), "changes") for completes in (False, True)
     }
     assert "watermark" not in stamps[False]
     assert stamps[True] == {**stamps[False], "watermark": "2026-03-29T01:30:00+00:00", "digest": stamps[True]["digest"]}

@@ -9,8 +9,8 @@ import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 import pytest
 
+from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.lake.key_index import ArrowKeyIndex, arrow_type, keys_within
 from tests.builders import order_of
 

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_backfill_provider.core.errors import DataFileError
+from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.lake.stored_columns import read_stored
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from tests.builders import order_of, write_table

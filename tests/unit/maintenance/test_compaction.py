@@ -11,10 +11,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy, CompactionStep
 from airflow_backfill_provider.core.errors import MaterializedViewError
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.lake.table_files import table_files
 from airflow_backfill_provider.maintenance import compaction

@@ -13,7 +13,7 @@ from airflow.sdk import DAG, BaseNotifier
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.watchdog import Alarm, AlarmKind
 from airflow_backfill_provider.notifications.backfill import BackfillNotifier
 from airflow_backfill_provider.notifications.events import alarm_event

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskD
 
 from airflow_backfill_provider.assets import MATERIALIZED_VIEWS
 from airflow_backfill_provider.core.application import ApplicationRecord
-from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from airflow_backfill_provider.operators.compaction import CompactMaterializedViewOperator

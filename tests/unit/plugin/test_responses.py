@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation, Requester
+from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.plugin.observed_job import JobSight
 from airflow_backfill_provider.plugin.observer import Observation

@@ -6,9 +6,10 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.barrier import Mutation, Requester
+from airflow_backfill_provider.core.barrier import Mutation
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import JobCancelledError
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import epochs, mutations
 from tests.dying import Died, dying_at
 from tests.property.memory_engine import Backfilling, Prepared

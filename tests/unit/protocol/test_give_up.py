@@ -9,7 +9,6 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import (
     BackfillError,
@@ -18,6 +17,7 @@ from airflow_backfill_provider.core.errors import (
     QueryFailedError,
 )
 from airflow_backfill_provider.core.failures import MOST_FAILURES, EpochFailure, is_news
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.status import JobCondition
 from airflow_backfill_provider.protocol import mutations
 from tests.builders import NOW, PAID

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.barrier import Mutation, PinnedRange, Requester
+from airflow_backfill_provider.core.barrier import Mutation, PinnedRange
 from airflow_backfill_provider.core.errors import (
     ChangeDataFeedDisabledError,
     ChangeFeedGapError,
@@ -28,11 +28,13 @@ from airflow_backfill_provider.core.errors import (
     UpstreamSchemaChangedError,
 )
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.protocol.decision import PARTIAL_REPAIR
 from airflow_backfill_provider.state import records
-from airflow_backfill_provider.state.control_table import ControlTable, Write
+from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.store import BackfillStore
+from airflow_backfill_provider.state.table_reading import Write
 from tests.builders import NOW, Orders, commit_file, committed_at, part_of, put_back
 from tests.property.memory_engine import Backfilling, Prepared
 

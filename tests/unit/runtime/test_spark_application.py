@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError, VersionGoneError
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.runtime import spark_application as application
 from airflow_backfill_provider.runtime.spark_settings import STORAGE_OPTIONS_VARIABLE

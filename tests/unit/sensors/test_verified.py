@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
-from airflow_backfill_provider.core.barrier import Requester
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.sensors.backfill import MaterializedViewVerifiedSensor
 from airflow_backfill_provider.triggers.backfill import REACHED
 from airflow_backfill_provider.triggers.conditions import Verified

@@ -20,9 +20,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StateLayoutError, StorageUnavailableError
 from airflow_backfill_provider.state import control_table
-from airflow_backfill_provider.state.control_table import ControlTable, Since, Write, text_literal
+from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.patience import Patience
 from airflow_backfill_provider.state.stamps import stamped, stamped_schema
+from airflow_backfill_provider.state.table_reading import Since, Write, text_literal
 from tests.builders import commit_file
 from tests.unit.lake.test_storage import NOBODY_THERE, PLACE
 
@@ -318,7 +319,8 @@ def test_any_number_of_threads_at_once_lose_nothing(table, writers):
 WORKER = """
 import sys
 import pyarrow as pa
-from airflow_backfill_provider.state.control_table import ControlTable, Write
+from airflow_backfill_provider.state.table_reading import Write
+from airflow_backfill_provider.state.control_table import ControlTable
 location, who = sys.argv[1:]
 table = ControlTable(location, pa.schema([("n", pa.int64()), ("who", pa.string())]))
 def decide(rows):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_backfill_provider.core.barrier import Requester
 from airflow_backfill_provider.core.errors import StateError
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.state.remedies import what_to_do
 from airflow_backfill_provider.verification import verify as verification
 from tests.plain_engine import CountingEngine

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.planner import FileStatistics
+from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.strategies import evidence as strategy
 from airflow_backfill_provider.strategies.choice import choose_strategy
 from airflow_backfill_provider.strategies.evidence import EPOCHS_OF_A_PAUSED_JOB, SECONDS_PER_RUN, overlap_of

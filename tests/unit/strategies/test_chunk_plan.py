@@ -7,8 +7,8 @@ import math
 import pyarrow as pa
 import pytest
 
+from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import KeyField
-from airflow_backfill_provider.core.planner import FileStatistics
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress
 from airflow_backfill_provider.lake import window_changes
 from airflow_backfill_provider.lake.vnode_hash import vnodes_of

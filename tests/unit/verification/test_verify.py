@@ -14,7 +14,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.barrier import Barrier, Requester
+from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import (
     BackfillError,
@@ -31,6 +31,7 @@ from airflow_backfill_provider.core.errors import (
     VersionGoneError,
     ViewDiffersError,
 )
+from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.state.store import BackfillStore
