@@ -9,6 +9,9 @@ ARGS ?=
 
 # Tests run in two processes; ARGS="-n 0 --pdb" runs them in one, to debug.
 SIDE_BY_SIDE := --numprocesses=2 --dist=loadfile
+SLOWEST := --durations=10
+# Collecting these takes longer than a part of the tests, and all of them are slow.
+WITHOUT_SPARK := --ignore=tests/integration --ignore=tests/system
 
 CODE  = $(wildcard airflow_backfill_provider spark_apps dags docs scripts demo bench faults tests)
 
@@ -62,17 +65,17 @@ airflow: install ## bring up Airflow with the example DAGs and a demo upstream, 
 test: test-fast test-slow ## run the tests, the fast ones first
 
 test-fast: install ## run only the tests not marked slow
-	$(BIN)/python -m pytest -m "not slow" $(SIDE_BY_SIDE) $(ARGS)
+	$(BIN)/python -m pytest -m "not slow" $(WITHOUT_SPARK) $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
 $(VENV)/.classes: scripts/archive_classes.py $(VENV)/.jars $(VENV)/.project
 	$(BIN)/python scripts/archive_classes.py
 	@touch $@
 
 test-slow: install $(VENV)/.classes ## run only the tests marked slow
-	$(BIN)/python -m pytest -m "slow and not exhaustive" $(SIDE_BY_SIDE) $(ARGS)
+	$(BIN)/python -m pytest -m "slow and not exhaustive" $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
 test-exhaustive: install $(VENV)/.classes ## run the tests that `make test` leaves out, for a release; an hour
-	$(BIN)/python -m pytest -m exhaustive $(SIDE_BY_SIDE) $(ARGS)
+	$(BIN)/python -m pytest -m exhaustive $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
 coverage: install ## measure the core's branch coverage with the fast tests
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term-missing:skip-covered $(ARGS)

@@ -31,6 +31,14 @@ settings.register_profile(
 settings.load_profile("tests")
 
 
+# Tests write many small files and look at them once. On a disk, tests about Delta spend half of their time waiting.
+_MEMORY = Path("/dev/shm")
+_ENOUGH = 3 << 30
+if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ENOUGH:
+    os.environ["TMPDIR"] = os.environ["SPARK_LOCAL_DIRS"] = str(_MEMORY)
+    tempfile.tempdir = None  # asked for before by pytest, perhaps
+
+
 # For every JVM that a test starts, in whatever process: none lives long enough for Java's second compiler. They use the
 # archive of classes that `make test-slow` makes.
 _SHORT_LIVED = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}

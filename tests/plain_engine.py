@@ -103,12 +103,22 @@ class PlainSource:
 
     def vnode_of(self, row: Row) -> int:
         """Return a row's vnode."""
-        values = tuple([row[name] for name in self.job.upstream.distribution_key])
+        values = self._distributed_by(row)
         if values not in self._vnodes:
-            columns = zip(self._distribution, values, strict=True)
-            hashed = pa.table({field.name: pa.array([value], arrow_type(field)) for field, value in columns})
-            self._vnodes[values] = vnodes_of(hashed, self._distribution, self.job.vnode_count)[0].as_py()
+            self._hash([row])
         return self._vnodes[values]
+
+    def _distributed_by(self, row: Row) -> Key:
+        return tuple([row[name] for name in self.job.upstream.distribution_key])
+
+    def _hash(self, rows: Iterable[Row]) -> None:
+        """Work out the vnodes of many rows at once: the hash costs the same for one and for a thousand."""
+        new = list({values: None for row in rows if (values := self._distributed_by(row)) not in self._vnodes})
+        if new:
+            columns = zip(self._distribution, zip(*new, strict=True), strict=True)
+            hashed = pa.table({field.name: pa.array(values, arrow_type(field)) for field, values in columns})
+            vnodes = vnodes_of(hashed, self._distribution, self.job.vnode_count).to_pylist()
+            self._vnodes.update(zip(new, vnodes, strict=True))
 
     def place_of(self, row: Row) -> Position:
         """Return a row's position in the scan's order."""
@@ -118,10 +128,10 @@ class PlainSource:
         """Return the rows that the job is about, as of a version; none before the first."""
         if version < 0:
             return {}
+        found = list(self._read(version))
+        self._hash(found)
         rows = [
-            row
-            for row in self._read(version)
-            if self.keys.contains(self.key_of(row), self.key) and self.vnode_of(row) in self.vnodes
+            row for row in found if self.keys.contains(self.key_of(row), self.key) and self.vnode_of(row) in self.vnodes
         ]
         if len({self.key_of(row) for row in rows}) < len(rows):
             raise DuplicateKeyError("several rows have the same key")

@@ -23,6 +23,7 @@ from airflow_backfill_provider.strategies.arrangement.files import ArrangementFi
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -74,13 +75,19 @@ def test_a_vnode_is_sparks_own_hash_partition(lakehouse: Lakehouse) -> None:
     assert dispatched.filter("partition <> __vnode").count() == 0
 
 
-@pytest.mark.exhaustive
-def test_a_backfill_through_rescales(customers: Lakehouse) -> None:
+@pytest.mark.parametrize(
+    ("parallelisms", "rate_limit"),
+    [
+        pytest.param([1, 4, 2, 2], 60, id="out and in"),
+        exhaustive([1, 4, 4, 1, 2, 2, 2, 2], 40, name="out, in and on"),
+    ],
+)
+def test_a_backfill_through_rescales(customers: Lakehouse, parallelisms: list[int], rate_limit: int) -> None:
     """I1 to I4 with every vnode on its own; 1 to 4 runs, 4 to 1, and at the end with finished ones among them."""
-    create(customers)
+    create(customers, rate_limit=rate_limit)
     store = customers.backfill.store
     completed: dict[int, int] = {}
-    for step, parallelism in enumerate([1, 4, 4, 1, 2, 2, 2, 2]):
+    for step, parallelism in enumerate(parallelisms):
         churn(customers, step)
         mutations.rescale_job(parallelism, store=store, requested_by="tester")
         before = store.state()
@@ -232,7 +239,7 @@ def test_dies_at_every_point_while_the_upstream_goes_on(customers: Lakehouse) ->
 @pytest.mark.parametrize(
     "point",
     [
-        pytest.param(CrashPoint.BEFORE_ARRANGEMENT_COMMIT, marks=pytest.mark.exhaustive),
+        exhaustive(CrashPoint.BEFORE_ARRANGEMENT_COMMIT),
         CrashPoint.AFTER_ARRANGEMENT_COMMIT,
     ],
 )

@@ -14,6 +14,7 @@ from airflow_backfill_provider.engine import source
 from airflow_backfill_provider.protocol import mutations
 from tests.builders import write_table
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.variants import exhaustive, mostly_exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -156,9 +157,7 @@ DUPLICATES = {
 QUICK = {"in two commits"}
 
 
-@pytest.mark.parametrize(
-    "case", [case if case in QUICK else pytest.param(case, marks=pytest.mark.exhaustive) for case in DUPLICATES]
-)
+@pytest.mark.parametrize("case", mostly_exhaustive(DUPLICATES, QUICK))
 def test_duplicate_key_in_one_window_is_refused(numbers: Lakehouse, case: str) -> None:
     numbers.create()
     numbers.finish()
@@ -174,7 +173,7 @@ def test_duplicate_key_in_one_window_is_refused(numbers: Lakehouse, case: str) -
     [
         ("every_epoch", "(2, 'left out', -1)"),
         ("on_finish", "(2, 'again', 0)"),
-        pytest.param("on_finish", "(2, 'left out', -1)", marks=pytest.mark.exhaustive),
+        exhaustive("on_finish", "(2, 'left out', -1)"),
     ],
 )
 def test_duplicate_key_of_a_row_that_was_read_is_refused(numbers: Lakehouse, visibility: str, row: str) -> None:
@@ -198,8 +197,8 @@ def last_vnode(numbers: Lakehouse, first: int, last: int) -> int:
     ("new", "epochs_between"),
     [
         (False, 0),
-        pytest.param(True, 1, marks=pytest.mark.exhaustive),
-        pytest.param(True, 0, marks=pytest.mark.exhaustive),
+        exhaustive(True, 1),
+        exhaustive(True, 0),
     ],
 )
 def test_duplicate_key_of_a_row_that_only_the_arrangement_has_is_refused(
@@ -307,7 +306,7 @@ def test_view_restored_by_a_stranger(numbers: Lakehouse) -> None:
     ("moment", "committed"),
     [
         (CrashPoint.BEFORE_SNAPSHOT_COMMIT, 1),
-        pytest.param(CrashPoint.BEFORE_STATE_COMMIT, 2, marks=pytest.mark.exhaustive),
+        exhaustive(CrashPoint.BEFORE_STATE_COMMIT, 2),
     ],
 )
 def test_view_written_by_a_stranger_while_an_epoch_runs(numbers: Lakehouse, moment: CrashPoint, committed: int) -> None:

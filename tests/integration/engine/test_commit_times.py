@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from tests.builders import commit_file
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -64,7 +65,7 @@ def compare(lakehouse: Lakehouse, table: UpstreamTable, millis: int, newest: int
     assert table.version_at(instant_of(millis)) == (newest if expected == "after the last" else expected), millis
 
 
-@pytest.mark.parametrize("histories", [12, pytest.param(400, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("histories", [12, exhaustive(400)])
 def test_versions_are_found_by_time_as_delta_finds_them(lakehouse: Lakehouse, histories: int) -> None:
     """Whatever order the commit files were written in; 61 of 400 were found otherwise."""
     table, draw = make(lakehouse), random.Random(histories)

@@ -270,6 +270,7 @@ def test_an_epoch_that_loses_to_a_compaction_writes_once_more_and_is_right(gated
     gated.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_an_epoch_that_loses_to_a_stranger_does_not_write_over_it(gated: Lakehouse, gate: Gate):
     """I6: the next attempt refuses what the stranger wrote."""
 

@@ -13,6 +13,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, view_properties
 from airflow_backfill_provider.protocol import mutations
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -79,7 +80,7 @@ def test_view_is_the_query_at_every_epoch_while_the_upstream_changes(orders: Lak
     orders.assert_equals_query(EXPECTED)
 
 
-@pytest.mark.parametrize("strategy", ["no_shuffle", pytest.param("arrangement", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("strategy", ["no_shuffle", exhaustive("arrangement")])
 def test_changes_wait_for_the_epoch_that_finishes_the_view(orders: Lakehouse, strategy: str) -> None:
     """One merge for all of them; a row that is inserted before its chunk is read is no duplicate then."""
     orders.create(
@@ -185,6 +186,7 @@ def test_empty_upstream_completes_at_once_and_later_rows_arrive(lakehouse: Lakeh
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_one_row_with_a_null_key(lakehouse: Lakehouse) -> None:
     """Design §5.8: a one-row upstream, its key null."""
     lakehouse.make_upstream("id BIGINT, name STRING")
@@ -258,7 +260,7 @@ def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
     assert lakehouse.view().count() == 200
 
 
-@pytest.mark.parametrize("strategy", [pytest.param("no_shuffle", marks=pytest.mark.exhaustive), "arrangement"])
+@pytest.mark.parametrize("strategy", [exhaustive("no_shuffle"), "arrangement"])
 def test_what_is_asked_for_between_the_epochs_of_one_run_is_in_the_next(lakehouse: Lakehouse, strategy: str) -> None:
     """One engine, and each epoch a barrier of its own: changes, a pause, a resume with a repair, and another limit."""
     lakehouse.make_upstream("id BIGINT, name STRING")

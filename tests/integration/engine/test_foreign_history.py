@@ -15,6 +15,7 @@ from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import put_back
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -79,7 +80,7 @@ def test_an_older_copy_of_the_arrangement_is_refused(orders: Lakehouse, tmp_path
         orders.epoch()
 
 
-@pytest.mark.parametrize("read", [True, False], ids=["read", "not read yet"])
+@pytest.mark.parametrize("read", [exhaustive(True), False], ids=["read", "not read yet"])
 def test_one_key_in_two_vnodes_is_refused_whether_the_first_is_read_or_not(orders: Lakehouse, read: bool) -> None:
     """I6: each vnode has its own position, and the chunk of the second one would be appended to the view."""
     arrange_by_customer(orders, vnode_count=2, rate_limit=4)

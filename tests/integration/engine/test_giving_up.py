@@ -13,12 +13,13 @@ from airflow_backfill_provider.lake.delta_log import stamp_of
 from airflow_backfill_provider.protocol import mutations
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
 HALVES = "SELECT id, name, 100 div part AS share FROM upstream"
-OTHER = [pytest.param("no_shuffle", marks=pytest.mark.exhaustive), "arrangement"]
-EITHER = ["no_shuffle", pytest.param("arrangement", marks=pytest.mark.exhaustive)]
+OTHER = [exhaustive("no_shuffle"), "arrangement"]
+EITHER = ["no_shuffle", exhaustive("arrangement")]
 
 
 @pytest.fixture
@@ -78,7 +79,8 @@ def test_a_row_of_a_later_chunk_is_corrected_while_other_rows_change(numbers: La
     finish(numbers, incarnation)
 
 
-@pytest.mark.parametrize("strategy", OTHER)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
 def test_a_row_of_a_finished_view_is_corrected(numbers: Lakehouse, strategy: str) -> None:
     incarnation = numbers.create(strategy=strategy, query=HALVES).incarnation
     numbers.finish()
@@ -90,6 +92,7 @@ def test_a_row_of_a_finished_view_is_corrected(numbers: Lakehouse, strategy: str
     finish(numbers, incarnation)
 
 
+@pytest.mark.exhaustive
 def test_a_window_with_the_bad_row_and_its_correction_is_no_trouble(numbers: Lakehouse) -> None:
     incarnation = numbers.create(query=HALVES).incarnation
     numbers.finish()
@@ -125,6 +128,7 @@ def test_a_repair_of_a_bad_row_is_asked_again(numbers: Lakehouse) -> None:
     finish(numbers, incarnation)
 
 
+@pytest.mark.exhaustive
 def test_duplicates_in_a_chunk_are_removed(numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "HASHES_IN_MEMORY", 4)
     incarnation = numbers.create(rate_limit=4, strategy="no_shuffle").incarnation
@@ -135,7 +139,7 @@ def test_duplicates_in_a_chunk_are_removed(numbers: Lakehouse, monkeypatch: pyte
     finish(numbers, incarnation)
 
 
-@pytest.mark.parametrize("kept", ["again", pytest.param("n", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("kept", ["again", exhaustive("n")])
 def test_duplicates_that_only_the_arrangement_has_are_removed(numbers: Lakehouse, kept: str) -> None:
     """Whichever of the two rows is left, the view gets it."""
     incarnation = numbers.create(rate_limit=2, strategy="arrangement").incarnation
@@ -155,7 +159,7 @@ def last_vnode(numbers: Lakehouse) -> int:
 POINTS = [CrashPoint.AFTER_CHUNK_FENCE, CrashPoint.BEFORE_GIVING_UP]
 
 
-@pytest.mark.parametrize("point", [POINTS[0], pytest.param(POINTS[1], marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("point", [POINTS[0], exhaustive(POINTS[1])])
 def test_giving_up_that_died_is_completed(numbers: Lakehouse, point: CrashPoint) -> None:
     incarnation = numbers.create(rate_limit=4, strategy="no_shuffle", query=HALVES).incarnation
     numbers.epoch()

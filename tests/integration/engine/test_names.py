@@ -10,6 +10,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.protocol import mutations
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.variants import mostly_exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -58,9 +59,7 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
 QUICK = "two levels, in place, hidden"
 
 
-@pytest.mark.parametrize(
-    "case", [case if case == QUICK else pytest.param(case, marks=pytest.mark.exhaustive) for case in CASES]
-)
+@pytest.mark.parametrize("case", mostly_exhaustive(CASES, [QUICK]))
 def test_a_view_over_columns_with_our_own_names_is_its_query_at_every_epoch(lakehouse: Lakehouse, case: str) -> None:
     """I1, I6: through epochs with changes, a verification, and repairs of a vnode and of a key."""
     names, fields = CASES[case]
@@ -120,6 +119,7 @@ def test_a_key_column_may_begin_with_a_dot(lakehouse: Lakehouse) -> None:
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_columns_with_braces_are_no_places_for_rows(lakehouse: Lakehouse) -> None:
     """A template holds the relation's place in braces."""
     lakehouse.make_upstream(

@@ -12,6 +12,7 @@ from airflow_backfill_provider.lake.key_index import arrow_type
 from airflow_backfill_provider.lake.row_counts import RowCount
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.vnode_hash import vnodes_of
+from airflow_backfill_provider.protocol import mutations
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
 
 pytestmark = pytest.mark.spark
@@ -76,5 +77,6 @@ def test_a_table_with_deletion_vectors_is_planned_by_the_rows_that_spark_reads(l
         "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, region) VALUES (s.n, 'merged')"
     )
     assert lakehouse.epoch().snapshot_read_row_count == 20
+    mutations.throttle_job(100, store=lakehouse.backfill.store, requested_by="tester")
     lakehouse.finish()
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")

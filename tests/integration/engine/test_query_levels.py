@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -35,7 +36,7 @@ CHAINS = {
 }
 
 
-@pytest.mark.parametrize("written", ["pipes", pytest.param("WITH", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("written", ["pipes", exhaustive("WITH")])
 def test_a_query_in_steps_is_the_view_that_one_select_is(lakehouse: Lakehouse, written: str) -> None:
     """I1: through changes that enter and leave the filter, with the key in a hidden column."""
     strategy, query, flat = CHAINS[written]

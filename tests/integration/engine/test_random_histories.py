@@ -21,6 +21,7 @@ from airflow_backfill_provider.protocol import mutations
 from tests import strategies as given_values
 from tests.dying import died
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -180,10 +181,8 @@ def _sql_type(delta_type: str) -> str:
     suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data())
-@pytest.mark.parametrize(
-    "visibility", [Visibility.ON_FINISH, pytest.param(Visibility.EVERY_EPOCH, marks=pytest.mark.exhaustive)]
-)
-@pytest.mark.parametrize("strategy", ["no_shuffle", pytest.param("arrangement", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("visibility", [Visibility.ON_FINISH, exhaustive(Visibility.EVERY_EPOCH)])
+@pytest.mark.parametrize("strategy", ["no_shuffle", exhaustive("arrangement")])
 def test_random_history(
     spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,

@@ -22,6 +22,7 @@ from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.verification import verify as verification
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -65,11 +66,14 @@ def ids(lakehouse: Lakehouse, column: str = "id") -> list[Any]:
 @pytest.mark.parametrize(
     ("type_", "values"),
     [
-        (pa.decimal128(20, 0), [Decimal(5 * 10**19) + 7 * step for step in range(-20, 20)]),
-        (pa.decimal128(38, 18), [Decimal(1) + Decimal(step).scaleb(-18) for step in range(40)]),
-        (pa.decimal128(18, 4), [Decimal("95759157456403.5008") + Decimal(step).scaleb(-4) for step in range(40)]),
+        exhaustive(pa.decimal128(20, 0), [Decimal(5 * 10**19) + 7 * step for step in range(-20, 20)], name="whole"),
+        pytest.param(pa.decimal128(38, 18), [Decimal(1) + Decimal(step).scaleb(-18) for step in range(40)], id="long"),
+        exhaustive(
+            pa.decimal128(18, 4),
+            [Decimal("95759157456403.5008") + Decimal(step).scaleb(-4) for step in range(40)],
+            name="short",
+        ),
     ],
-    ids=str,
 )
 def test_rounded_bounds_of_decimals_hide_no_row(
     lakehouse: Lakehouse, type_: pa.DataType, values: list[Decimal]
@@ -82,7 +86,7 @@ def test_rounded_bounds_of_decimals_hide_no_row(
     assert [commit.snapshot_read_row_count for commit in commits] == [11, 11, 11, 7]
 
 
-@pytest.mark.parametrize("declared", [(1, 5), (6, 10), (3, 3)])
+@pytest.mark.parametrize("declared", [(1, 5), exhaustive((6, 10)), exhaustive((3, 3))])
 def test_a_file_with_wrong_bounds_loses_no_row(lakehouse: Lakehouse, declared: tuple[int, int]) -> None:
     """I1, I6: rows that statistics keep out of their own chunk are found by counting, and read all the same."""
     write(lakehouse, numbers(1, 10))
@@ -125,7 +129,7 @@ def test_bounds_of_restricted_keys_and_of_a_repair_hide_no_row(lakehouse: Lakeho
     assert ids(lakehouse) == [*range(5, 10)]
 
 
-@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+@pytest.mark.parametrize("strategy", ["no_shuffle", exhaustive("arrangement")])
 def test_wrong_statistics_of_a_column_that_the_query_filters_by_hide_no_row(
     lakehouse: Lakehouse, strategy: str
 ) -> None:
@@ -154,7 +158,7 @@ def test_an_arrangement_of_keys_with_wrong_bounds_is_refused_or_whole(lakehouse:
     assert ids(lakehouse) == [*range(5, 11)]
 
 
-@pytest.mark.parametrize("records", [5, 10_000, None])
+@pytest.mark.parametrize("records", [5, exhaustive(10_000), exhaustive(None)])
 def test_wrong_numbers_of_rows_decide_nothing(lakehouse: Lakehouse, records: int | None) -> None:
     """A count that somebody else wrote is no reason to refuse rows that were all read."""
     write(lakehouse, numbers(1, 10), numbers(11, 20))
@@ -164,9 +168,7 @@ def test_wrong_numbers_of_rows_decide_nothing(lakehouse: Lakehouse, records: int
     assert ids(lakehouse) == [*range(1, 21)]
 
 
-@pytest.mark.parametrize(
-    "statistics", [pytest.param(True, marks=pytest.mark.exhaustive), False], ids=["statistics", "none"]
-)
+@pytest.mark.parametrize("statistics", [exhaustive(True), False], ids=["statistics", "none"])
 def test_a_key_that_files_spell_in_another_case(lakehouse: Lakehouse, statistics: bool) -> None:
     """I1: files that were there before the table was made of them, beside those that Spark wrote."""
     folder = Path(lakehouse.upstream_path)
@@ -200,7 +202,7 @@ def test_a_key_of_a_table_that_maps_its_columns_by_id(lakehouse: Lakehouse) -> N
     assert ids(lakehouse, "number") == [*range(1, 21)]
 
 
-@pytest.mark.parametrize("strategy", ["no_shuffle", pytest.param("arrangement", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("strategy", ["no_shuffle", exhaustive("arrangement")])
 def test_statistics_in_files_of_a_field_are_not_those_of_a_column_of_its_path(
     lakehouse: Lakehouse, strategy: str
 ) -> None:
@@ -220,7 +222,7 @@ def test_statistics_in_files_of_a_field_are_not_those_of_a_column_of_its_path(
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
-@pytest.mark.parametrize("indexed", [32, 0])
+@pytest.mark.parametrize("indexed", [exhaustive(32), 0])
 def test_a_key_beside_a_struct_of_the_same_path(lakehouse: Lakehouse, indexed: int) -> None:
     properties = {**CHANGE_DATA_FEED, "delta.dataSkippingNumIndexedCols": str(indexed)}
     lakehouse.make_upstream("a STRUCT<b: BIGINT>, `a.b` BIGINT, id BIGINT", properties)

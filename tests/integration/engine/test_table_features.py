@@ -6,6 +6,7 @@ import pytest
 
 from airflow_backfill_provider.core.errors import UpstreamSchemaChangedError
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -70,7 +71,7 @@ def test_a_table_with_the_feature_is_backfilled(lakehouse: Lakehouse, feature: s
 
 @pytest.mark.parametrize(
     "before",
-    [pytest.param("", marks=pytest.mark.exhaustive), "UPDATE {upstream} SET name = 'b' WHERE id = 2"],
+    [exhaustive(""), "UPDATE {upstream} SET name = 'b' WHERE id = 2"],
 )
 def test_a_column_that_was_renamed_and_renamed_back_in_one_window(lakehouse: Lakehouse, before: str) -> None:
     """Whoever renamed it was refused, and took it back; meanwhile rows changed under the other name."""
@@ -89,6 +90,7 @@ def test_a_column_that_was_renamed_and_renamed_back_in_one_window(lakehouse: Lak
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 def test_a_column_that_is_not_used_may_be_widened_without_column_mapping(lakehouse: Lakehouse) -> None:
     """Delta itself reads the change feed there with the newest schema alone, and refuses older versions."""
     lakehouse.make_upstream("id BIGINT, small INT", {**CHANGE_DATA_FEED, "delta.enableTypeWidening": "true"})

@@ -13,11 +13,12 @@ import pytest
 from airflow_backfill_provider.core import errors
 from airflow_backfill_provider.core.query import quote
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
 MAPPED = {**CHANGE_DATA_FEED, "delta.columnMapping.mode": "name"}
-BOTH = pytest.mark.parametrize("strategy", [pytest.param("no_shuffle", marks=pytest.mark.exhaustive), "arrangement"])
+BOTH = pytest.mark.parametrize("strategy", [exhaustive("no_shuffle"), "arrangement"])
 
 
 class LongLog:
@@ -99,8 +100,8 @@ class LongLog:
         (self._path / "_delta_log" / f"{version:020d}.json").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("renames", [False, True], ids=["identity", "renames"])
-@pytest.mark.parametrize("commits", [60, pytest.param(1_000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("renames", [exhaustive(False), True], ids=["identity", "renames"])
+@pytest.mark.parametrize("commits", [60, exhaustive(1_000)])
 def test_a_window_of_many_schemas_is_one_feed(lakehouse: Lakehouse, commits: int, renames: bool) -> None:
     """Every insert into a table with an identity column changes the schema's metadata."""
     log = LongLog(lakehouse.upstream_path, renames=renames)

@@ -28,6 +28,7 @@ from airflow_backfill_provider.verification import repair as repairing
 from airflow_backfill_provider.verification import verify as verification
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -314,7 +315,7 @@ def test_many_differing_keys_are_repaired_by_vnode_and_a_few_by_key(
     assert all(isinstance(key, DifferingKey) for key in state.sample)
 
 
-@pytest.mark.parametrize("paused", [pytest.param(False, marks=pytest.mark.exhaustive), True])
+@pytest.mark.parametrize("paused", [exhaustive(False), True])
 def test_what_differs_is_redone_and_found_equal(lakehouse: Lakehouse, *, paused: bool) -> None:
     """Also where an epoch is pinned already, which the foreign commit would otherwise stop."""
     fill(lakehouse)

@@ -32,10 +32,11 @@ from airflow_backfill_provider.strategies.arrangement.files import ArrangementFi
 from tests.builders import CHANGE_DATA_FEED, order_of
 from tests.integration.object_store.conftest import S3
 from tests.integration.object_store.no_engine import NoEngine, inject
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.slow
 
-STATUSES = [503, pytest.param(403, marks=pytest.mark.exhaustive)]
+STATUSES = [503, exhaustive(403)]
 """A store is too busy; or credentials run out."""
 
 
@@ -68,10 +69,8 @@ def requests_of(s3: S3, well: Backfill, before: Callable[[Backfill], None], step
 
 
 @pytest.mark.parametrize("status", STATUSES)
-@pytest.mark.parametrize("every", [41, pytest.param(13, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize(
-    ("before", "step"), [(nothing, look), pytest.param(run, pin, marks=pytest.mark.exhaustive), (pin, run)]
-)
+@pytest.mark.parametrize("every", [83, exhaustive(13)])
+@pytest.mark.parametrize(("before", "step"), [(nothing, look), exhaustive(run, pin), (pin, run)])
 def test_whoever_meets_an_outage_is_told_to_try_again(
     s3: S3,
     job: BackfillJob,
@@ -103,8 +102,8 @@ def test_whoever_meets_an_outage_is_told_to_try_again(
     assert [commit.snapshot_read_row_count for commit in well.store.commits()] == [1] * len(well.store.commits())
 
 
-@pytest.mark.parametrize("retries", [0, pytest.param(3, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("every", [41, pytest.param(13, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("retries", [0, exhaustive(3)])
+@pytest.mark.parametrize("every", [83, exhaustive(13)])
 @pytest.mark.parametrize(("before", "step"), [(run, pin), (pin, run)])
 def test_what_was_done_although_nobody_was_told_so_is_done_once(
     s3: S3,

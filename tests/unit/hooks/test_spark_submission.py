@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.slow  # processes of their own
 
@@ -66,7 +67,7 @@ def test_the_submission_gets_connection_and_configuration_from_its_environment(c
     assert SECRET not in str(words)
 
 
-@pytest.mark.parametrize(("code", "expected"), [(1, 1), (3, 3)])
+@pytest.mark.parametrize(("code", "expected"), [exhaustive(1, 1), (3, 3)])
 def test_a_failure_says_whether_another_attempt_may_help(command, code, expected):
     words, environment = command(f"echo 'airflow-backfill: error: no such key'; exit {code}")
 

@@ -231,6 +231,7 @@ def test_damaged_verifications_are_a_warning_and_everything_else_is_shown(backfi
 # --- a part of the upstream -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
 @pytest.mark.parametrize(
     ("restriction", "rows"),

@@ -23,6 +23,7 @@ from airflow_backfill_provider.protocol import mutations
 from tests.builders import NOW, PAID
 from tests.dying import died, dies_at
 from tests.property.memory_engine import BAD, Backfilling, Prepared
+from tests.variants import exhaustive
 
 OF_GIVING_UP = [
     CrashPoint.BEFORE_FENCE,
@@ -62,7 +63,7 @@ def backfilling(request):
     return request.getfixturevalue(request.param).restore()
 
 
-@pytest.fixture(params=["places", pytest.param("vnodes", marks=pytest.mark.exhaustive)])
+@pytest.fixture(params=["places", exhaustive("vnodes")])
 def dying(request):
     """The same, for what has many cases."""
     return request.getfixturevalue(request.param).restore()
@@ -244,7 +245,7 @@ def test_errors_that_may_pass_give_nothing_up(backfilling):
 
 
 @pytest.mark.parametrize("point", OF_GIVING_UP)
-@pytest.mark.parametrize("healed", [pytest.param(False, marks=pytest.mark.exhaustive), True])
+@pytest.mark.parametrize("healed", [exhaustive(False), True])
 def test_giving_up_that_died_is_completed_by_whoever_comes_next(dying, point, healed):
     """I2: also if the cause is gone by then, as a data file that was put back is."""
     dying.epoch()

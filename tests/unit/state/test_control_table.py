@@ -26,6 +26,7 @@ from airflow_backfill_provider.state.stamps import stamped, stamped_schema
 from airflow_backfill_provider.state.table_reading import Since, Write, text_literal
 from tests.builders import commit_file
 from tests.unit.lake.test_storage import NOBODY_THERE, PLACE
+from tests.variants import exhaustive
 
 SCHEMA = pa.schema([("n", pa.int64()), ("who", pa.string())])
 REPOSITORY = Path(__file__).parents[3]
@@ -299,7 +300,7 @@ def test_whoever_is_not_overtaken_does_not_wait(table):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("writers", [16, pytest.param(96, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("writers", [16, exhaustive(96)])
 def test_any_number_of_threads_at_once_lose_nothing(table, writers):
     """I5: of writers at the same moment each counts on from the one before, and none gives up."""
     start = threading.Barrier(writers)

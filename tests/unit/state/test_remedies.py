@@ -14,6 +14,8 @@ from airflow_backfill_provider.verification import verify as verification
 from tests.plain_engine import CountingEngine
 from tests.property.memory_engine import Backfilling, Prepared
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 VERA = Requester(user="vera")
 
 

@@ -19,6 +19,8 @@ from tests.builders import barrier_of, settings_of
 from tests.deletion_vectors import actions_of, added_in, hide, write_actions
 from tests.property.memory_engine import Backfilling
 
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
 MUCH_MORE = 1.1
 """I4: the rate limit is a cap, within a tenth."""
 
