@@ -26,7 +26,7 @@ from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
-from airflow_backfill_provider.verification.verify import compare_now
+from airflow_backfill_provider.verification.verifier import compare_now
 from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block
 from docs.generated import table
 

@@ -24,7 +24,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.verification.verify import compare_now
+from airflow_backfill_provider.verification.verifier import compare_now
 from docs import arrangement_example
 from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block
 from docs.generated import main, table

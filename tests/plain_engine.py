@@ -214,7 +214,7 @@ class PlainSource:
 
     def read_after(self, barrier: Barrier) -> int | None:
         """Count the rows that the view is the query of after the epoch; ``None`` if they are as of several versions."""
-        if barrier.shown_version is None:
+        if barrier.single_version is None:
             return None if barrier.view_after else 0
         return len(self.as_of(barrier.view_after))
 

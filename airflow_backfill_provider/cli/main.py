@@ -15,7 +15,8 @@ from typing import Annotated
 import typer
 
 from airflow_backfill_provider import __version__
-from airflow_backfill_provider.cli.commands import engine, look, set_up, steer, work
+from airflow_backfill_provider.cli.commands import engine, look, set_up, work
+from airflow_backfill_provider.cli.commands import mutations as steer
 from airflow_backfill_provider.cli.reporting import interrupted
 
 app = typer.Typer(

@@ -116,7 +116,7 @@ def _remote(master: str | None) -> Remote | None:
     :raises SparkServerUnavailableError: if it is this user's engine, and that does not run.
     """
     if master == ENGINE:
-        from airflow_backfill_provider.runtime.local_engine.places import NOT_RUNNING, running_engine
+        from airflow_backfill_provider.runtime.local_engine.engine_files import NOT_RUNNING, running_engine
 
         record = running_engine()
         if record is None:

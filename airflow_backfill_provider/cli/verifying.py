@@ -12,14 +12,13 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.verification import repair as repairing
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.verification import repairs, verifier
 
 
 def verify(
     backfill: Backfill,
     *,
-    engine: Callable[[], verification.Comparer],
+    engine: Callable[[], verifier.Comparer],
     requester: Requester,
     anew: bool,
     steps: int | None,
@@ -31,7 +30,7 @@ def verify(
     :param anew: begin another verification, also if the newest one is not finished.
     :param steps: how many steps a new verification has.
     :param console: where to say what is done, and what came out; ``None`` for nowhere.
-    :raises BackfillError: as :func:`airflow_backfill_provider.verification.verify.verify_job`.
+    :raises BackfillError: as :func:`airflow_backfill_provider.verification.verifier.verify_job`.
     """
 
     def say_step(so_far: Verification) -> None:
@@ -41,7 +40,7 @@ def verify(
             console.print(f"{len(so_far.compared)} of {len(so_far.compared) + left} steps, {step.seconds:.0f} s")
 
     found = VerifiedState.of(
-        verification.verify_job(backfill, engine=engine, requester=requester, anew=anew, steps=steps, done=say_step)
+        verifier.verify_job(backfill, engine=engine, requester=requester, anew=anew, steps=steps, done=say_step)
     )
     if console is not None:
         say_result(backfill.job.name, found, console)
@@ -49,14 +48,14 @@ def verify(
 
 
 def repair(
-    backfill: Backfill, *, engine: Callable[[], repairing.Repairer], requester: Requester, console: Console
+    backfill: Backfill, *, engine: Callable[[], repairs.Repairer], requester: Requester, console: Console
 ) -> VerifiedState:
     """
     Redo what the newest verification found to differ, verify again, and return what came out.
 
-    :raises BackfillError: as :func:`airflow_backfill_provider.verification.repair.redo_what_differs`.
+    :raises BackfillError: as :func:`airflow_backfill_provider.verification.repairs.redo_what_differs`.
     """
-    before = VerifiedState.of(verification.newest_result(backfill))
+    before = VerifiedState.of(verifier.newest_result(backfill))
     if before.equal:
         console.print(f"{backfill.job.name}: nothing differed as of epoch {before.epoch}; there is nothing to repair")
         return before
@@ -65,9 +64,7 @@ def repair(
         what = "repaired" if barrier.repair else "committed, which was pinned before"
         console.print(f"epoch {barrier.epoch}: {what}")
 
-    after = VerifiedState.of(
-        repairing.redo_what_differs(backfill, engine=engine, requester=requester, carried=say_epoch)
-    )
+    after = VerifiedState.of(repairs.redo_what_differs(backfill, engine=engine, requester=requester, carried=say_epoch))
     say_result(backfill.job.name, after, console)
     return after
 

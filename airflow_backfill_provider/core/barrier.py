@@ -283,7 +283,7 @@ class Barrier(Frozen):
         return min(self.rate_limit, rows)
 
     @property
-    def shown_version(self) -> int | None:
+    def single_version(self) -> int | None:
         """The one version that all rows of the view are as of once the epoch is committed; ``None`` of several."""
         versions = {read.version for read in self.view_after}
         return versions.pop() if len(versions) == 1 else None

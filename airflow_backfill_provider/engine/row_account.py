@@ -55,7 +55,7 @@ class RowAccount:
         return self._settled[asked]
 
     def _compared(self, barrier: Barrier, rows_present: int | None) -> int | None:
-        version = barrier.shown_version
+        version = barrier.single_version
         if version is None:
             return rows_present
         read = (pinned for shown in barrier.view_after for pinned in shown.ranges)

@@ -51,7 +51,7 @@ from airflow_backfill_provider.engine.view_columns import require_columns
 from airflow_backfill_provider.execution import repair
 from airflow_backfill_provider.execution.compared_sides import ComparedSides
 from airflow_backfill_provider.execution.comparison import compare as compare_sides
-from airflow_backfill_provider.execution.doubtful import settled
+from airflow_backfill_provider.execution.repeated_keys import settled
 from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.strategies import KINDS

@@ -12,14 +12,15 @@ from airflow.sdk.exceptions import AirflowException
 
 from airflow_backfill_provider.core.application import epoch_application
 from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.carried import CarriedEpochs
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError
 from airflow_backfill_provider.core.giving_up import require_done
+from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
 from airflow_backfill_provider.hooks.task_run import interval_of_no_length, requester_of, until_of
 from airflow_backfill_provider.operators.arguments import epoch_of, epochs_per_run_of, is_unset
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
+from airflow_backfill_provider.operators.epoch_reporting import EpochReportingOperator
 from airflow_backfill_provider.operators.summaries import (
     barrier_summary,
     epochs_summary,
@@ -27,7 +28,6 @@ from airflow_backfill_provider.operators.summaries import (
     no_barrier,
     no_epoch,
 )
-from airflow_backfill_provider.operators.telling import EpochTellingOperator
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.protocol import Injection
@@ -37,7 +37,7 @@ MOST_OF_OTHERS = 10
 """Barriers of others that one task run completes at most before its own."""
 
 
-class _InjectingOperator(EpochTellingOperator):
+class _InjectingOperator(EpochReportingOperator):
     """A task that may pin a barrier."""
 
     def warn_of_interval(self, context: Context) -> None:
@@ -73,7 +73,7 @@ class InjectBarrierOperator(_InjectingOperator):
         if injection.barrier is None:
             self.log.info("nothing to do: %s", injection.reason)
             return no_barrier(injection.reason)
-        self.tell_plan(backfill, injection.barrier)
+        self.log_plan(backfill, injection.barrier)
         return barrier_summary(injection.barrier)
 
 
@@ -136,9 +136,9 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         requester, epochs = requester_of(context), epochs_per_run_of(self.epochs_per_run)
         if self._ended:
             # Nothing is injected after the own application: what is new since it ended is for the next run.
-            carried = backfill.store.carried_by(requester)
+            carried = backfill.store.epochs_of(requester)
             if carried.barriers and self.waited_for(_application_of(backfill, carried.barriers[-1])):
-                carried = self._run_carried(backfill, carried.barriers[-1], context, epochs)
+                carried = self._run_own_epochs(backfill, carried.barriers[-1], context, epochs)
                 return self._summary(backfill, carried.barriers, carried.commits, context)
         ran: list[int] = []
 
@@ -146,7 +146,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             ran.append(barrier.epoch)
             if barrier.injected_by != requester:
                 return self._run(backfill, barrier)
-            return self._run_carried(backfill, barrier, context, epochs).commits[-1]
+            return self._run_own_epochs(backfill, barrier, context, epochs).commits[-1]
 
         self.warn_of_interval(context)
         loop = protocol.EpochLoop(
@@ -161,7 +161,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             if done.barrier is None or done.commit is None:
                 return self._run_no_more(backfill, done, context, epochs)
             if done.barrier.injected_by == requester:
-                carried = backfill.store.carried_by(requester)
+                carried = backfill.store.epochs_of(requester)
                 if done.barrier.epoch not in ran:
                     self._tell(backfill, carried.commits, ran=False)
                 return self._summary(backfill, carried.barriers, carried.commits, context)
@@ -175,7 +175,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
     def _run_no_more(self, backfill: Backfill, injection: Injection, context: Context, epochs: int) -> dict[str, Any]:
         """Tell why there is nothing to do, and what an earlier try did, if this is a retry."""
         self.log.info("nothing to do: %s", injection.reason)
-        carried = backfill.store.carried_by(requester_of(context)) if epochs > 1 else CarriedEpochs()
+        carried = backfill.store.epochs_of(requester_of(context)) if epochs > 1 else TaskRunEpochs()
         if carried.commits and carried.due is None:
             return self._summary(backfill, carried.barriers, carried.commits, context)
         newest = injection.newest
@@ -202,16 +202,16 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         self._tell(backfill, [commit], ran=ran)
         return commit
 
-    def _run_carried(self, backfill: Backfill, barrier: Barrier, context: Context, epochs: int) -> CarriedEpochs:
+    def _run_own_epochs(self, backfill: Backfill, barrier: Barrier, context: Context, epochs: int) -> TaskRunEpochs:
         """Run a barrier of this task run, and those that it may still pin."""
         store, requester = backfill.store, barrier.injected_by
 
         def done() -> bool:
-            carried = store.carried_by(requester)
+            carried = store.epochs_of(requester)
             return carried.due is None and not carried.may_pin_another(epochs)
 
         ran = self._submit(backfill, barrier, _further(epochs, until_of(context)), done=done)
-        carried = store.carried_by(requester)
+        carried = store.epochs_of(requester)
         if carried.due is not None:
             raise _not_committed(backfill, carried.due)
         self._tell(backfill, carried.commits, ran=ran)
@@ -232,7 +232,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         if done():
             return waited
         if not waited:
-            self.tell_plan(backfill, barrier)
+            self.log_plan(backfill, barrier)
         try:
             self.run_application(
                 backfill,
@@ -252,7 +252,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
     def _tell(self, backfill: Backfill, commits: Sequence[EpochCommit], *, ran: bool) -> None:
         if ran:
             # That they are committed, the application said.
-            self.tell_progress(backfill, commits)
+            self.report_progress(backfill, commits)
         else:
             self.log.info("committed before: epoch %s", name_of_epochs([commit.epoch for commit in commits]))
 
@@ -271,7 +271,7 @@ def _application_of(backfill: Backfill, barrier: Barrier) -> str:
     So another try finds the application that runs, whichever epoch it is at.
     """
     asked = barrier.injected_by
-    carried = backfill.store.carried_by(asked).barriers if asked.is_task_run else (barrier,)
+    carried = backfill.store.epochs_of(asked).barriers if asked.is_task_run else (barrier,)
     # Of a barrier that was given up meanwhile, nothing is carried.
     return epoch_application(carried[0].epoch if carried else barrier.epoch)
 

@@ -21,9 +21,9 @@ from airflow_backfill_provider.core.giving_up import require_done
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
 from airflow_backfill_provider.operators.arguments import epoch_of
 from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator
+from airflow_backfill_provider.operators.epoch_reporting import EpochReportingOperator
 from airflow_backfill_provider.operators.summaries import epochs_summary, no_epoch
-from airflow_backfill_provider.operators.telling import EpochTellingOperator
-from airflow_backfill_provider.telemetry import epoch_log as story
+from airflow_backfill_provider.telemetry import epoch_log
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.protocol.backfill import Backfill
@@ -98,7 +98,7 @@ class ReadSnapshotOperator(SparkBackfillOperator):
         return {"epoch": barrier.epoch, "part": number, "rows": rows}
 
 
-class EpochSummaryOperator(EpochTellingOperator):
+class EpochSummaryOperator(EpochReportingOperator):
     """
     Sees that an epoch is committed; whichever task run reported last did it. (templated: barrier, job)
 
@@ -128,8 +128,8 @@ class EpochSummaryOperator(EpochTellingOperator):
                     f"epoch {barrier.epoch} of job {backfill.job.name} is not committed; parts that are not read yet: "
                     f"{_left(backfill, barrier) or 'none, so clear the task run that read the last one'}"
                 )
-            self.log.info("%s", story.end(commit))
-            self.tell_progress(backfill, [commit])
+            self.log.info("%s", epoch_log.end(commit))
+            self.report_progress(backfill, [commit])
             self.emit_epoch(context, backfill, barrier, commit)
         return epochs_summary([barrier], [commit], progress_after(commit, barrier))
 

@@ -44,7 +44,7 @@ class _ResultOperator(SparkBackfillOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Do what the task is for, and tell what was found."""
-        from airflow_backfill_provider.verification import verify as verification
+        from airflow_backfill_provider.verification import verifier
 
         with self.created() as backfill:
             found = self.result(backfill, context)
@@ -57,7 +57,7 @@ class _ResultOperator(SparkBackfillOperator):
                 extra = {"event": "verified", "job": backfill.job.name, "epoch": found.epoch, "rows": found.found_rows}
                 emit(context, self.outlets, [verified_view_asset(backfill.job)], extra, alias=VERIFIED_VIEWS)
             elif self.on_difference == "fail":
-                verification.require_equal(backfill, verification.newest_result(backfill))
+                verifier.require_equal(backfill, verifier.newest_result(backfill))
         return summary
 
     def verify(self, backfill: Backfill, action: str, context: Context, more: Sequence[str] = ()) -> VerifiedState:
@@ -67,12 +67,12 @@ class _ResultOperator(SparkBackfillOperator):
         :param action: whether it repairs before.
         :param more: further arguments of the application.
         """
-        from airflow_backfill_provider.verification import verify as verification
+        from airflow_backfill_provider.verification import verifier
 
         requester = requester_of(context)
         arguments = [action, "--state", backfill.job.state, "--requester", requester.model_dump_json(), *more]
         self.run_application(backfill, action, "backfill_verify.py", arguments)
-        found = verification.newest_result(backfill)
+        found = verifier.newest_result(backfill)
         # Of two that repair at once, the second may find nothing left to do.
         if found.pinned.begun_by != requester and not (action == REPAIR and found.equal):
             raise VerificationFailedError(
@@ -123,9 +123,9 @@ class RepairWhatDiffersOperator(_ResultOperator):
 
     def result(self, backfill: Backfill, context: Context) -> VerifiedState:
         """Repair what differs."""
-        from airflow_backfill_provider.verification import verify as verification
+        from airflow_backfill_provider.verification import verifier
 
-        before = verification.newest_result(backfill)
+        before = verifier.newest_result(backfill)
         if before.equal and not self.waited_for(REPAIR):
             self.log.info("nothing differs; there is nothing to repair")
             return VerifiedState.of(before)

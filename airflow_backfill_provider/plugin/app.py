@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
-from airflow_backfill_provider.plugin import applications, reading, steering
+from airflow_backfill_provider.plugin import applications, mutations, reading
 from airflow_backfill_provider.plugin.observer import JobObserver
 
 STATIC = Path(__file__).parent / "static"
@@ -35,7 +35,7 @@ def create_app() -> FastAPI:
     )
     app.state.observer = JobObserver()
     app.include_router(reading.router)
-    app.include_router(steering.router)
+    app.include_router(mutations.router)
     app.include_router(applications.router)
     app.mount("/static", _RevalidatedFiles(directory=STATIC), name="static")
     app.add_exception_handler(BackfillError, _refused)

@@ -105,7 +105,7 @@ class EpochLoop:
         """Tell whether the requester may pin another barrier; a task run also where the last one was of others."""
         if not self.requester.is_task_run or done.injected_by != self.requester:
             return True
-        return self.store.carried_by(self.requester).may_pin_another(self.epochs)
+        return self.store.epochs_of(self.requester).may_pin_another(self.epochs)
 
 
 def run_next_epoch(

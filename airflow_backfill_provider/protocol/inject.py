@@ -71,7 +71,7 @@ def inject_barrier(
     to the upstream's newest version at ``until``.
 
     :param epochs: how many a task run carries at most; see
-        :class:`~airflow_backfill_provider.core.carried.CarriedEpochs`.
+        :class:`~airflow_backfill_provider.core.task_run_epochs.TaskRunEpochs`.
     :param until: look at the upstream as of this instant, by default as it is now. A run of an Airflow schedule passes
         its ``data_interval_end``.
     :raises JobCancelledError: if the job was cancelled, and no epoch is half done.
@@ -83,7 +83,7 @@ def inject_barrier(
         history = store.settings_history()
         settings = history[-1]
         if requester.is_task_run:
-            mine = store.carried_by(requester)
+            mine = store.epochs_of(requester)
             ours = bool(mine.barriers) and mine.barriers[-1].incarnation == settings.incarnation
             if ours and not mine.may_pin_another(epochs):
                 return Injection(mine.barriers[-1], None if mine.due else mine.commits[-1])

@@ -27,7 +27,7 @@ from airflow_backfill_provider.core.errors import SparkServerUnavailableError, S
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.engine.spark_words import first_line
 from airflow_backfill_provider.runtime.local_engine.clients import announced
-from airflow_backfill_provider.runtime.local_engine.places import token_of
+from airflow_backfill_provider.runtime.local_engine.engine_files import token_of
 from airflow_backfill_provider.runtime.spark_settings import REMOTE_VARIABLE, TOKEN_VARIABLE
 
 if TYPE_CHECKING:

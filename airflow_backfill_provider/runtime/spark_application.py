@@ -44,9 +44,8 @@ from airflow_backfill_provider.runtime.spark_settings import (
     session_conf_from_environment,
     storage_options_from_environment,
 )
-from airflow_backfill_provider.telemetry import epoch_log as story
-from airflow_backfill_provider.verification import repair as repairing
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.telemetry import epoch_log
+from airflow_backfill_provider.verification import repairs, verifier
 
 EngineFor = Callable[[Mapping[str, str], str], SparkEngine]
 """Makes the engine for an object store's options, and for what the application does for its job."""
@@ -119,7 +118,7 @@ def run_epochs(
 
     def begun(barrier: Barrier) -> SparkEngine:
         if barrier != first:
-            _say(SAYS, "; ".join(story.begin(barrier, backfill.job.upstream.path)))
+            _say(SAYS, "; ".join(epoch_log.begin(barrier, backfill.job.upstream.path)))
             for warning in barrier.warnings:
                 if warning not in first.warnings:
                     _say(SAYS, f"epoch {barrier.epoch}: {warning}")
@@ -184,7 +183,7 @@ def verify(
     """Verify a view, from where an earlier try of the same task run ended; what was found is kept, whatever it is."""
     backfill = Backfill.at(state, storage_options)
     newest = backfill.verifications.newest(backfill.settings().incarnation)
-    found = verification.verify_job(
+    found = verifier.verify_job(
         backfill,
         engine=lambda: engine(storage_options, "verify"),
         requester=requester,
@@ -198,7 +197,7 @@ def verify(
 def repair(engine: EngineFor, storage_options: dict[str, str], *, state: str, requester: Requester) -> None:
     """Redo what the newest verification found to differ, and verify again."""
     backfill = Backfill.at(state, storage_options)
-    found = repairing.redo_what_differs(
+    found = repairs.redo_what_differs(
         backfill,
         engine=lambda: engine(storage_options, "epoch"),
         requester=requester,
@@ -210,7 +209,7 @@ def repair(engine: EngineFor, storage_options: dict[str, str], *, state: str, re
 def _verify_if_asked(backfill: Backfill, engine: SparkEngine) -> None:
     """Carry out a verification that somebody asked for; the epochs are committed, whatever becomes of it."""
     try:
-        found = verification.carry_out_waiting(backfill, engine)
+        found = verifier.carry_out_waiting(backfill, engine)
     except BackfillError as error:
         _say(SAYS, f"the verification that was asked for was not carried out: {error}")
         return
@@ -219,7 +218,7 @@ def _verify_if_asked(backfill: Backfill, engine: SparkEngine) -> None:
 
 
 def _log(commit: EpochCommit) -> None:
-    _say(SAYS, story.end(commit))
+    _say(SAYS, epoch_log.end(commit))
 
 
 def create(

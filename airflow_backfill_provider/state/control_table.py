@@ -34,7 +34,7 @@ from airflow_backfill_provider.lake.storage import (
     storage_unavailable,
 )
 from airflow_backfill_provider.state.patience import PATIENT, GaveUpError, OvertakenError, Patience
-from airflow_backfill_provider.state.remedies import what_to_do
+from airflow_backfill_provider.state.recovery import what_to_do
 from airflow_backfill_provider.state.stamps import (
     VERSION,
     lost,

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.carried import CarriedEpochs
 from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport, GivenUpEpoch
 from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError, StateLayoutError
 from airflow_backfill_provider.core.failures import EpochFailure
@@ -18,10 +17,11 @@ from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from airflow_backfill_provider.state.control_table import ControlTable
-from airflow_backfill_provider.state.remedies import what_to_do
+from airflow_backfill_provider.state.recovery import what_to_do
 from airflow_backfill_provider.state.table_reading import text_literal
 from airflow_backfill_provider.state.verifications import Verifications
 
@@ -217,7 +217,7 @@ class BackfillReader:
             commit=next(iter(self._commits(rows)), None),
         )
 
-    def carried_by(self, requester: Requester) -> CarriedEpochs:
+    def epochs_of(self, requester: Requester) -> TaskRunEpochs:
         """
         Return the epochs that a task run pinned, of the incarnation that it pinned the last one of.
 
@@ -230,7 +230,7 @@ class BackfillReader:
         barriers = tuple(barrier for barrier in mine if barrier.incarnation == mine[-1].incarnation)
         epochs = {barrier.epoch for barrier in barriers}
         commits = tuple(commit for commit in self._commits(rows) if commit.epoch in epochs)
-        return CarriedEpochs(barriers=barriers, commits=commits)
+        return TaskRunEpochs(barriers=barriers, commits=commits)
 
     def _table(self, name: str, schema: pa.Schema) -> ControlTable:
         return ControlTable(f"{self.location}/{name}", schema, self.storage_options)

@@ -28,7 +28,7 @@ from airflow_backfill_provider.core.progress import (
 )
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.lake.key_index import arrow_type
-from airflow_backfill_provider.state.remedies import what_to_do
+from airflow_backfill_provider.state.recovery import what_to_do
 from airflow_backfill_provider.state.stamps import CHECKSUM, VERSION
 
 INJECTED = "injected"

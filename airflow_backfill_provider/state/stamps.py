@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.state.remedies import what_to_do
+from airflow_backfill_provider.state.recovery import what_to_do
 
 VERSION = "__version"
 CHECKSUM = "__checksum"

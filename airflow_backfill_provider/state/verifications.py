@@ -20,7 +20,7 @@ from airflow_backfill_provider.core.verification import (
 )
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.control_table import ControlTable
-from airflow_backfill_provider.state.remedies import VERIFICATIONS
+from airflow_backfill_provider.state.recovery import VERIFICATIONS
 from airflow_backfill_provider.state.table_reading import Since, Write
 
 ASKED = "asked"

@@ -18,7 +18,7 @@ from airflow_backfill_provider.maintenance import compaction
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.state import control_table
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.verification import verifier
 from bench.comparison.contestants import REQUESTER
 from bench.comparison.race import DifferentResultError, fingerprint
 from bench.measuring import create, java_process, measure
@@ -98,9 +98,7 @@ class Haul:
         measured = measure(engine, backfill, _task_run(epoch))
         assert measured is not None
         if epoch % VERIFIED_EVERY == 0:
-            verification.require_equal(
-                backfill, verification.verify_job(backfill, engine=lambda: engine, requester=REQUESTER)
-            )
+            verifier.require_equal(backfill, verifier.verify_job(backfill, engine=lambda: engine, requester=REQUESTER))
         started = time.perf_counter()
         compaction.compact_job(backfill, engine=lambda: engine, policy=CompactionPolicy())
         compact_seconds = time.perf_counter() - started

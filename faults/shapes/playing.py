@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, position_of
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.protocol import creation
-from airflow_backfill_provider.verification.verify import compare_now
+from airflow_backfill_provider.verification.verifier import compare_now
 from faults.campaign import Outcome, WrongError
 from faults.shapes import refusals
 from faults.shapes.case import Case, Gap

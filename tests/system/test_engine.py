@@ -15,7 +15,7 @@ import pytest
 import yaml
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.runtime.local_engine.running import Running
+from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
 from tests.ports import free_port
 
 pytestmark = pytest.mark.spark
@@ -100,7 +100,7 @@ def test_a_backfill_on_a_warm_engine_from_start_to_stop(terminal: Terminal, job:
     assert token not in Path("/proc", str(status["pid"]), "cmdline").read_text()
 
     assert "ended" in terminal("engine", "stop")
-    assert Running.of(status["pid"]) is None
+    assert KnownProcess.of(status["pid"]) is None
     terminal("engine", "status", code=1)
     assert "no engine runs; start it" in terminal("verify", str(job), "--master", "engine", code=1)
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from playwright.sync_api import Locator, Page, expect
 
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.verification import verifier
 from tests.plain_engine import CountingEngine
 from tests.system.site import NEEDS_CHROMIUM, Site, running_site
 from tests.system.steering import answer, ask
@@ -91,7 +91,7 @@ def test_a_backfill_is_watched_and_steered_from_the_list_to_its_end(lakes, visit
 
     answer(ask(page, "Verify"), "Verify")
     expect(page.get_by_text("Never; again with the next epoch")).to_be_visible()
-    verification.carry_out_waiting(lake.backfill, CountingEngine([["7"]]))
+    verifier.carry_out_waiting(lake.backfill, CountingEngine([["7"]]))
     expect(page.get_by_text("Differs at epoch 2,")).to_be_visible()
     expect(page.get_by_text("1 key missing, in the vnodes 0.")).to_be_visible()
     expect(page.get_by_text('missing: ["7"] of vnode 0')).to_be_visible()
@@ -125,7 +125,7 @@ def test_a_viewer_sees_everything_and_can_do_nothing(lakes, visit):
 
 def test_verifications_that_cannot_be_read_are_unknown_and_not_never(lakes, visit):
     lake = lakes["damaged"]
-    verification.ask_for_verification(lake.backfill, requested_by="vera")
+    verifier.ask_for_verification(lake.backfill, requested_by="vera")
     page = visit(job("damaged"))
     expect(page.get_by_text("Never; again with the next epoch")).to_be_visible()
     for file in Path(lake.backfill.job.state, "verifications", "_delta_log").glob("*.json"):

@@ -13,7 +13,7 @@ from airflow_backfill_provider.cli.reporting import FAILED, reporting, say_error
 from airflow_backfill_provider.core.remote import DEFAULT_PORT, Remote
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.runtime.local_engine.places import EngineRecord
+    from airflow_backfill_provider.runtime.local_engine.engine_files import EngineRecord
 
 app = typer.Typer(
     help="A warm Spark on this machine: epochs that need not start one of their own.", no_args_is_help=True
@@ -66,7 +66,7 @@ def status(*, as_json: AsJson = False, debug: Debug = False) -> None:  # noqa: A
 
     Exit code 1 if none runs.
     """
-    from airflow_backfill_provider.runtime.local_engine.places import NOT_RUNNING, running_engine
+    from airflow_backfill_provider.runtime.local_engine.engine_files import NOT_RUNNING, running_engine
 
     record = running_engine()
     if as_json:
@@ -101,7 +101,7 @@ def _version(remote: Remote) -> str:
 
 
 def _described(record: EngineRecord) -> dict[str, object]:
-    from airflow_backfill_provider.runtime.local_engine import places
+    from airflow_backfill_provider.runtime.local_engine import engine_files
     from airflow_backfill_provider.runtime.local_engine.clients import clients
 
     return {
@@ -115,14 +115,14 @@ def _described(record: EngineRecord) -> dict[str, object]:
         "memory_limit": record.memory,
         "memory_bytes": record.process.resident_bytes(),
         "clients": [client.model_dump(mode="json") for client in clients()],
-        "log": str(places.log_file()),
-        "token_file": str(places.token_file()),
+        "log": str(engine_files.log_file()),
+        "token_file": str(engine_files.token_file()),
     }
 
 
 def _show(record: EngineRecord) -> None:
     from airflow_backfill_provider.core import text
-    from airflow_backfill_provider.runtime.local_engine import places
+    from airflow_backfill_provider.runtime.local_engine import engine_files
     from airflow_backfill_provider.runtime.local_engine.clients import clients
 
     now = dt.datetime.now(tz=dt.UTC)
@@ -137,8 +137,8 @@ def _show(record: EngineRecord) -> None:
         "memory": f"{'unknown' if held is None else text.size(held)}, heap at most {record.memory}",
         "works on": "nothing" if not working else working[0],
         **{f"{' ' * number}": line for number, line in enumerate(working[1:], start=1)},
-        "log": str(places.log_file()),
-        "token": str(places.token_file()),
+        "log": str(engine_files.log_file()),
+        "token": str(engine_files.token_file()),
     }
     out = console()
     for name, value in lines.items():

@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.runtime.local_engine.places import folder, running_engine
+from airflow_backfill_provider.runtime.local_engine.engine_files import folder, running_engine
 
 
 class Client(BaseModel):

@@ -14,9 +14,9 @@ from contextlib import contextmanager, suppress
 
 from airflow_backfill_provider.core.errors import BackfillError, SparkUnavailableError
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.runtime.local_engine import places
-from airflow_backfill_provider.runtime.local_engine.places import EngineRecord
-from airflow_backfill_provider.runtime.local_engine.running import Running
+from airflow_backfill_provider.runtime.local_engine import engine_files
+from airflow_backfill_provider.runtime.local_engine.engine_files import EngineRecord
+from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
 from airflow_backfill_provider.runtime.spark_settings import (
     REMOTE_VARIABLE,
     STORAGE_OPTIONS_VARIABLE,
@@ -86,9 +86,9 @@ def start_engine(
     :raises EngineRunsError: if one runs at another port.
     :raises BackfillError: if it cannot be started.
     """
-    places.make_folder()
+    engine_files.make_folder()
     with _alone():
-        running = places.running_engine()
+        running = engine_files.running_engine()
         if running is not None:
             if running.port != port:
                 raise EngineRunsError(
@@ -105,13 +105,13 @@ def stop_engine() -> EngineRecord | None:
 
     :returns: the engine that was ended, if one ran.
     """
-    if not places.folder().exists():
+    if not engine_files.folder().exists():
         return None
     with _alone():
-        record = places.running_engine()
+        record = engine_files.running_engine()
         if record is not None:
             _end(record.process)
-        places.record_file().unlink(missing_ok=True)
+        engine_files.record_file().unlink(missing_ok=True)
         return record
 
 
@@ -121,19 +121,21 @@ def _start(port: int, master: str, conf: Mapping[str, str], connect: Callable[[R
     settings = {
         **spark_conf(master),
         **_CONNECT,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={places.logging_file().as_uri()}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={engine_files.logging_file().as_uri()}",
         **conf,
         "spark.master": master,
         "spark.connect.grpc.binding.port": str(port),
     }
     # In a file and in the environment: a command line can be read by everybody on the machine.
-    places.write_private(places.conf_file(), _as_properties(settings))
-    places.write_private(places.logging_file(), _LOGGING.format(file=_escaped(str(places.log_file()))))
-    token = places.make_token()
+    engine_files.write_private(engine_files.conf_file(), _as_properties(settings))
+    engine_files.write_private(
+        engine_files.logging_file(), _LOGGING.format(file=_escaped(str(engine_files.log_file())))
+    )
+    token = engine_files.make_token()
     process = _launch(token)
     try:
         _wait_for(port, process)
-        version = connect(Remote(host=places.HOST, port=port, token=token))
+        version = connect(Remote(host=engine_files.HOST, port=port, token=token))
     except BaseException:
         _end(process)
         raise
@@ -145,24 +147,24 @@ def _start(port: int, master: str, conf: Mapping[str, str], connect: Callable[[R
         version=version,
         started_at=dt.datetime.now(tz=dt.UTC),
     )
-    places.write_private(places.record_file(), record.model_dump_json())
+    engine_files.write_private(engine_files.record_file(), record.model_dump_json())
     return record
 
 
-def _launch(token: str) -> Running:
+def _launch(token: str) -> KnownProcess:
     inherited = {name: value for name, value in os.environ.items() if name != STORAGE_OPTIONS_VARIABLE}
     environment = {**inherited, **spark_environment(), TOKEN_VARIABLE: token}
     environment.pop(REMOTE_VARIABLE, None)
-    command = ["spark-submit", "--load-spark-defaults", "--properties-file", str(places.conf_file())]
+    command = ["spark-submit", "--load-spark-defaults", "--properties-file", str(engine_files.conf_file())]
     command += ["--class", _SERVER, "spark-internal"]
-    for file in (places.log_file(), places.output_file()):
-        places.write_private(file, "")
+    for file in (engine_files.log_file(), engine_files.output_file()):
+        engine_files.write_private(file, "")
     try:
-        with places.output_file().open("ab") as log:
+        with engine_files.output_file().open("ab") as log:
             server = subprocess.Popen(
                 command,
                 env=environment,
-                cwd=places.folder(),
+                cwd=engine_files.folder(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -173,13 +175,13 @@ def _launch(token: str) -> Running:
         raise SparkUnavailableError(
             "there is no spark-submit on the PATH; install airflow-backfill-provider[spark]"
         ) from None
-    process = Running.of(server.pid)
+    process = KnownProcess.of(server.pid)
     if process is None:
-        raise SparkUnavailableError(f"the engine did not start{_reason()}; see {places.folder()}")
+        raise SparkUnavailableError(f"the engine did not start{_reason()}; see {engine_files.folder()}")
     return process
 
 
-def _wait_for(port: int, process: Running) -> None:
+def _wait_for(port: int, process: KnownProcess) -> None:
     until = time.monotonic() + START_SECONDS
     while process.is_alive():
         with socket.socket() as probe:
@@ -187,15 +189,15 @@ def _wait_for(port: int, process: Running) -> None:
                 return
         if time.monotonic() > until:
             raise SparkUnavailableError(
-                f"the engine did not come up within {START_SECONDS:.0f} s; see {places.folder()}"
+                f"the engine did not come up within {START_SECONDS:.0f} s; see {engine_files.folder()}"
             )
         time.sleep(_LOOK_SECONDS)
-    raise SparkUnavailableError(f"the engine did not start{_reason()}; see {places.folder()}")
+    raise SparkUnavailableError(f"the engine did not start{_reason()}; see {engine_files.folder()}")
 
 
 def _reason() -> str:
     """Return what the server said last of an error."""
-    files = (places.output_file(), places.log_file())
+    files = (engine_files.output_file(), engine_files.log_file())
     lines = [line for file in files for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
     telling = [line.strip() for line in lines if "Exception" in line or "Error" in line]
     return f" ({telling[0]})" if telling else ""
@@ -213,7 +215,7 @@ def _require_free(port: int) -> None:
             ) from None
 
 
-def _end(process: Running) -> None:
+def _end(process: KnownProcess) -> None:
     """End a process that leads a group of its own, with the group: politely, then not."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if not process.is_alive():
@@ -228,7 +230,7 @@ def _end(process: Running) -> None:
 @contextmanager
 def _alone() -> Iterator[None]:
     """Let one process at a time start or stop the engine."""
-    with (places.folder() / ".lock").open("a") as lock:
+    with (engine_files.folder() / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

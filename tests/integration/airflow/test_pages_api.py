@@ -16,7 +16,7 @@ from schemathesis import GenerationMode
 from airflow_backfill_provider.assets import JOB_XCOM
 from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.state.applications import ApplicationRecords
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.verification import verifier
 from faults.pages import OPERATIONS
 from tests.integration.airflow.hostile_requests import Attack, operations_of_pages
 from tests.integration.airflow.pages_site import Api, connection, emit_from_another_dag, pages_of
@@ -278,7 +278,7 @@ def test_a_verification_is_asked_for_and_then_the_repair_of_what_it_found(api: A
     assert api.post(f"{path}/verify", {}).json()["summary"]["verification_waits"] is True
     assert api.post(f"{path}/verify", {}).json()["summary"]["verified"] is None
 
-    verification.carry_out_waiting(backfill, CountingEngine([["7"]]))
+    verifier.carry_out_waiting(backfill, CountingEngine([["7"]]))
     found = api.get(path).json()["summary"]
     assert (found["verification_waits"], found["verified"]["equal"], found["verified"]["epoch"]) == (False, False, 2)
     assert found["verified"]["sample"] == [{"kind": "missing", "vnode": 0, "key": ["7"], "columns": []}]

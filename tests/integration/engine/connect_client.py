@@ -33,7 +33,7 @@ def main(remote: str, state: str, point: str, epochs: str = "") -> None:
     backfill = Backfill.at(state)
 
     def die(reached: crash_points.CrashPoint) -> None:
-        if reached == point and (not epochs or backfill.store.carried_by(TASK).commits):
+        if reached == point and (not epochs or backfill.store.epochs_of(TASK).commits):
             os.kill(os.getpid(), signal.SIGKILL)
 
     crash_points.install(die)

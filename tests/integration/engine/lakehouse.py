@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.verification import verifier
 
 CHANGE_DATA_FEED = {"delta.enableChangeDataFeed": "true"}
 TESTER = Requester(user="tester")
@@ -139,7 +139,7 @@ class Lakehouse:
 
     def assert_truth(self) -> None:
         """Hold I1: the view is the query over the upstream as of the last epoch, up to its position."""
-        outcome = verification.compare_now(self.backfill, self.engine)
+        outcome = verifier.compare_now(self.backfill, self.engine)
         assert outcome.equal, outcome
 
     def assert_equals_query(self, query: str) -> None:

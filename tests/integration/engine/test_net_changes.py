@@ -16,7 +16,7 @@ from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
 from airflow_backfill_provider.core.scan import by_vnode
 from airflow_backfill_provider.engine.source import MeasuredChanges, Upstream
-from airflow_backfill_provider.execution.doubtful import settled
+from airflow_backfill_provider.execution.repeated_keys import settled
 from tests.builders import write_table
 
 pytestmark = pytest.mark.spark

@@ -20,7 +20,7 @@ from deltalake import write_deltalake
 from airflow_backfill_provider.core.errors import MissingRowsError
 from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.verification import verifier
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
 from tests.variants import exhaustive
 
@@ -143,7 +143,7 @@ def test_wrong_statistics_of_a_column_that_the_query_filters_by_hide_no_row(
     expected = [number for number in range(5, 21) if number != 15]
     assert ids(lakehouse) == expected
     lakehouse.spark.sql(f"DELETE FROM delta.{quote(lakehouse.view_path)} WHERE id > 5")
-    assert not verification.compare_now(lakehouse.backfill, lakehouse.engine).equal
+    assert not verifier.compare_now(lakehouse.backfill, lakehouse.engine).equal
     mutations.repair_job(store=lakehouse.backfill.store, requested_by="tester", vnodes=["0-3"])
     lakehouse.finish()
     assert ids(lakehouse) == expected

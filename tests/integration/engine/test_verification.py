@@ -24,8 +24,7 @@ from airflow_backfill_provider.engine.predicates import literal
 from airflow_backfill_provider.execution import expected
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.verification import repair as repairing
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.verification import repairs, verifier
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
@@ -56,7 +55,7 @@ def view_sql(lakehouse: Lakehouse, statement: str) -> None:
 
 
 def verify(lakehouse: Lakehouse, *, steps: int | None = None, anew: bool = True) -> Verification:
-    return verification.verify_job(
+    return verifier.verify_job(
         lakehouse.backfill, engine=lambda: lakehouse.engine, requester=VERA, steps=steps, anew=anew
     )
 
@@ -244,12 +243,12 @@ def test_what_is_pinned_and_not_committed_is_not_wrong(lakehouse: Lakehouse) -> 
             lakehouse.run(barrier)
         outcome = verify(lakehouse)
         assert (outcome.pinned.epoch, outcome.equal) == (1, True)
-    begun = verification.begin_verification(lakehouse.backfill, requester=VERA, anew=True, steps=2)
-    begun = verification.next_step(lakehouse.backfill, begun, lakehouse.engine)
+    begun = verifier.begin_verification(lakehouse.backfill, requester=VERA, anew=True, steps=2)
+    begun = verifier.next_step(lakehouse.backfill, begun, lakehouse.engine)
     with dies_at(CrashPoint.AFTER_STATE_COMMIT):
         lakehouse.run(barrier)
     # The state is committed, and the log does not say so yet.
-    assert verification.compare_now(lakehouse.backfill, lakehouse.engine).pinned.epoch == 2
+    assert verifier.compare_now(lakehouse.backfill, lakehouse.engine).pinned.epoch == 2
     lakehouse.assert_truth()
     lakehouse.finish()
     resumed = verify(lakehouse, anew=False)
@@ -262,24 +261,24 @@ def test_what_cannot_be_read_is_an_error_and_neither_equal_nor_different(lakehou
     lakehouse.create()
     lakehouse.finish()
     backfill, settings = lakehouse.backfill, lakehouse.backfill.store.settings()
-    begun = verification.begin_verification(backfill, requester=VERA)
+    begun = verifier.begin_verification(backfill, requester=VERA)
 
     view_sql(lakehouse, "ALTER TABLE {view} ADD COLUMN extra INT")
     with pytest.raises(MaterializedViewError, match=r"other columns.*extra"):
-        verification.compare_now(backfill, lakehouse.engine)
+        verifier.compare_now(backfill, lakehouse.engine)
 
     held = {file: file.read_bytes() for file in Path(lakehouse.view_path).glob("*.parquet")}
     for file in held:
         file.unlink()
     with pytest.raises(DataFileError, match="the view .* damaged or gone, so nothing is known of it"):
-        verification.next_step(backfill, begun, lakehouse.engine)
+        verifier.next_step(backfill, begun, lakehouse.engine)
     for file, content in held.items():
         file.write_bytes(content[: len(content) // 2])
     with pytest.raises(DataFileError, match="the view .* damaged or gone, so nothing is known of it"):
-        verification.next_step(backfill, begun, lakehouse.engine)
+        verifier.next_step(backfill, begun, lakehouse.engine)
     for file, content in held.items():
         file.write_bytes(content)
-    assert verification.next_step(backfill, begun, lakehouse.engine).equal
+    assert verifier.next_step(backfill, begun, lakehouse.engine).equal
 
     gone = begun.pinned.model_copy(update={"view_version": 900})
     barrier = backfill.store.pinned(gone.epoch)
@@ -288,7 +287,7 @@ def test_what_cannot_be_read_is_an_error_and_neither_equal_nor_different(lakehou
     shutil.rmtree(lakehouse.upstream_path)
     lakehouse.spark.sql("SELECT 1L AS id").write.format("delta").save(lakehouse.upstream_path)
     with pytest.raises(UpstreamReplacedError):
-        verification.compare_now(backfill, lakehouse.engine)
+        verifier.compare_now(backfill, lakehouse.engine)
 
 
 @pytest.mark.exhaustive
@@ -300,7 +299,7 @@ def test_many_differing_keys_are_repaired_by_vnode_and_a_few_by_key(
     lakehouse.finish()
     view_sql(lakehouse, "DELETE FROM {view} WHERE id IN (3, 4, 5)")
     outcome = verify(lakehouse)
-    assert verification.what_differs(lakehouse.backfill, outcome).keys == tuple(
+    assert verifier.what_differs(lakehouse.backfill, outcome).keys == tuple(
         key.key for key in sorted(outcome.keys, key=lambda key: (key.vnode, int(key.key[0] or 0)))
     )
     monkeypatch.setattr("airflow_backfill_provider.execution.comparison.MOST_KEYS_KEPT", 2)
@@ -308,7 +307,7 @@ def test_many_differing_keys_are_repaired_by_vnode_and_a_few_by_key(
     outcome = verify(lakehouse)
     assert [(len(step.keys), step.has_all_keys) for step in outcome.compared] == [(2, False)]
     assert sum(difference.missing for difference in outcome.differences) == 30
-    repair = verification.what_differs(lakehouse.backfill, outcome)
+    repair = verifier.what_differs(lakehouse.backfill, outcome)
     assert (repair.vnodes, repair.keys) == (tuple(difference.vnode for difference in outcome.differences), ())
     state = VerifiedState.of(outcome)
     assert state.keys[DifferenceKind.MISSING] == 30
@@ -336,12 +335,12 @@ def test_what_differs_is_redone_and_found_equal(lakehouse: Lakehouse, *, paused:
         ("unexpected", "30", ()),
     ]
     ran: list[int] = []
-    redone = repairing.redo_what_differs(
+    redone = repairs.redo_what_differs(
         lakehouse.backfill, engine=lambda: lakehouse.engine, requester=VERA, carried=lambda run: ran.append(run.epoch)
     )
     # The first one is committed as it was pinned; the second one repairs.
     assert (redone.equal, redone.pinned.epoch, ran) == (True, 3, [2, 3])
-    assert repairing.redo_what_differs(lakehouse.backfill, engine=_no_engine, requester=VERA) == redone
+    assert repairs.redo_what_differs(lakehouse.backfill, engine=_no_engine, requester=VERA) == redone
     lakehouse.finish()
     lakehouse.assert_truth()
 

@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.watchdog import Alarm, AlarmKind
 from airflow_backfill_provider.notifications.backfill import BackfillNotifier
 from airflow_backfill_provider.notifications.events import alarm_event
 from airflow_backfill_provider.protocol import creation
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.verification import verifier
 from tests.plain_engine import CountingEngine, make
 from tests.unit.stand_in import SOMEBODY, Lake
 
@@ -125,7 +125,7 @@ def test_a_failure_is_told_with_its_reason_and_the_status(created: Lake, told):
 def test_which_keys_differ_is_not_told(created: Lake, told):
     created.epochs(1)
     engine = CountingEngine([["7"]])
-    verification.verify_job(created.backfill, engine=lambda: engine, requester=SOMEBODY)
+    verifier.verify_job(created.backfill, engine=lambda: engine, requester=SOMEBODY)
     text = "{{ backfill.status.verified.equal }}, {{ backfill.status.verified.sample is defined }}"
     BackfillNotifier(job=created.definition, send=[Told(text)])(callback("failed"))
     assert told == ["False, False"]

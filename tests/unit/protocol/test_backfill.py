@@ -20,7 +20,7 @@ from airflow_backfill_provider.planning.plan import make_plan
 from airflow_backfill_provider.protocol import backfill as backfill_module
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.verification.verify import ask_for_verification
+from airflow_backfill_provider.verification.verifier import ask_for_verification
 from tests.builders import NOW, Orders, commit_file, committed_at, job_of
 from tests.property.memory_engine import Backfilling, Prepared
 

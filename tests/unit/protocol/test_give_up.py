@@ -194,7 +194,7 @@ def test_a_retry_of_the_task_run_pins_a_new_epoch(backfilling):
     first = backfilling.inject(TASK_RUN)
     with pytest.raises(QueryFailedError):
         backfilling.run(first)
-    assert backfilling.store.carried_by(TASK_RUN).barriers == ()
+    assert backfilling.store.epochs_of(TASK_RUN).barriers == ()
     heal(backfilling, *range(10))
     again = backfilling.ask(TASK_RUN)
     assert again.commit is None

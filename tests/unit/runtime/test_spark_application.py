@@ -13,7 +13,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.runtime import spark_application as application
 from airflow_backfill_provider.runtime.spark_settings import STORAGE_OPTIONS_VARIABLE
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.verification import verifier
 from tests.builders import Orders, job_of, write_table
 from tests.plain_engine import CountingEngine, make
 
@@ -31,7 +31,7 @@ def asked(lake):
     Orders(lake).add(*range(3))
     backfill = Backfill(job_of(lake))
     make(backfill)
-    verification.ask_for_verification(backfill, requested_by="vera")
+    verifier.ask_for_verification(backfill, requested_by="vera")
     return backfill
 
 
@@ -45,7 +45,7 @@ def run(backfill, engine):
 
 def test_a_verification_that_was_asked_for_is_carried_out_after_the_epoch(asked, capsys):
     run(asked, CountingEngine([["7"]]))
-    found = verification.newest_result(asked)
+    found = verifier.newest_result(asked)
     assert (found.equal, found.pinned.epoch, str(found.pinned.begun_by)) == (False, 1, "vera")
     assert "paid_orders as of epoch 1, upstream version 0: 10 rows expected, 1 missing" in capsys.readouterr().err
 
@@ -54,13 +54,13 @@ def test_it_is_carried_out_by_whichever_step_of_a_shared_epoch_commits(asked):
     """The epochs of a finished view have no part."""
     run(asked, CountingEngine())
     write_table(asked.job.upstream.path, {"id": pa.array([7]), "status": pa.array(["paid"]), "amount": pa.array([1])})
-    verification.ask_for_verification(asked, requested_by="vera")
+    verifier.ask_for_verification(asked, requested_by="vera")
     barrier = protocol.inject_barrier(
         store=asked.store, upstream=asked.upstream, requester=Requester(user="tester")
     ).barrier
     assert not barrier.parts
     application.run_changes(lambda *_: CountingEngine(), {}, state=asked.job.state, epoch=barrier.epoch)
-    assert verification.newest_result(asked).pinned.epoch == barrier.epoch
+    assert verifier.newest_result(asked).pinned.epoch == barrier.epoch
 
 
 def test_a_verification_that_fails_leaves_the_epoch_committed(asked, capsys):

@@ -13,7 +13,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.sensors.backfill import MaterializedViewVerifiedSensor
 from airflow_backfill_provider.triggers.backfill import REACHED
 from airflow_backfill_provider.triggers.conditions import Verified
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.verification import verifier
 from tests.plain_engine import CountingEngine
 from tests.unit.stand_in import Lake, context
 
@@ -38,7 +38,7 @@ def ran(created: Lake) -> Lake:
 def verify(lake: Lake, *missing: str, ago: dt.timedelta = dt.timedelta(0)) -> None:
     engine = LateEngine([missing])
     engine.ago = ago
-    verification.verify_job(lake.backfill, engine=lambda: engine, requester=Requester(user="vera"), anew=True)
+    verifier.verify_job(lake.backfill, engine=lambda: engine, requester=Requester(user="vera"), anew=True)
 
 
 def look(lake: Lake, **arguments: Any) -> Any:
@@ -64,7 +64,7 @@ def test_a_verification_that_is_too_old_or_too_early_does_not_do(ran: Lake):
 
 
 def test_one_that_is_not_finished_does_not_do(ran: Lake):
-    verification.begin_verification(ran.backfill, requester=Requester(user="vera"), steps=2)
+    verifier.begin_verification(ran.backfill, requester=Requester(user="vera"), steps=2)
     assert not look(ran).is_done
 
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from airflow_backfill_provider.core.carried import CarriedEpochs
 from airflow_backfill_provider.core.errors import JobNotCreatedError, StateError, StateLayoutError
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.state import control_table, records, stamps
 from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.reader import BackfillReader, LogEnd
@@ -225,7 +225,7 @@ def test_a_pinned_barrier_is_what_everybody_finds(store):
     assert store.pin(barrier) == barrier
     assert store.barriers() == [barrier]
     assert store.last_epoch() == 1
-    assert store.carried_by(TASK) == CarriedEpochs(barriers=(barrier,))
+    assert store.epochs_of(TASK) == TaskRunEpochs(barriers=(barrier,))
 
 
 def test_pinning_an_epoch_again_returns_the_barrier_that_the_log_holds(store):
@@ -273,30 +273,30 @@ def test_barriers_are_found_by_the_very_task_run_that_pinned_them(store):
     for epoch, requester in enumerate(requesters, 1):
         store.pin(barrier_of(epoch, injected_by=requester))
     for epoch, requester in enumerate(requesters, 1):
-        (found,) = store.carried_by(requester).barriers
+        (found,) = store.epochs_of(requester).barriers
         assert found.epoch == epoch
-    assert store.carried_by(Requester(dag_id="x' OR '1'='1", run_id="", task_id="")) == CarriedEpochs()
+    assert store.epochs_of(Requester(dag_id="x' OR '1'='1", run_id="", task_id="")) == TaskRunEpochs()
 
 
 def test_what_a_requester_carried_are_its_barriers_and_their_commits(store):
     barriers = [store.pin(barrier_of(epoch, injected_by=OTHER if epoch == 2 else TASK)) for epoch in (1, 2, 3)]
     commits = [store.record_commit(barrier, commit_of(barrier)) for barrier in barriers[:2]]
-    assert store.carried_by(TASK) == CarriedEpochs(barriers=(barriers[0], barriers[2]), commits=(commits[0],))
-    assert store.carried_by(OTHER) == CarriedEpochs(barriers=(barriers[1],), commits=(commits[1],))
+    assert store.epochs_of(TASK) == TaskRunEpochs(barriers=(barriers[0], barriers[2]), commits=(commits[0],))
+    assert store.epochs_of(OTHER) == TaskRunEpochs(barriers=(barriers[1],), commits=(commits[1],))
 
 
 def test_what_a_requester_carried_before_a_rebuild_counts_until_it_pins_again(store):
     before = store.pin(barrier_of(1, injected_by=TASK))
-    assert store.carried_by(TASK).barriers == (before,)
+    assert store.epochs_of(TASK).barriers == (before,)
     after = store.pin(barrier_of(2, injected_by=TASK, incarnation="b2"))
-    assert store.carried_by(TASK).barriers == (after,)
+    assert store.epochs_of(TASK).barriers == (after,)
 
 
 def test_what_a_requester_committed_before_a_rebuild_is_left_out_once_it_has_pinned_again(store):
     before = store.pin(barrier_of(1, injected_by=TASK))
     store.record_commit(before, commit_of(before))
     after = store.pin(barrier_of(2, injected_by=TASK, incarnation="b2"))
-    assert store.carried_by(TASK) == CarriedEpochs(barriers=(after,))
+    assert store.epochs_of(TASK) == TaskRunEpochs(barriers=(after,))
 
 
 def test_where_the_log_ends_is_told_with_what_is_known_of_the_last_epoch(store):

@@ -10,7 +10,7 @@ from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation, Rep
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress
 from airflow_backfill_provider.core.status import job_status
 from airflow_backfill_provider.core.watchdog import ChangeFeed
-from airflow_backfill_provider.telemetry import epoch_log as story
+from airflow_backfill_provider.telemetry import epoch_log
 from tests.builders import NOW, barrier_of, commit_of, part_of, settings_of, window_of
 
 THROTTLE = PinnedMutation(mutation=Mutation.THROTTLE, value=500000, requested_by="vera", requested_at=NOW)
@@ -31,7 +31,7 @@ def status_of(state: BackfillState, *, completed: bool = False):
 def test_an_epoch_begins_with_its_window_its_plan_and_what_takes_effect():
     barrier = barrier_of(3, upstream=window_of(3, 7), mutations=(THROTTLE,))
 
-    assert list(story.begin(barrier, "/lake/orders")) == [
+    assert list(epoch_log.begin(barrier, "/lake/orders")) == [
         "epoch 3: upstream versions (3, 7] of /lake/orders, committed up to 2026-03-29 01:30:00 UTC",
         "planned: changes, then at most 100 rows",
         "takes effect: throttle 500,000, asked for by vera",
@@ -50,11 +50,11 @@ def test_an_epoch_begins_with_its_window_its_plan_and_what_takes_effect():
     ],
 )
 def test_a_plan_says_what_is_read(changes, plan):
-    assert plan in list(story.begin(barrier_of(**changes), "/lake/orders"))[1]
+    assert plan in list(epoch_log.begin(barrier_of(**changes), "/lake/orders"))[1]
 
 
 def test_an_epoch_without_new_versions_says_so():
-    first, *_ = story.begin(barrier_of(upstream=window_of(5, 5)), "/lake/orders")
+    first, *_ = epoch_log.begin(barrier_of(upstream=window_of(5, 5)), "/lake/orders")
 
     assert first == "epoch 1: the upstream /lake/orders has nothing after version 5"
 
@@ -62,13 +62,13 @@ def test_an_epoch_without_new_versions_says_so():
 def test_an_epoch_ends_with_what_it_did():
     barrier = barrier_of()
 
-    assert story.end(commit_of(barrier)) == "epoch 1 is committed: 100 rows read, 3 changes applied, 2 s in Spark"
+    assert epoch_log.end(commit_of(barrier)) == "epoch 1 is committed: 100 rows read, 3 changes applied, 2 s in Spark"
 
 
 def test_progress_tells_how_much_how_fast_and_how_long():
     state = BackfillState(epoch=1, vnodes=(InProgress((5,), 100),) * 4)
 
-    assert story.progress(status_of(state)) == (
+    assert epoch_log.progress(status_of(state)) == (
         "10.0 % of the snapshot: 100 of 1,000 rows, 0 of 4 vnodes completed, 10 rows/s, about 1 min 30 s left"
     )
 
@@ -76,4 +76,4 @@ def test_progress_tells_how_much_how_fast_and_how_long():
 def test_a_finished_job_needs_no_estimate():
     state = BackfillState(epoch=1, vnodes=(Completed(None, 1000),) * 4)
 
-    assert story.progress(status_of(state, completed=True)) == "every vnode is completed: 1,000 rows read in all"
+    assert epoch_log.progress(status_of(state, completed=True)) == "every vnode is completed: 1,000 rows read in all"

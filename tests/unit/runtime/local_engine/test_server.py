@@ -14,9 +14,9 @@ import pytest
 
 from airflow_backfill_provider.core.errors import BackfillError, SparkServerUnavailableError, SparkUnavailableError
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.runtime.local_engine import places
-from airflow_backfill_provider.runtime.local_engine.places import EngineRecord, running_engine, token_of
-from airflow_backfill_provider.runtime.local_engine.running import Running
+from airflow_backfill_provider.runtime.local_engine import engine_files
+from airflow_backfill_provider.runtime.local_engine.engine_files import EngineRecord, running_engine, token_of
+from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
 from airflow_backfill_provider.runtime.local_engine.server import EngineRunsError, start_engine, stop_engine
 
 
@@ -53,7 +53,7 @@ def test_the_server_listens_to_this_machine_only_and_wants_a_token(spark_submit,
     seen: list[Remote] = []
     start(port, {"spark.x": "y"}, lambda remote: seen.append(remote) or "4.2.0")
 
-    settings = places.conf_file().read_text(encoding="utf-8").splitlines()
+    settings = engine_files.conf_file().read_text(encoding="utf-8").splitlines()
     token = json.loads((folder / "environment").read_text())["SPARK_CONNECT_AUTHENTICATE_TOKEN"]
     assert "spark.connect.grpc.binding.address=127.0.0.1" in settings
     assert "spark.master=local[2]" in settings
@@ -65,16 +65,16 @@ def test_secrets_are_on_no_command_line_and_in_no_file_that_others_can_read(spar
     folder = spark_submit()
     start(port, {"spark.hadoop.fs.s3a.secret.key": "very-secret"})
 
-    token = places.token_file().read_text().strip()
+    token = engine_files.token_file().read_text().strip()
     assert len(token) >= 32
     assert not any(secret in (folder / "arguments").read_text() for secret in (token, "very-secret"))
-    assert stat.S_IMODE(places.folder().stat().st_mode) == 0o700
+    assert stat.S_IMODE(engine_files.folder().stat().st_mode) == 0o700
     for file in (
-        places.token_file(),
-        places.conf_file(),
-        places.log_file(),
-        places.record_file(),
-        places.output_file(),
+        engine_files.token_file(),
+        engine_files.conf_file(),
+        engine_files.log_file(),
+        engine_files.record_file(),
+        engine_files.output_file(),
     ):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
@@ -105,10 +105,10 @@ def test_a_stale_record_is_not_believed_although_its_process_number_is_in_use(sp
     record, _ = start(port)
     os.killpg(record.process.pid, signal.SIGKILL)
     os.waitid(os.P_PID, record.process.pid, os.WEXITED | os.WNOWAIT)
-    this = Running.of(os.getpid())
+    this = KnownProcess.of(os.getpid())
     assert this is not None
-    stale = record.model_copy(update={"process": this.model_copy(update={"started": this.started - 1})})
-    places.write_private(places.record_file(), stale.model_dump_json())
+    stale = record.model_copy(update={"process": this.model_copy(update={"started": this.started - 60})})
+    engine_files.write_private(engine_files.record_file(), stale.model_dump_json())
 
     assert running_engine() is None
     assert stop_engine() is None
@@ -118,8 +118,8 @@ def test_a_stale_record_is_not_believed_although_its_process_number_is_in_use(sp
 
 
 def test_a_record_that_cannot_be_read_is_none(state_home):
-    places.make_folder()
-    places.record_file().write_text("{", encoding="utf-8")
+    engine_files.make_folder()
+    engine_files.record_file().write_text("{", encoding="utf-8")
 
     assert running_engine() is None
 

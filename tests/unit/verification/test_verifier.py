@@ -35,8 +35,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.state.store import BackfillStore
-from airflow_backfill_provider.verification import repair as repairing
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.verification import repairs, verifier
 from tests.builders import CHANGE_DATA_FEED, NOW, ORDERS, Orders, commit_of, job_of
 from tests.plain_engine import CountingEngine, make
 
@@ -66,7 +65,7 @@ def epoch(backfill: Backfill) -> None:
 
 
 def verify(backfill: Backfill, *missing: str, **arguments: Any):
-    return verification.verify_job(
+    return verifier.verify_job(
         backfill, engine=lambda: CountingEngine([missing]), requester=VERA, anew=True, **arguments
     )
 
@@ -74,13 +73,13 @@ def verify(backfill: Backfill, *missing: str, **arguments: Any):
 def test_the_newest_committed_epoch_is_pinned(backfill, orders):
     epoch(backfill)
     orders.add(20)
-    pinned = verification.begin_verification(backfill, requester=VERA, clock=lambda: NOW, steps=2).pinned
+    pinned = verifier.begin_verification(backfill, requester=VERA, clock=lambda: NOW, steps=2).pinned
     assert (pinned.number, pinned.epoch, pinned.upstream_version, pinned.begun_at) == (1, 1, 0, NOW)
     assert [(run.first, run.last, run.up_to) for run in pinned.read] == [(0, 3, ("2",))]
     assert (pinned.steps, pinned.by_key, pinned.begun_by) == (((0, 1), (2, 3)), False, VERA)
     epoch(backfill)
-    assert verification.begin_verification(backfill, requester=VERA).pinned == pinned
-    assert verification.begin_verification(backfill, requester=VERA, anew=True).pinned.upstream_version == 1
+    assert verifier.begin_verification(backfill, requester=VERA).pinned == pinned
+    assert verifier.begin_verification(backfill, requester=VERA, anew=True).pinned.upstream_version == 1
 
 
 def test_an_epoch_whose_state_is_committed_counts_before_the_log_says_so(backfill, orders):
@@ -121,23 +120,23 @@ def test_an_epoch_that_is_pinned_alone_does_not_count(backfill, orders):
 
 def test_before_the_first_epoch_and_after_a_rebuild_there_is_nothing_to_verify(backfill):
     with pytest.raises(NotVerifiedError, match="nothing to verify; run it"):
-        verification.begin_verification(backfill, requester=VERA)
+        verifier.begin_verification(backfill, requester=VERA)
     epoch(backfill)
-    begun = verification.begin_verification(backfill, requester=VERA)
+    begun = verifier.begin_verification(backfill, requester=VERA)
     verify(backfill)
     make(backfill, creation.rebuild_job)
     with pytest.raises(NotVerifiedError, match="was not verified yet"):
-        verification.newest_result(backfill)
+        verifier.newest_result(backfill)
     with pytest.raises(StateError, match="was rebuilt while its view was verified"):
-        verification.next_step(backfill, begun, CountingEngine())
+        verifier.next_step(backfill, begun, CountingEngine())
     with pytest.raises(NotVerifiedError, match="nothing to verify; run it"):
-        verification.compare_now(backfill, CountingEngine())
+        verifier.compare_now(backfill, CountingEngine())
 
 
 def test_another_table_at_the_views_place_is_refused(backfill, lake):
     """I6: whatever it holds, it is not the view."""
     epoch(backfill)
-    begun = verification.begin_verification(backfill, requester=VERA)
+    begun = verifier.begin_verification(backfill, requester=VERA)
     properties = DeltaTable(backfill.job.materialized_view).metadata().configuration
     DeltaTable.create(
         backfill.job.materialized_view,
@@ -147,11 +146,11 @@ def test_another_table_at_the_views_place_is_refused(backfill, lake):
         raise_if_key_not_exists=False,
     )
     with pytest.raises(MaterializedViewError, match="is not the view of job paid_orders any more"):
-        verification.next_step(backfill, begun, CountingEngine())
+        verifier.next_step(backfill, begun, CountingEngine())
     shutil.rmtree(backfill.job.materialized_view)
     DeltaTable.create(backfill.job.materialized_view, ORDERS, configuration=properties, raise_if_key_not_exists=False)
     with pytest.raises(MaterializedViewError, match="is not the view of job paid_orders any more"):
-        verification.next_step(backfill, begun, CountingEngine())
+        verifier.next_step(backfill, begun, CountingEngine())
 
 
 class Watching(CountingEngine):
@@ -177,33 +176,33 @@ def test_a_verification_that_died_goes_on_behind_the_steps_that_are_done(backfil
 
     first, second = Watching(), Watching()
     with pytest.raises(KeyboardInterrupt):
-        verification.verify_job(backfill, engine=lambda: first, requester=VERA, steps=4, done=die)
+        verifier.verify_job(backfill, engine=lambda: first, requester=VERA, steps=4, done=die)
     epoch(backfill)
     told: list[int] = []
-    found = verification.verify_job(
+    found = verifier.verify_job(
         backfill, engine=lambda: second, requester=VERA, steps=1, done=lambda step: told.append(len(step.compared))
     )
     assert (first.compared, second.compared) == ([(1, (0, 0))], [(1, (n, n)) for n in (1, 2, 3)])
     assert (told, found.pinned.number, found.finished) == ([2, 3, 4], 1, True)
-    assert verification.verify_job(backfill, engine=Watching, requester=VERA).pinned.number == 2, "that one is done"
+    assert verifier.verify_job(backfill, engine=Watching, requester=VERA).pinned.number == 2, "that one is done"
 
 
 def test_a_verification_in_between_is_the_newest_result_until_another_is_finished(backfill):
     epoch(backfill)
     done = verify(backfill)
-    verification.begin_verification(backfill, requester=VERA, anew=True)
-    assert verification.newest_result(backfill) == done
-    verification.begin_verification(backfill, requester=VERA, anew=True)
+    verifier.begin_verification(backfill, requester=VERA, anew=True)
+    assert verifier.newest_result(backfill) == done
+    verifier.begin_verification(backfill, requester=VERA, anew=True)
     assert [found.pinned.number for found in backfill.verifications.all()] == [3, 2, 1]
 
 
 def test_who_waits_for_a_verification_gets_one_of_the_epoch_that_carries_it_out(backfill):
     """One that is half done compares an epoch from before anybody asked."""
     epoch(backfill)
-    half = verification.begin_verification(backfill, requester=VERA)
-    verification.ask_for_verification(backfill, requested_by="otto")
+    half = verifier.begin_verification(backfill, requester=VERA)
+    verifier.ask_for_verification(backfill, requested_by="otto")
     epoch(backfill)
-    found = verification.carry_out_waiting(backfill, CountingEngine())
+    found = verifier.carry_out_waiting(backfill, CountingEngine())
     assert found is not None
     assert (half.pinned.epoch, found.pinned.epoch, str(found.pinned.begun_by)) == (1, 2, "otto")
 
@@ -214,7 +213,7 @@ def test_a_step_for_so_many_rows_unless_it_is_said_otherwise(backfill, monkeypat
     assert len(verify(backfill).pinned.steps) == 3, "nine rows"
     assert len(verify(backfill, steps=2).pinned.steps) == 2
     watching = Watching()
-    verification.compare_now(backfill, watching)
+    verifier.compare_now(backfill, watching)
     assert watching.compared == [(1, (0, 3))]
 
 
@@ -232,7 +231,7 @@ def test_rows_are_told_by_vnode_if_the_view_has_what_vnodes_come_from(lake, orde
     backfill = Backfill(job_of(lake, upstream=upstream, query=query))
     make(backfill)
     epoch(backfill)
-    assert verification.begin_verification(backfill, requester=VERA).pinned.by_key is by_key
+    assert verifier.begin_verification(backfill, requester=VERA).pinned.by_key is by_key
 
 
 def test_the_view_is_compared_as_the_epoch_left_it(backfill):
@@ -247,7 +246,7 @@ def test_the_view_is_compared_as_the_epoch_left_it(backfill):
             mode="append",
             commit_properties=CommitProperties(custom_metadata={"userMetadata": json.dumps(stamp)}),
         )
-    assert verification.begin_verification(backfill, requester=VERA).pinned.view_version == 1
+    assert verifier.begin_verification(backfill, requester=VERA).pinned.view_version == 1
 
 
 def test_an_epoch_that_is_committed_while_one_looks_at_the_newest_is_looked_at_itself(backfill, monkeypatch):
@@ -265,16 +264,16 @@ def test_an_epoch_that_is_committed_while_one_looks_at_the_newest_is_looked_at_i
         return state
 
     monkeypatch.setattr(BackfillStore, "state_of", state_of)
-    pinned = verification.begin_verification(backfill, requester=VERA).pinned
+    pinned = verifier.begin_verification(backfill, requester=VERA).pinned
     assert (pinned.epoch, pinned.read[0].up_to) == (3, None)
 
 
 def test_epochs_that_are_committed_faster_than_one_looks_are_told_as_such(backfill, monkeypatch):
     epoch(backfill)
     commits = itertools.count()
-    monkeypatch.setattr(verification, "_newest_commit", lambda _: next(commits))
+    monkeypatch.setattr(verifier, "_newest_commit", lambda _: next(commits))
     with pytest.raises(ConcurrentUpdateError, match="are committed too fast to look at one; try again"):
-        verification.begin_verification(backfill, requester=VERA)
+        verifier.begin_verification(backfill, requester=VERA)
 
 
 def test_a_job_that_is_rebuilt_while_one_looks_at_it_has_nothing_to_verify(backfill, monkeypatch):
@@ -290,7 +289,7 @@ def test_a_job_that_is_rebuilt_while_one_looks_at_it_has_nothing_to_verify(backf
 
     monkeypatch.setattr(BackfillStore, "state_of", state_of)
     with pytest.raises(NotVerifiedError, match="nothing to verify; run it"):
-        verification.begin_verification(backfill, requester=VERA)
+        verifier.begin_verification(backfill, requester=VERA)
 
 
 def test_epochs_of_an_earlier_incarnation_do_not_count_wherever_they_are_in_the_log(backfill, orders):
@@ -306,7 +305,7 @@ def test_epochs_of_an_earlier_incarnation_do_not_count_wherever_they_are_in_the_
     late = pin_late()
     store.record_commit(late, commit_of(late))
     with pytest.raises(NotVerifiedError, match="nothing to verify; run it"):
-        verification.begin_verification(backfill, requester=VERA)
+        verifier.begin_verification(backfill, requester=VERA)
     for _ in range(3):
         epoch(backfill)
     orders.change([0], amount=50)
@@ -314,19 +313,19 @@ def test_epochs_of_an_earlier_incarnation_do_not_count_wherever_they_are_in_the_
     for _ in range(3):
         pin_late()
     assert backfill.store.state().epoch == 5
-    assert verification.begin_verification(backfill, requester=VERA).pinned.epoch == 6
+    assert verifier.begin_verification(backfill, requester=VERA).pinned.epoch == 6
 
 
 def test_a_view_that_says_to_be_of_another_incarnation_is_not_compared(backfill):
     """I6: nothing is known of who wrote to it since, though it is the same table."""
     epoch(backfill)
-    begun = verification.begin_verification(backfill, requester=VERA)
+    begun = verifier.begin_verification(backfill, requester=VERA)
     DeltaTable(backfill.job.materialized_view).alter.set_table_properties(
         {"backfill.incarnation": "another"}, raise_if_not_exists=False
     )
     watching = Watching()
     with pytest.raises(MaterializedViewError, match="is not the view of job paid_orders any more"):
-        verification.next_step(backfill, begun, watching)
+        verifier.next_step(backfill, begun, watching)
     assert watching.compared == []
 
 
@@ -339,10 +338,10 @@ def test_a_view_that_is_another_by_the_time_it_was_compared_says_nothing_of_the_
         DeltaTable.create(backfill.job.materialized_view, ORDERS)
 
     with pytest.raises(MaterializedViewError):
-        verification.verify_job(backfill, engine=lambda: Watching(replace), requester=VERA)
+        verifier.verify_job(backfill, engine=lambda: Watching(replace), requester=VERA)
     assert backfill.verifications.all()[0].compared == ()
     with pytest.raises(MaterializedViewError):
-        verification.begin_verification(backfill, requester=VERA, anew=True)
+        verifier.begin_verification(backfill, requester=VERA, anew=True)
 
 
 def test_an_upstream_that_is_replaced_while_it_is_compared_is_refused(backfill, orders):
@@ -356,15 +355,15 @@ def test_an_upstream_that_is_replaced_while_it_is_compared_is_refused(backfill, 
             return super().compare(*arguments)
 
     with pytest.raises(UpstreamReplacedError):
-        verification.compare_now(backfill, Replacing())
+        verifier.compare_now(backfill, Replacing())
     shutil.rmtree(orders.path)
     with pytest.raises(VerificationFailedError, match="nothing is known"):
-        verification.compare_now(backfill, CountingEngine())
+        verifier.compare_now(backfill, CountingEngine())
 
 
 def test_a_comparison_that_nobody_asked_for_is_not_kept(backfill):
     epoch(backfill)
-    found = verification.compare_now(backfill, CountingEngine([["7"]]))
+    found = verifier.compare_now(backfill, CountingEngine([["7"]]))
     assert ([key.key for key in found.keys], backfill.verifications.all()) == ([("7",)], [])
 
 
@@ -393,7 +392,7 @@ GONE = [VersionGoneError("version 0 is gone"), ChangeFeedGapError("log is gone")
 
 
 def resume(backfill: Backfill, engine: CountingEngine):
-    return verification.verify_job(backfill, engine=lambda: engine, requester=VERA, steps=2)
+    return verifier.verify_job(backfill, engine=lambda: engine, requester=VERA, steps=2)
 
 
 @pytest.mark.parametrize("error", GONE, ids=lambda error: type(error).__name__)
@@ -401,9 +400,9 @@ def resume(backfill: Backfill, engine: CountingEngine):
 def test_one_that_compares_what_is_gone_meanwhile_begins_anew(backfill, orders, error, steps_done, caplog):
     """It would fail for ever: what was pinned does not come back, and whoever resumes it did not choose it."""
     epoch(backfill)
-    begun = verification.begin_verification(backfill, requester=VERA, steps=2)
+    begun = verifier.begin_verification(backfill, requester=VERA, steps=2)
     for _ in range(steps_done):
-        begun = verification.next_step(backfill, begun, CountingEngine())
+        begun = verifier.next_step(backfill, begun, CountingEngine())
     orders.add(20)
     epoch(backfill)
     found = resume(backfill, Forgetful(0, error))
@@ -417,7 +416,7 @@ def test_one_that_compares_what_is_gone_meanwhile_begins_anew(backfill, orders, 
 @pytest.mark.parametrize("error", GONE, ids=lambda error: type(error).__name__)
 def test_what_is_gone_at_the_newest_versions_too_is_an_error(backfill, error):
     epoch(backfill)
-    verification.begin_verification(backfill, requester=VERA, steps=2)
+    verifier.begin_verification(backfill, requester=VERA, steps=2)
     for _ in range(2):
         with pytest.raises(type(error), match="is gone"):
             resume(backfill, Forgetful(0, error))
@@ -426,7 +425,7 @@ def test_what_is_gone_at_the_newest_versions_too_is_an_error(backfill, error):
 
 def test_one_that_is_begun_now_is_not_begun_twice(backfill, orders):
     epoch(backfill)
-    verification.begin_verification(backfill, requester=VERA, steps=2)
+    verifier.begin_verification(backfill, requester=VERA, steps=2)
     orders.add(20)
     epoch(backfill)
 
@@ -441,7 +440,7 @@ def test_one_that_is_begun_now_is_not_begun_twice(backfill, orders):
 
 def test_other_failures_leave_it_to_be_resumed(backfill, orders):
     epoch(backfill)
-    verification.begin_verification(backfill, requester=VERA, steps=2)
+    verifier.begin_verification(backfill, requester=VERA, steps=2)
     orders.add(20)
     epoch(backfill)
     with pytest.raises(VerificationFailedError):
@@ -454,26 +453,26 @@ def test_a_view_that_differs_is_refused_and_repaired(backfill):
     epoch(backfill)
     found = verify(backfill, "1")
     with pytest.raises(ViewDiffersError, match="as of epoch 1: 1 keys in 1 vnodes; repair what differs"):
-        verification.require_equal(backfill, found)
+        verifier.require_equal(backfill, found)
     ran: list[int] = []
-    redone = repairing.redo_what_differs(
+    redone = repairs.redo_what_differs(
         backfill, engine=CountingEngine, requester=VERA, carried=lambda barrier: ran.append(barrier.epoch)
     )
-    verification.require_equal(backfill, redone)
+    verifier.require_equal(backfill, redone)
     assert (ran, redone.pinned.epoch, redone.pinned.number) == ([2], 2, 2)
     assert backfill.store.pinned(2).repair.keys == (("1",),)
 
 
 def test_what_was_asked_for_is_carried_out_once(backfill):
-    assert verification.carry_out_waiting(backfill, CountingEngine()) is None
-    asked = verification.ask_for_verification(backfill, requested_by="vera")
-    assert verification.ask_for_verification(backfill, requested_by="otto") == asked
+    assert verifier.carry_out_waiting(backfill, CountingEngine()) is None
+    asked = verifier.ask_for_verification(backfill, requested_by="vera")
+    assert verifier.ask_for_verification(backfill, requested_by="otto") == asked
     assert backfill.read().verification_waits
     epoch(backfill)
-    found = verification.carry_out_waiting(backfill, CountingEngine())
+    found = verifier.carry_out_waiting(backfill, CountingEngine())
     assert found is not None
     assert (found.equal, found.pinned.epoch, str(found.pinned.begun_by)) == (True, 1, "vera")
-    assert verification.carry_out_waiting(backfill, CountingEngine()) is None
+    assert verifier.carry_out_waiting(backfill, CountingEngine()) is None
     summary = backfill.read().summary()
     assert (summary.verification_waits, summary.verified is not None and summary.verified.epoch) == (False, 1)
 
@@ -483,9 +482,9 @@ def test_of_a_cancelled_job_nothing_is_asked_any_more(backfill):
     verify(backfill)
     mutations.cancel_job(store=backfill.store, requested_by="vera")
     with pytest.raises(JobCancelledError):
-        verification.ask_for_verification(backfill, requested_by="vera")
+        verifier.ask_for_verification(backfill, requested_by="vera")
     with pytest.raises(JobCancelledError):
-        repairing.ask_for_repair(backfill, requested_by="vera")
+        repairs.ask_for_repair(backfill, requested_by="vera")
     assert verify(backfill).equal
 
 
@@ -495,7 +494,7 @@ def test_a_repair_is_carried_behind_an_epoch_that_was_pinned_before_it_was_asked
     verify(backfill, "1")
     protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=Requester(user="otto"))
     ran: list[int] = []
-    redone = repairing.redo_what_differs(
+    redone = repairs.redo_what_differs(
         backfill, engine=CountingEngine, requester=VERA, carried=lambda barrier: ran.append(barrier.epoch)
     )
     assert (ran, redone.equal, redone.pinned.epoch) == ([2, 3], True, 3)
@@ -509,7 +508,7 @@ def test_a_task_run_that_pinned_an_epoch_before_redoes_what_differs_with_another
         store=backfill.store, upstream=backfill.upstream, requester=task, engine=lambda _: CountingEngine()
     )
     verify(backfill, "1")
-    redone = repairing.redo_what_differs(backfill, engine=CountingEngine, requester=task)
+    redone = repairs.redo_what_differs(backfill, engine=CountingEngine, requester=task)
     assert (redone.pinned.epoch, backfill.store.pinned(3).repair.keys) == (3, (("1",),))
 
 
@@ -517,24 +516,24 @@ def test_what_was_redone_is_verified_by_a_verification_that_began_afterwards(bac
     """One that is half done compares the view as it was."""
     epoch(backfill)
     verify(backfill, "1")
-    half = verification.begin_verification(backfill, requester=VERA, anew=True)
-    redone = repairing.redo_what_differs(backfill, engine=CountingEngine, requester=VERA)
+    half = verifier.begin_verification(backfill, requester=VERA, anew=True)
+    redone = repairs.redo_what_differs(backfill, engine=CountingEngine, requester=VERA)
     assert (half.pinned.epoch, redone.pinned.epoch, redone.pinned.number) == (1, 2, 3)
 
 
 def test_where_nothing_differs_nothing_is_redone(backfill):
     epoch(backfill)
     found = verify(backfill)
-    assert repairing.ask_for_repair(backfill, requested_by="vera") is None
-    assert repairing.redo_what_differs(backfill, engine=Watching, requester=VERA) == found
+    assert repairs.ask_for_repair(backfill, requested_by="vera") is None
+    assert repairs.redo_what_differs(backfill, engine=Watching, requester=VERA) == found
     assert (backfill.store.last_epoch(), backfill.settings().sequence) == (1, 1)
 
 
 def test_what_differs_is_asked_for_by_vnode_where_keys_are_too_many(backfill, monkeypatch):
     epoch(backfill)
     verify(backfill, "1", "2")
-    monkeypatch.setattr(verification, "MOST_KEYS", 1)
-    asked = repairing.ask_for_repair(backfill, requested_by="vera")
+    monkeypatch.setattr(verifier, "MOST_KEYS", 1)
+    asked = repairs.ask_for_repair(backfill, requested_by="vera")
     assert asked is not None
     assert (len(asked.repair.vnodes) >= 1, asked.repair.keys) == (True, ())
 
@@ -547,5 +546,5 @@ def test_a_repair_that_no_epoch_carries_is_an_error_that_a_retry_helps(backfill,
     with pytest.raises(
         EpochFailedError, match="no epoch of job paid_orders carried the repair that change 2"
     ) as caught:
-        repairing.redo_what_differs(backfill, engine=CountingEngine, requester=VERA)
+        repairs.redo_what_differs(backfill, engine=CountingEngine, requester=VERA)
     assert caught.value.retryable

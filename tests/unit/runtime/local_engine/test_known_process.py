@@ -6,11 +6,11 @@ import os
 import subprocess
 import sys
 
-from airflow_backfill_provider.runtime.local_engine.running import Running
+from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
 
 
 def test_this_process_runs():
-    this = Running.of(os.getpid())
+    this = KnownProcess.of(os.getpid())
 
     assert this is not None
     assert this.is_alive()
@@ -18,16 +18,15 @@ def test_this_process_runs():
 
 
 def test_another_process_with_the_same_number_is_not_it():
-    this = Running.of(os.getpid())
+    this = KnownProcess.of(os.getpid())
 
     assert this is not None
-    assert not this.model_copy(update={"started": this.started - 1}).is_alive()
-    assert not this.model_copy(update={"boot": "another start of the machine"}).is_alive()
+    assert not this.model_copy(update={"started": this.started - 60}).is_alive()
 
 
 def test_a_process_that_ended_does_not_run_also_before_it_was_collected():
     process = subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE)
-    running = Running.of(process.pid)
+    running = KnownProcess.of(process.pid)
     assert running is not None
     assert process.stdin is not None
     process.stdin.close()
@@ -35,5 +34,4 @@ def test_a_process_that_ended_does_not_run_also_before_it_was_collected():
 
     assert not running.is_alive()
     process.wait()
-    assert Running.of(process.pid) != running
-    assert running.resident_bytes() is None
+    assert KnownProcess.of(process.pid) != running

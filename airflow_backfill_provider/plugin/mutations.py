@@ -17,8 +17,7 @@ from airflow_backfill_provider.plugin.observer import Observation
 from airflow_backfill_provider.plugin.registry import RegisteredJob
 from airflow_backfill_provider.plugin.responses import JobRow, Problem
 from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.verification import repair as repairing
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.verification import repairs, verifier
 
 
 class Nothing(BaseModel):
@@ -62,7 +61,7 @@ router = APIRouter(prefix="/api/dags/{dag_id}/jobs/{name}", responses=_REFUSALS,
 
 
 @dataclass(frozen=True, slots=True)
-class _Steered:
+class _MutatedJob:
     """The job that a request steers, and on whose behalf."""
 
     job: RegisteredJob
@@ -81,11 +80,11 @@ class _Steered:
         return JobRow.of(self.job, Observation(self.observed.look_again()))
 
 
-def _steered(job: Job, user: GetUserDep, observer: Observer) -> _Steered:
-    return _Steered(job, observer.job(job), f"{user.get_name()} (Airflow)")
+def _steered(job: Job, user: GetUserDep, observer: Observer) -> _MutatedJob:
+    return _MutatedJob(job, observer.job(job), f"{user.get_name()} (Airflow)")
 
 
-Steered = Annotated[_Steered, Depends(_steered)]
+Steered = Annotated[_MutatedJob, Depends(_steered)]
 
 
 @router.post("/pause", dependencies=[Depends(action_logging("backfill.pause"))])
@@ -119,7 +118,7 @@ def rescale(steered: Steered, body: Rescale) -> JobRow:
 @router.post("/verify", dependencies=[Depends(action_logging("backfill.verify"))])
 def verify(steered: Steered, _body: Nothing) -> JobRow:
     """Ask for a verification of the newest committed epoch; the next run of an epoch carries it out."""
-    verification.ask_for_verification(steered.observed.backfill, requested_by=steered.requested_by)
+    verifier.ask_for_verification(steered.observed.backfill, requested_by=steered.requested_by)
     return steered.row()
 
 
@@ -127,8 +126,8 @@ def verify(steered: Steered, _body: Nothing) -> JobRow:
 def repair(steered: Steered, _body: Nothing) -> JobRow:
     """Ask for a repair of what the newest verification found to differ; the next barrier carries it."""
     backfill = steered.observed.backfill
-    if repairing.ask_for_repair(backfill, requested_by=steered.requested_by) is not None:
-        verification.ask_for_verification(backfill, requested_by=steered.requested_by)
+    if repairs.ask_for_repair(backfill, requested_by=steered.requested_by) is not None:
+        verifier.ask_for_verification(backfill, requested_by=steered.requested_by)
     return steered.row()
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.runtime.local_engine.running import Running
+from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
 
 HOST = "localhost"
 NOT_RUNNING = "no engine runs; start it: airflow-backfill engine start"
@@ -33,7 +33,7 @@ class EngineRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    process: Running
+    process: KnownProcess
     port: int
     master: str
     memory: str

@@ -11,7 +11,7 @@ from airflow_backfill_provider.assets import emit, materialized_view_asset
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.operators.base import BackfillOperator
 from airflow_backfill_provider.operators.summaries import epoch_event
-from airflow_backfill_provider.telemetry import epoch_log as story
+from airflow_backfill_provider.telemetry import epoch_log
 from airflow_backfill_provider.telemetry.metrics import emit_epoch_metrics
 from airflow_backfill_provider.telemetry.openlineage import EpochLineageMixin
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.protocol.backfill import Backfill
 
 
-class EpochTellingOperator(EpochLineageMixin, BackfillOperator):
+class EpochReportingOperator(EpochLineageMixin, BackfillOperator):
     """A task about an epoch: tells of it in its log, in metrics, through its outlets and to OpenLineage."""
 
-    def tell_plan(self, backfill: Backfill, barrier: Barrier) -> None:
+    def log_plan(self, backfill: Backfill, barrier: Barrier) -> None:
         """Log what an epoch is about to do."""
-        for line in story.begin(barrier, backfill.job.upstream.path):
+        for line in epoch_log.begin(barrier, backfill.job.upstream.path):
             self.log.info("%s", line)
         for warning in barrier.warnings:
             self.log.warning("%s", warning)
 
-    def tell_progress(self, backfill: Backfill, commits: Sequence[EpochCommit]) -> None:
+    def report_progress(self, backfill: Backfill, commits: Sequence[EpochCommit]) -> None:
         """Log how far the job is after epochs, and send their metrics; for whoever saw them being committed."""
         try:
             status = backfill.status()
@@ -39,7 +39,7 @@ class EpochTellingOperator(EpochLineageMixin, BackfillOperator):
             # The epochs are committed, whatever became of the upstream since.
             self.log.warning("how far the job is cannot be told: %s", error)
             return
-        self.log.info("after epoch %d: %s", commits[-1].epoch, story.progress(status))
+        self.log.info("after epoch %d: %s", commits[-1].epoch, epoch_log.progress(status))
         for alarm in status.alarms:
             self.log.warning("%s", alarm)
         for commit in commits:

@@ -18,13 +18,13 @@ from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.verification import verifier
 
 _EPOCHS = 3
 """Epochs that are run at most until one carries the repair; one that is pinned already has to be committed first."""
 
 
-class Repairer(protocol.Engine, verification.Comparer, Protocol):
+class Repairer(protocol.Engine, verifier.Comparer, Protocol):
     """What a repair needs of Spark."""
 
 
@@ -37,7 +37,7 @@ def ask_for_repair(backfill: Backfill, *, requested_by: str, clock: Clock = utc_
     :raises JobCancelledError: if no epoch of it runs any more.
     """
     mutations.require_not_cancelled(backfill.settings())
-    chosen = verification.what_differs(backfill, verification.newest_result(backfill))
+    chosen = verifier.what_differs(backfill, verifier.newest_result(backfill))
     if not chosen:
         return None
     return mutations.repair_job(
@@ -50,7 +50,7 @@ def redo_what_differs(
     *,
     engine: Callable[[], Repairer],
     requester: Requester,
-    carried: Callable[[Barrier], None] = verification.unheard,
+    carried: Callable[[Barrier], None] = verifier.unheard,
     clock: Clock = utc_now,
 ) -> Verification:
     """
@@ -64,10 +64,10 @@ def redo_what_differs(
     """
     settings = ask_for_repair(backfill, requested_by=str(requester), clock=clock)
     if settings is None:
-        return verification.newest_result(backfill)
+        return verifier.newest_result(backfill)
     made = engine()
     _carry(backfill, settings, made, requester, carried, clock)
-    return verification.verify_job(backfill, engine=lambda: made, requester=requester, anew=True, clock=clock)
+    return verifier.verify_job(backfill, engine=lambda: made, requester=requester, anew=True, clock=clock)
 
 
 def _carry(

@@ -9,8 +9,8 @@ import pytest
 
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.state.remedies import what_to_do
-from airflow_backfill_provider.verification import verify as verification
+from airflow_backfill_provider.state.recovery import what_to_do
+from airflow_backfill_provider.verification import verifier
 from tests.plain_engine import CountingEngine
 from tests.property.memory_engine import Backfilling, Prepared
 
@@ -25,7 +25,7 @@ def verified_once(backfilling: Backfilling) -> None:
 
 
 def verify(backfilling: Backfilling):
-    return verification.verify_job(backfilling.backfill, engine=CountingEngine, requester=VERA, anew=True)
+    return verifier.verify_job(backfilling.backfill, engine=CountingEngine, requester=VERA, anew=True)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from airflow_backfill_provider.core.epoch_record import EpochCommit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CarriedEpochs:
+class TaskRunEpochs:
     """
     The epochs that a task run pinned, of the incarnation that it pinned the last one of.
 
