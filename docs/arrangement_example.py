@@ -335,7 +335,7 @@ class Example:
         for vnode in vnodes:
             begins = covered.after is not None and len(covered.after) > 1 and covered.after[0] == vnode
             ends = covered.up_to is not None and len(covered.up_to) > 1 and covered.up_to[0] == vnode
-            after = f" behind {covered.after[1]}" if begins and covered.after else ""
+            after = f" after {covered.after[1]}" if begins and covered.after else ""
             up_to = f" up to {covered.up_to[1]}" if ends and covered.up_to else ""
             yield f"vnode {vnode}{after}{up_to or (' to its end' if after else '')}"
 

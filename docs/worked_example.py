@@ -153,7 +153,7 @@ class Example:
         """Return what the barrier pinned."""
         chunk = "none: paused" if barrier.paused else "none: every vnode is Completed"
         for covered in self.chunk(barrier):
-            after = "the first row" if covered.after is None else f"behind {covered.after[0]}"
+            after = "the first row" if covered.after is None else f"after {covered.after[0]}"
             up_to = "the last row" if covered.up_to is None else f"{covered.up_to[0]}"
             chunk = f"{after} to {up_to}, as of version {barrier.upstream.to_version}"
         changes = "none: nothing was read yet"

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, Position
-from airflow_backfill_provider.engine.predicates import at_or_before, behind
+from airflow_backfill_provider.engine.predicates import after, at_or_before
 from airflow_backfill_provider.lake.key_index import arrow_type, in_key_order
 from faults.campaign import Campaign, Outcome, Play, WrongError
 from faults.spark import spark_session
@@ -146,22 +146,22 @@ def _python_agrees(order: KeyOrder, keys: list[Position], sorted_by_spark: list[
     for mine, theirs in zip(by_python, sorted_by_spark, strict=True):
         if order.compare(mine, theirs) or order.sort_key(mine) != order.sort_key(theirs):
             raise WrongError(f"{order}: {mine} stands where Spark has {theirs}")
-    for before, after in pairwise(sorted_by_spark):
-        if order.compare(before, after) > 0 or order.compare(after, before) < 0:
-            raise WrongError(f"{order}: Spark has {before} before {after}")
-        encoded = order.encode(before)
-        if order.decode(encoded) != before:
-            raise WrongError(f"{order}: {before} is written down as {encoded}")
+    for left, right in pairwise(sorted_by_spark):
+        if order.compare(left, right) > 0 or order.compare(right, left) < 0:
+            raise WrongError(f"{order}: Spark has {left} before {right}")
+        encoded = order.encode(left)
+        if order.decode(encoded) != left:
+            raise WrongError(f"{order}: {left} is written down as {encoded}")
     return 2 * len(keys)
 
 
 def _predicates_agree(order: KeyOrder, rows: DataFrame, keys: list[Position], pivot: Position) -> int:
     counted = rows.agg(
-        F.count_if(behind(order, pivot)).alias("behind"), F.count_if(at_or_before(order, pivot)).alias("up_to")
+        F.count_if(after(order, pivot)).alias("after"), F.count_if(at_or_before(order, pivot)).alias("up_to")
     ).collect()[0]
     wanted = sum(order.compare(key, pivot) > 0 for key in keys)
-    if (counted["behind"], counted["up_to"]) != (wanted, len(keys) - wanted):
-        raise WrongError(f"{order}: behind {pivot} are {counted} in Spark, and {wanted} in Python")
+    if (counted["after"], counted["up_to"]) != (wanted, len(keys) - wanted):
+        raise WrongError(f"{order}: after {pivot} are {counted} in Spark, and {wanted} in Python")
     return len(keys)
 
 

@@ -162,7 +162,7 @@ class Barrier(Frozen):
         if it has all of them as of ``from_version``.
     :param publishes: whether the epoch applies the changes of what was read before; otherwise a later one does.
     :param older_version: the version that the chunk is read at, if it is not ``to_version``: while changes wait, all
-        chunks may be of one version. Changes behind it wait then for the chunk, too.
+        chunks may be of one version. Changes after it wait then for the chunk, too.
     :param parts: the snapshot chunk, divided among parallel runs; none if nothing is read (paused, or completed).
     :param vnode_ranges: the vnodes that each parallel run owns, until a rescale; empty if runs don't divide them.
     :param repair: rows to write anew, of those that were read before.
@@ -259,13 +259,13 @@ class Barrier(Frozen):
 
     @property
     def changes_after(self) -> int:
-        """The version behind which the epoch looks for changes."""
+        """The version after which the epoch looks for changes."""
         oldest = [read.version for read in self.view_before] if self.publishes else []
         return min(oldest, default=self.upstream.from_version)
 
     @property
     def has_changes(self) -> bool:
-        """Whether the upstream got on since the versions that the epoch looks for changes behind."""
+        """Whether the upstream got on since the versions that the epoch looks for changes after."""
         return self.upstream.to_version > self.changes_after
 
     @property

@@ -76,7 +76,7 @@ def is_decimal(type_: str) -> bool:
 
 
 def digits_of(type_: str) -> tuple[int, int]:
-    """Return how many digits a decimal type has, and how many of them stand behind the point."""
+    """Return how many digits a decimal type has, and how many of them stand after the point."""
     found = _TYPE.match(type_)
     if found is None:
         raise ValueError(f"{type_} is no decimal type")

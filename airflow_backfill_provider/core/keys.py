@@ -120,9 +120,7 @@ class KeyField:
             digits_before = value.adjusted() + 1 if value else 0
             digits_behind = -int(value.normalize(_ALL_DIGITS).as_tuple().exponent)
             if digits_before > precision - scale or digits_behind > scale:
-                raise ValueError(
-                    f"{value} has more than {precision - scale} digits before, or {scale} behind the point"
-                )
+                raise ValueError(f"{value} has more than {precision - scale} digits before, or {scale} after the point")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +197,8 @@ class KeyRange:
 
     def contains(self, key: Position, order: KeyOrder) -> bool:
         """Tell whether a key lies in the range."""
-        behind = self.after is None or order.compare(key, self.after) > 0
-        return behind and (self.up_to is None or order.compare(key, self.up_to) <= 0)
+        is_after = self.after is None or order.compare(key, self.after) > 0
+        return is_after and (self.up_to is None or order.compare(key, self.up_to) <= 0)
 
 
 EVERYTHING = KeyRange(None, None)

@@ -173,7 +173,7 @@ def _cut(
     *,
     is_last: bool,
 ) -> _Cut:
-    """Cut a range behind ``rate_limit`` rows, or not at all if it has no more than that."""
+    """Cut a range after ``rate_limit`` rows, or not at all if it has no more than that."""
     stored = sum(file.row_count for file in rest)
     if rate_limit is None or (is_last and stored <= rate_limit and all(file.is_exact for file in rest)):
         return _Cut(stored)
@@ -193,8 +193,8 @@ def _cut(
     elif bound.rows >= CLOSE_ENOUGH * rate_limit:
         return _Cut(bound.rows, bound.at, is_within=True)
     else:
-        behind = [file for file in rest if not lies_within(file, KeyRange(None, bound.at), order)]
-        key = _nth_key(behind, counts, within, rate_limit - bound.ended_rows, order, keys)
+        after = [file for file in rest if not lies_within(file, KeyRange(None, bound.at), order)]
+        key = _nth_key(after, counts, within, rate_limit - bound.ended_rows, order, keys)
     return _Cut(rate_limit, key, is_within=key is not None)
 
 
@@ -247,7 +247,7 @@ class _CountedBound:
     A place where a file ends, and what a cut there reads.
 
     :param ended_rows: rows of the files that end there or before.
-    :param rows: those, and the rows before the cut in files that end behind.
+    :param rows: those, and the rows before the cut in files that end after it.
     """
 
     at: Position
@@ -266,7 +266,7 @@ def _last_bound_that_fits(
     """
     Return the last place where a file ends with no more rows before it than the rate limit, if there is one.
 
-    Where files are in key order, hardly one begins before such a place and ends behind it, but for the small ones that
+    Where files are in key order, hardly one begins before such a place and ends after it, but for the small ones that
     changes leave: a few rows with keys from everywhere. Their keys are counted, lest for want of these few the keys
     of the large files have to be read.
     """
@@ -331,7 +331,7 @@ def _nth_key(
     order: KeyOrder,
     keys: KeyIndex,
 ) -> Position | None:
-    """Return the ``wanted``-th smallest key of the files, reading no file that begins behind it."""
+    """Return the ``wanted``-th smallest key of the files, reading no file that begins after it."""
     loaded, rows = 0, 0
     while loaded < len(files) and rows < wanted:
         rows += counts[files[loaded].path]

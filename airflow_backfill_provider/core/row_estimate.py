@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.keys import EVERYTHING, KeyOrder, KeyRange, 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 _BYTES = 8
-"""Bytes behind the common beginning of two texts that tell how far apart they are."""
+"""Bytes after the common beginning of two texts that tell how far apart they are."""
 
 
 def rows_of(files: Sequence[FileStatistics], job: BackfillJob, order: KeyOrder) -> int:

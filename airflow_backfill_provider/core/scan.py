@@ -106,7 +106,7 @@ def _starts(weights: Sequence[float], runs: int) -> Iterator[int]:
     """
     Yield where each run but the first begins.
 
-    That is as soon as the one before has its share, and early enough for those behind.
+    That is as soon as the one before has its share, and early enough for those after it.
     """
     rest, mine, left = sum(weights), weights[0], runs
     for index, weight in enumerate(weights[1:], start=1):

@@ -90,7 +90,7 @@ class JobSettings(BaseModel):
     :param incarnation: changes with every rebuild.
     :param state_table: the control table of per-vnode state; a rebuild begins a new one, for its key may differ.
     :param base_epoch: epochs up to this one belong to earlier incarnations.
-    :param start: the upstream's version that the job begins behind, for its strategy made something of that one when
+    :param start: the upstream's version that the job begins after, for its strategy made something of that one when
         the job was created; ``None`` for all of the upstream's history.
     :param paused: whether snapshot reading is paused by the user.
     :param rate_limit: snapshot rows per epoch; ``None`` is unlimited, 0 reads none.
@@ -162,7 +162,7 @@ class JobSettings(BaseModel):
 
     @property
     def first_version(self) -> int:
-        """The upstream's version behind which the first epoch's window begins; -1 for all of its history."""
+        """The upstream's version after which the first epoch's window begins; -1 for all of its history."""
         return -1 if self.start is None else self.start.version
 
     def own_table(self, name: str) -> str:

@@ -2,7 +2,7 @@
 A verification: what it compares, pinned before it begins, and what its steps found.
 
 It compares the view with its query at one pair of versions, whatever is committed meanwhile, and goes through the
-vnodes in steps, each recorded when it is done. One that died is resumed behind the steps that it has done.
+vnodes in steps, each recorded when it is done. One that died is resumed after the steps that it has done.
 """
 
 from __future__ import annotations

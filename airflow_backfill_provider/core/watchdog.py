@@ -138,7 +138,7 @@ def changes_needed_after(
     settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]
 ) -> int | None:
     """
-    Return the upstream's version behind which a job needs the changes, or ``None`` if it needs none yet.
+    Return the upstream's version after which a job needs the changes, or ``None`` if it needs none yet.
 
     It is the one that it has read up to, or an older one while changes wait for a later epoch.
     """

@@ -62,7 +62,7 @@ def within(order: KeyOrder, covered: KeyRange) -> Column:
     """Return the condition: the key lies in the range."""
     condition = F.lit(True)
     if covered.after is not None:
-        condition = behind(order, covered.after)
+        condition = after(order, covered.after)
     if covered.up_to is not None:
         ends = at_or_before(order, covered.up_to)
         condition = ends if covered.after is None else condition & ends
@@ -95,11 +95,11 @@ def _value_of(order: KeyOrder, values: Sequence[tuple[KeyRange, int]]) -> Column
 
 
 def _end(order: KeyOrder, position: Position) -> tuple[object, ...]:
-    """Return what sorts positions as bounds: a shorter one lies behind all keys that begin with it."""
+    """Return what sorts positions as bounds: a shorter one lies after all keys that begin with it."""
     return (*order.sort_key(position), (2,)) if position else ()
 
 
-def behind(order: KeyOrder, position: Position) -> Column:
+def after(order: KeyOrder, position: Position) -> Column:
     """Return the condition: key > position."""
     field, value = order.fields[0], position[0]
     leading = F.lit(True) if value is None else _at_or_beyond(field, value)

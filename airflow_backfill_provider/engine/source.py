@@ -197,13 +197,13 @@ class Upstream:
         hashable = [column(name) for name, kind in self.types.items() if '"map"' not in kind and "variant" not in kind]
         return F.xxhash64(*(part for value in hashable for part in (value.isNull(), value)))
 
-    def behind(self, reads: Iterable[PinnedRead]) -> Column:
-        """Return the condition: a change of rows in some ranges, behind the version that they were read at."""
+    def after(self, reads: Iterable[PinnedRead]) -> Column:
+        """Return the condition: a change of rows in some ranges, after the version that they were read at."""
         values = {covered: read.version for read in reads for covered in decoded(read.ranges, self.scan)}
-        return F.coalesce(self.is_behind(value_of(self.scan, values)), F.lit(False))
+        return F.coalesce(self.is_after(value_of(self.scan, values)), F.lit(False))
 
-    def is_behind(self, version: int | Column) -> Column:
-        """Return the condition: a change was committed behind a version."""
+    def is_after(self, version: int | Column) -> Column:
+        """Return the condition: a change was committed after a version."""
         return F.col(self.own.named(_COMMIT_VERSION)) > version
 
     def is_read(self, ranges: Iterable[PinnedRange]) -> Column:

@@ -44,7 +44,7 @@ _SERVER_IS_NOT_THERE = frozenset(
     {"UNAVAILABLE", "UNAUTHENTICATED", "PERMISSION_DENIED", "DEADLINE_EXCEEDED", "CANCELLED", "UNIMPLEMENTED"}
 )
 _AROUND_ANOTHER = frozenset({"TASK_WRITE_FAILED"})
-"""Conditions whose message names places alone, and behind which stands what caused them."""
+"""Conditions whose message names places alone, and after which stands what caused them."""
 
 _NOT_SHOWN = "its message may quote rows, and stands in Spark's own log alone"
 
@@ -104,7 +104,7 @@ def _names(error: BaseException) -> list[str]:
 
 
 def _conditions(error: BaseException) -> Iterator[str]:
-    """Yield the outermost conditions, up to the first whose message may hold values; behind it stands anything."""
+    """Yield the outermost conditions, up to the first whose message may hold values; after it stands anything."""
     text = str(error)
     found = list(_CONDITION.finditer(text))
     for condition in found:

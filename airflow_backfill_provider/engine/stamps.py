@@ -82,9 +82,9 @@ def creates(commit: Commit, identity: ViewIdentity) -> bool:
 
 def is_ours(commit: Commit, identity: ViewIdentity, barrier: Barrier, since: TableVersion | None) -> bool:
     """
-    Tell whether a commit is one that may lie behind what the previous epoch left.
+    Tell whether a commit is one that may lie after what the previous epoch left.
 
-    What earlier epochs wrote lies before that. Found behind it, it comes from an older copy; only where nobody knows
+    What earlier epochs wrote lies before that. Found after it, it comes from an older copy; only where nobody knows
     what the previous epoch left, it counts.
     """
     stamp = stamp_of(commit)

@@ -199,7 +199,7 @@ def encoded(texts: Sequence[str | None], order: KeyOrder) -> EncodedPosition | N
     Return a key as it is recorded.
 
     :param texts: what Spark says of its columns.
-    :returns: ``None`` for one that cannot be written down, of a year behind 9999, say; its vnode is repaired whole.
+    :returns: ``None`` for one that cannot be written down, of a year after 9999, say; its vnode is repaired whole.
     """
     if any(text is not None and _REPLACEMENT in text for text in texts):
         # What stands in the place of bytes that are no UTF-8 is another key.

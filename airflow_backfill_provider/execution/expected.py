@@ -138,8 +138,8 @@ def _in_any(settings: JobSettings, ranges: Iterable[PinnedRange]) -> Column:
 def _between(
     fields: Sequence[KeyField], columns: Sequence[Column], after: EncodedPosition | None, up_to: EncodedPosition | None
 ) -> Column:
-    behind = F.lit(True) if after is None else ~_at_or_before(fields, columns, _literals(fields, after))
-    return behind if up_to is None else behind & _at_or_before(fields, columns, _literals(fields, up_to))
+    is_after = F.lit(True) if after is None else ~_at_or_before(fields, columns, _literals(fields, after))
+    return is_after if up_to is None else is_after & _at_or_before(fields, columns, _literals(fields, up_to))
 
 
 def _literals(fields: Sequence[KeyField], position: EncodedPosition) -> list[Column]:

@@ -349,7 +349,7 @@ class SparkEngine:
         """
         Return the net changes that the epoch writes somewhere.
 
-        Those of rows that the view has, behind the version that it has each row as of, unless they wait; and those that
+        Those of rows that the view has, after the version that it has each row as of, unless they wait; and those that
         the strategy keeps.
 
         :param visible: the condition: the row was read before the epoch.
@@ -360,7 +360,7 @@ class SparkEngine:
             return None
         after, to_version = barrier.changes_after, barrier.upstream.to_version
         tables.log.require_used_columns(after, to_version, tables.settings.upstream)
-        wanted = source.behind(shown)
+        wanted = source.after(shown)
         if kept is not None:
             wanted |= kept
         return source.net_changes(self._spark, after, to_version, wanted).persist()

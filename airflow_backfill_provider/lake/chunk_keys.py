@@ -159,8 +159,8 @@ class ChunkKeys:
         mask = self._masks.get(file.path) if file.hidden_rows or not file.is_exact else None
         if mask is None:
             return rows
-        behind = max(rows.num_rows - len(mask), 0)
-        return rows.filter(pa.concat_arrays([mask.slice(0, rows.num_rows), pa.array([True] * behind, pa.bool_())]))
+        after = max(rows.num_rows - len(mask), 0)
+        return rows.filter(pa.concat_arrays([mask.slice(0, rows.num_rows), pa.array([True] * after, pa.bool_())]))
 
     @cached_property
     def _masks(self) -> dict[str, pa.Array]:

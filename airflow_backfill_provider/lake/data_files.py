@@ -183,7 +183,7 @@ class DataFiles:
         """
         Return, for each file of which a deletion vector hides rows, a mask of those that it does not hide.
 
-        :returns: masks by the files' paths; the rows behind a mask's end are not hidden. ``None`` if deltalake cannot
+        :returns: masks by the files' paths; the rows after a mask's end are not hidden. ``None`` if deltalake cannot
             tell, for there are features of tables that it reads the log of, and not the rows.
         :raises StorageUnavailableError: if the storage cannot be reached.
         """
@@ -365,6 +365,6 @@ def _python_value(value: pa.Scalar) -> Any:
 
 
 def _milliseconds_up(largest: dt.datetime) -> dt.datetime:
-    # Statistics keep milliseconds, so the real maximum may lie up to one behind.
+    # Statistics keep milliseconds, so the real maximum may lie up to one later.
     latest = dt.datetime.max.replace(tzinfo=largest.tzinfo)
     return largest + min(dt.timedelta(milliseconds=1), latest - largest)

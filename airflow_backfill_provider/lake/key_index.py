@@ -126,9 +126,9 @@ def arrow_type(field: KeyField) -> pa.DataType:
 def keys_within(keys: pa.Table, order: KeyOrder, within: KeyRange) -> pa.Table:
     """Return those of some keys that lie in a range."""
     if within.after is not None:
-        keys = keys.filter(_is_behind(keys, order, within.after))
+        keys = keys.filter(_is_after(keys, order, within.after))
     if within.up_to is not None:
-        keys = keys.filter(pc.invert(_is_behind(keys, order, within.up_to)))
+        keys = keys.filter(pc.invert(_is_after(keys, order, within.up_to)))
     return keys
 
 
@@ -151,7 +151,7 @@ def nth_key(files: Iterable[pa.Table], order: KeyOrder, within: KeyRange, n: int
     if len(key) < len(order.fields):
         raise UpstreamError(
             f"a chunk would end at a key whose column {order.fields[len(key)].name!r} has a value that cannot be "
-            "written down: text that is no UTF-8, or a year before 1 or behind 9999; correct the row, or set the rate "
+            "written down: text that is no UTF-8, or a year before 1 or after 9999; correct the row, or set the rate "
             "limit to null, so that no chunk ends there"
         )
     return key
@@ -191,9 +191,9 @@ def numbered(columns: int) -> list[str]:
     return [f"place_{index}" for index in range(columns)]
 
 
-def _is_behind(keys: pa.Table, order: KeyOrder, after: Position) -> pa.ChunkedArray:
+def _is_after(keys: pa.Table, order: KeyOrder, after: Position) -> pa.ChunkedArray:
     """Return a mask: key > position, column by column, nulls first; a key that begins with the position is not."""
-    behind: pa.ChunkedArray | None = None
+    later: pa.ChunkedArray | None = None
     equal: pa.ChunkedArray | None = None
     for field, value in zip(order.fields, after, strict=False):
         column = keys.column(field.name)
@@ -206,6 +206,6 @@ def _is_behind(keys: pa.Table, order: KeyOrder, after: Position) -> pa.ChunkedAr
                 column, literal = column.cast(pa.int8()), pa.scalar(int(bool(value)), pa.int8())
             greater = pc.fill_null(compare(column, literal), False)
             same = pc.fill_null(pc.equal(column, literal), False)
-        behind = greater if behind is None else pc.or_(behind, pc.and_(equal, greater))
+        later = greater if later is None else pc.or_(later, pc.and_(equal, greater))
         equal = same if equal is None else pc.and_(equal, same)
-    return behind
+    return later

@@ -223,7 +223,7 @@ class UpstreamTable:
         Tell how long the changes stay that a job has not read yet; reads a commit or two.
 
         :param read_up_to: the version that its next epoch goes on from; ``None`` if it needs no changes yet.
-        :param needed_after: the version behind which it needs the changes: an older one; by default that one.
+        :param needed_after: the version after which it needs the changes: an older one; by default that one.
         :param created_on: what the upstream was when the job was created.
         :param come_to: the version that the job has come to.
         :raises UpstreamNotFoundError: if there is no readable Delta table.

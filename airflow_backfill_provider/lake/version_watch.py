@@ -37,8 +37,8 @@ class VersionWatch:
         """
         known = self._latest
         try:
-            here, behind = (None, None) if known is None else self.log.written(known, known + 1)
-            if here is None or behind is not None:
+            here, after = (None, None) if known is None else self.log.written(known, known + 1)
+            if here is None or after is not None:
                 known = max(self.log.versions(), default=None)
                 here = None if known is None else self.log.written(known)[0]
             self._latest, self.written = known, here

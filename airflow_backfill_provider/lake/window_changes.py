@@ -32,10 +32,10 @@ _UPSERTS = pa.array(["insert", "update_postimage"])
 
 def window_changes(table: DeltaTable, settings: JobSettings, from_version: int) -> pa.Table | None:
     """
-    Return what became of each (vnode, key) of a job that changed behind a version.
+    Return what became of each (vnode, key) of a job that changed after a version.
 
     :param table: the upstream, opened at the window's end.
-    :param from_version: the version that the window begins behind.
+    :param from_version: the version that the window begins after.
     :returns: vnode and key, whether there is a row now, and whether there was none before; ``None`` if Spark alone can
         tell, or there are too many changes to look at.
     """

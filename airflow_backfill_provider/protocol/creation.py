@@ -269,10 +269,10 @@ def _require_key_bounds(job: BackfillJob, order: KeyOrder) -> None:
     after, up_to = found
     if after is None or up_to is None:
         return
-    # A shorter upper bound has all keys that begin with it, so also those behind the lower one.
+    # A shorter upper bound has all keys that begin with it, so also those after the lower one.
     if (order.compare(after, up_to), len(up_to) >= len(after)) >= (0, True):
         raise InvalidJobError(
-            f"restrict_to.keys: no key lies behind {list(after)} and at or before {list(up_to)} in the key's order"
+            f"restrict_to.keys: no key lies after {list(after)} and at or before {list(up_to)} in the key's order"
         )
 
 

@@ -59,7 +59,7 @@ class Basis:
 
     @property
     def from_version(self) -> int:
-        """The version that the next window begins behind."""
+        """The version that the next window begins after."""
         previous, settings = self.previous, self.settings
         return previous.upstream.to_version if previous else settings.first_version
 
@@ -116,8 +116,8 @@ class Basis:
         """
         The version at which the newest chunk was read, if the next one may be read there as long as there is anything.
 
-        At a version that stays the same, files stay as large as they were, and what the chunk's changes wait behind is
-        one version for all. Not so where the strategy's own tables have the rows by epochs.
+        At a version that stays the same, files stay as large as they were, and the changes of all chunks wait from one
+        version on. Not so where the strategy's own tables have the rows by epochs.
         """
         previous = self.previous
         # What failed there fails again: the chunk of an epoch that was given up is read where it may be corrected.
@@ -169,7 +169,7 @@ class PlannedEpoch:
     :param chunk_version: the upstream's version that it reads that at.
     :param completes: whether every vnode is Completed with it.
     :param waits: whether it leaves the changes of what was read before to a later one.
-    :param changes_after: the version behind which it looks for changes.
+    :param changes_after: the version after which it looks for changes.
     :param needs_changes: whether it writes changes anywhere.
     """
 

@@ -85,7 +85,7 @@ class EpochRun:
         :returns: the state, and the versions that the epoch left the tables at.
         """
         barrier, settings, store = self.barrier, self.settings, self.store
-        # The next epoch looks at what is written behind these versions, so nothing may be written unseen up to here.
+        # The next epoch looks at what is written after these versions, so nothing may be written unseen up to here.
         tables = self.engine.table_versions(settings, barrier, since=self.since)
         reached(CrashPoint.BEFORE_STATE_COMMIT)
         require_current(barrier, store.settings(), store)

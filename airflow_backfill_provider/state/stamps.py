@@ -28,7 +28,7 @@ _SEPARATOR = "\x1f"
 
 
 def stamped_schema(schema: pa.Schema) -> pa.Schema:
-    """Return a table's columns behind those of the stamps: Delta keeps statistics of the first columns only."""
+    """Return a table's columns after those of the stamps: Delta keeps statistics of the first columns only."""
     return pa.schema([*_FIELDS, *schema])
 
 

@@ -154,7 +154,7 @@ class Strategy(ABC):
 
     def start(self, upstream: UpstreamTable, described: UpstreamVersion) -> TableVersion | None:
         """
-        Return the version that the job begins behind, pinned when it is created.
+        Return the version that the job begins after, pinned when it is created.
 
         :returns: by default ``None``: with all of the upstream's history.
         """

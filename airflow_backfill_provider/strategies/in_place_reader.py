@@ -65,7 +65,7 @@ class InPlaceChunk:
     A chunk read from the upstream itself.
 
     A reader skips the files whose statistics say that they have none of the chunk's keys. Where the number of rows that
-    it found cannot be right, or nothing comes behind the chunk that would show it, the rows are counted without
+    it found cannot be right, or nothing comes after the chunk that would show it, the rows are counted without
     skipping; if there are more, they are read that way, too.
 
     :param source: the upstream.
@@ -97,7 +97,7 @@ class InPlaceChunk:
         condition = in_any(self.source.scan, self.ranges)
         bounds = self.account.bounds(self.version, self.ranges)
         found = self._counted(self.upstream.filter(condition), bounds.at_most)
-        # Spark has the last word on a chunk that seems to be empty, and nothing comes behind the last one.
+        # Spark has the last word on a chunk that seems to be empty, and nothing comes after the last one.
         is_last = any(covered.up_to == self.source.keys.up_to for covered in self.ranges)
         if found.count and found.count in bounds and not is_last:
             return found

@@ -47,7 +47,7 @@ class NoShuffleScan:
                 return (KeyRange(None, None),)
 
     def unread(self, state: BackfillState, vnodes: VnodeRange | None = None) -> tuple[KeyRange, ...]:
-        """Return everything behind the position; vnodes make no difference."""
+        """Return everything after the position; vnodes make no difference."""
         del vnodes
         progress = _shared(state)
         if isinstance(progress, Completed):

@@ -197,7 +197,7 @@ class _JobWatch:
             return ""
         if latest == UpstreamCommit(come_to.to_version, come_to.watermark.isoformat()):
             return ""
-        # An epoch may have been pinned between the two looks, of a version behind the one that was the newest then.
+        # An epoch may have been pinned between the two looks, of a version after the one that was the newest then.
         try:
             self._backfill.upstream.require_same_log(come_to.end)
         except UpstreamReplacedError as error:

@@ -20,7 +20,7 @@ import airflow_backfill_provider
 from airflow_backfill_provider.get_provider_info import get_provider_info
 from airflow_backfill_provider.hooks.backfill import EXTRAS, BackfillHook
 
-BASES = {f"airflow_backfill_provider.operators.{name}" for name in ("base", "telling")}
+BASES = {f"airflow_backfill_provider.operators.{name}" for name in ("base", "epoch_reporting")}
 INFO = get_provider_info()
 
 

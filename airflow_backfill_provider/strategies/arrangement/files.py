@@ -43,7 +43,7 @@ PIECES = 256
 """How finely the changes are cut for a planner."""
 
 _BEHIND_ALL = 2**62
-"""An epoch behind all others."""
+"""An epoch after all others."""
 
 
 class ArrangementFiles:
@@ -191,13 +191,13 @@ def _changed(
     Return each (vnode, key) that changed, whether each has a row now, and whether it had none in the base.
 
     :param log: the files of changes.
-    :param coming: changes behind all of those.
+    :param coming: changes after all of those.
     """
     columns = [*order.names, own.epoch, own.is_upsert, own.appeared]
     entries = [_typed(stored.read(file.path, columns), order) for file in log]
     if coming is not None:
-        behind = coming.append_column(own.epoch, pa.repeat(pa.scalar(_BEHIND_ALL, pa.int64()), coming.num_rows))
-        entries.append(_typed(behind.select(columns), order))
+        after = coming.append_column(own.epoch, pa.repeat(pa.scalar(_BEHIND_ALL, pa.int64()), coming.num_rows))
+        entries.append(_typed(after.select(columns), order))
     places = numbered(len(order.fields))
     entries = pa.concat_tables(entries).rename_columns([*places, *columns[len(places) :]]).sort_by(own.epoch)
     grouped = entries.group_by(places, use_threads=False)
@@ -274,7 +274,7 @@ def _changed_between(files: Sequence[FileStatistics], changed: pa.Table, order: 
             _marks(upper, names, _ENDS, numbers),
         ]
     )
-    # Of equal places, a file's begin comes before keys, and its end behind them.
+    # Of equal places, a file's begin comes before keys, and its end after them.
     directions = ["descending" if field.descending else "ascending" for field in order.fields]
     places = [(name, direction, "at_start") for name, direction in zip(names, directions, strict=True)]
     marks = marks.take(pc.sort_indices(marks, sort_keys=[*places, ("kind", "ascending", "at_start")]))

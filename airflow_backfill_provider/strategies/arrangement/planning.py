@@ -94,7 +94,7 @@ def _shrunk(rate_limit: int | None, upstream: UpstreamTable, from_version: int, 
     try:
         rows_before = upstream.row_count(from_version)
     except ChangeFeedGapError:
-        # The window begins behind it; whether all its changes are there is looked at on its own.
+        # The window begins after it; whether all its changes are there is looked at on its own.
         return rate_limit
     if rows_after <= rows_before:
         return rate_limit

@@ -69,7 +69,7 @@ class ArrangementReader(SnapshotReader):
 
     def wanted(self, visible: Column, barrier: Barrier) -> Column:
         """Return the condition for changes of the window of rows that are not read yet."""
-        return ~visible & self._context.source.is_behind(barrier.upstream.from_version)
+        return ~visible & self._context.source.is_after(barrier.upstream.from_version)
 
     def keep(self, changes: DataFrame, barrier: Barrier, rows: int) -> None:
         """Append an epoch's net changes of rows that are not read yet, once."""

@@ -219,7 +219,7 @@ def test_text_of_another_type_is_damaged_state(kind, text):
     ("kind", "text", "said"),
     [
         ("integer", "2147483648", "2147483648 is not between -2147483648 and 2147483647"),
-        ("decimal(5,2)", "-1000.1", "-1000.1 has more than 3 digits before, or 2 behind the point"),
+        ("decimal(5,2)", "-1000.1", "-1000.1 has more than 3 digits before, or 2 after the point"),
         ("decimal(5,2)", "NaN", "'NaN' is no number"),
         ("decimal(5,2)", "-Infinity", "'-Infinity' is no number"),
         ("timestamp_ntz", "2024-03-31T02:30:00Z", "'2024-03-31T02:30:00Z' has a time zone"),

@@ -1,5 +1,5 @@
 """
-Keys that Spark has and Python has not: bytes that are no UTF-8 in strings, and years before 1 or behind 9999.
+Keys that Spark has and Python has not: bytes that are no UTF-8 in strings, and years before 1 or after 9999.
 
 Each works, or is refused by the column's name (I6).
 """

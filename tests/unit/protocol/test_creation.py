@@ -184,7 +184,7 @@ def test_bounds_that_are_shorter_than_the_key_have_all_keys_that_begin_with_them
     if allowed:
         assert creation.resolve_upstream(BackfillJob(**job), described).columns
         return
-    with pytest.raises(InvalidJobError, match="no key lies behind"):
+    with pytest.raises(InvalidJobError, match="no key lies after"):
         creation.resolve_upstream(BackfillJob(**job), described)
 
 
