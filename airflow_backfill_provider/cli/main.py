@@ -15,8 +15,7 @@ from typing import Annotated
 import typer
 
 from airflow_backfill_provider import __version__
-from airflow_backfill_provider.cli.commands import engine, look, set_up, work
-from airflow_backfill_provider.cli.commands import mutations as steer
+from airflow_backfill_provider.cli.commands import engine, look, mutations, set_up, work
 from airflow_backfill_provider.cli.reporting import interrupted
 
 app = typer.Typer(
@@ -33,7 +32,14 @@ app = typer.Typer(
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Work": (work.create, work.run, work.compact, work.rebuild),
     "Look": (look.plan, look.status, look.watch, look.verify),
-    "Steer": (steer.pause, steer.resume, steer.throttle, steer.rescale, steer.repair, steer.cancel),
+    "Change": (
+        mutations.pause,
+        mutations.resume,
+        mutations.throttle,
+        mutations.rescale,
+        mutations.repair,
+        mutations.cancel,
+    ),
     "Set up": (set_up.archive_classes,),
 }
 for panel, commands in PANELS.items():

@@ -64,7 +64,9 @@ def repair(
         what = "repaired" if barrier.repair else "committed, which was pinned before"
         console.print(f"epoch {barrier.epoch}: {what}")
 
-    after = VerifiedState.of(repairs.redo_what_differs(backfill, engine=engine, requester=requester, carried=say_epoch))
+    after = VerifiedState.of(
+        repairs.redo_what_differs(backfill, engine=engine, requester=requester, on_epoch=say_epoch)
+    )
     say_result(backfill.job.name, after, console)
     return after
 

@@ -87,7 +87,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
 
     With ``epochs_per_run`` each epoch has a barrier of its own all the same, on behalf of this task run: a pause,
     another rate limit or a repair takes effect between two of them, and each is committed before the next is pinned.
-    The task run ends before it carried them all when there is nothing left to do, and with the epoch after which every
+    The task run ends before it ran them all when there is nothing left to do, and with the epoch after which every
     vnode is Completed. A retry goes on with the epoch that failed, and carries what is left of the number; so does a
     cleared task.
 
@@ -136,10 +136,10 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         requester, epochs = requester_of(context), epochs_per_run_of(self.epochs_per_run)
         if self._ended:
             # Nothing is injected after the own application: what is new since it ended is for the next run.
-            carried = backfill.store.epochs_of(requester)
-            if carried.barriers and self.waited_for(_application_of(backfill, carried.barriers[-1])):
-                carried = self._run_own_epochs(backfill, carried.barriers[-1], context, epochs)
-                return self._summary(backfill, carried.barriers, carried.commits, context)
+            own = backfill.store.epochs_of(requester)
+            if own.barriers and self.waited_for(_application_of(backfill, own.barriers[-1])):
+                own = self._run_own_epochs(backfill, own.barriers[-1], context, epochs)
+                return self._summary(backfill, own.barriers, own.commits, context)
         ran: list[int] = []
 
         def run(barrier: Barrier) -> EpochCommit:
@@ -161,10 +161,10 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             if done.barrier is None or done.commit is None:
                 return self._run_no_more(backfill, done, context, epochs)
             if done.barrier.injected_by == requester:
-                carried = backfill.store.epochs_of(requester)
+                own = backfill.store.epochs_of(requester)
                 if done.barrier.epoch not in ran:
-                    self._tell(backfill, carried.commits, ran=False)
-                return self._summary(backfill, carried.barriers, carried.commits, context)
+                    self._tell(backfill, own.commits, ran=False)
+                return self._summary(backfill, own.barriers, own.commits, context)
             self._summary(backfill, [done.barrier], [done.commit], context)
             self.log.info("epoch %d was of %s", done.barrier.epoch, done.barrier.injected_by)
         raise ConcurrentUpdateError(
@@ -175,9 +175,9 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
     def _run_no_more(self, backfill: Backfill, injection: Injection, context: Context, epochs: int) -> dict[str, Any]:
         """Tell why there is nothing to do, and what an earlier try did, if this is a retry."""
         self.log.info("nothing to do: %s", injection.reason)
-        carried = backfill.store.epochs_of(requester_of(context)) if epochs > 1 else TaskRunEpochs()
-        if carried.commits and carried.due is None:
-            return self._summary(backfill, carried.barriers, carried.commits, context)
+        own = backfill.store.epochs_of(requester_of(context)) if epochs > 1 else TaskRunEpochs()
+        if own.commits and own.due is None:
+            return self._summary(backfill, own.barriers, own.commits, context)
         newest = injection.newest
         return no_epoch(injection.reason, progress_after(newest[1], newest[0]) if newest else 0.0)
 
@@ -207,15 +207,15 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         store, requester = backfill.store, barrier.injected_by
 
         def done() -> bool:
-            carried = store.epochs_of(requester)
-            return carried.due is None and not carried.may_pin_another(epochs)
+            own = store.epochs_of(requester)
+            return own.due is None and not own.may_pin_another(epochs)
 
         ran = self._submit(backfill, barrier, _further(epochs, until_of(context)), done=done)
-        carried = store.epochs_of(requester)
-        if carried.due is not None:
-            raise _not_committed(backfill, carried.due)
-        self._tell(backfill, carried.commits, ran=ran)
-        return carried
+        own = store.epochs_of(requester)
+        if own.due is not None:
+            raise _not_committed(backfill, own.due)
+        self._tell(backfill, own.commits, ran=ran)
+        return own
 
     def _submit(
         self, backfill: Backfill, barrier: Barrier, further: Sequence[str], *, done: Callable[[], bool]
@@ -271,9 +271,9 @@ def _application_of(backfill: Backfill, barrier: Barrier) -> str:
     So another try finds the application that runs, whichever epoch it is at.
     """
     asked = barrier.injected_by
-    carried = backfill.store.epochs_of(asked).barriers if asked.is_task_run else (barrier,)
-    # Of a barrier that was given up meanwhile, nothing is carried.
-    return epoch_application(carried[0].epoch if carried else barrier.epoch)
+    own = backfill.store.epochs_of(asked).barriers if asked.is_task_run else (barrier,)
+    # Of a barrier that was given up meanwhile, nothing is own.
+    return epoch_application(own[0].epoch if own else barrier.epoch)
 
 
 def _further(epochs: int, until: dt.datetime | None) -> list[str]:

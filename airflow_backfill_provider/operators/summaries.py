@@ -42,7 +42,7 @@ def epoch_summary(barrier: Barrier, commit: EpochCommit, progress: float) -> dic
 
 
 def epochs_summary(barriers: Sequence[Barrier], commits: Sequence[EpochCommit], progress: float) -> dict[str, Any]:
-    """Describe what a task run carried: its committed epochs together, by the name of the last one."""
+    """Describe what a task run did: its committed epochs together, by the name of the last one."""
     return {
         **epoch_summary(barriers[-1], commits[-1], progress),
         "epochs": [barrier.epoch for barrier in barriers],
@@ -53,7 +53,7 @@ def epochs_summary(barriers: Sequence[Barrier], commits: Sequence[EpochCommit], 
 
 
 def name_of_epochs(epochs: Sequence[int]) -> int | str:
-    """Return what a task run is called that carried some epochs, in ascending order."""
+    """Return what a task run is called that ran some epochs, in ascending order."""
     if not epochs:
         return "nothing to do"
     return epochs[0] if len(epochs) == 1 else f"{epochs[0]} to {epochs[-1]}"

@@ -62,7 +62,7 @@ router = APIRouter(prefix="/api/dags/{dag_id}/jobs/{name}", responses=_REFUSALS,
 
 @dataclass(frozen=True, slots=True)
 class _MutatedJob:
-    """The job that a request steers, and on whose behalf."""
+    """The job that a request changes, and on whose behalf."""
 
     job: RegisteredJob
     observed: ObservedJob
@@ -80,59 +80,59 @@ class _MutatedJob:
         return JobRow.of(self.job, Observation(self.observed.look_again()))
 
 
-def _steered(job: Job, user: GetUserDep, observer: Observer) -> _MutatedJob:
+def _mutated(job: Job, user: GetUserDep, observer: Observer) -> _MutatedJob:
     return _MutatedJob(job, observer.job(job), f"{user.get_name()} (Airflow)")
 
 
-Steered = Annotated[_MutatedJob, Depends(_steered)]
+Mutated = Annotated[_MutatedJob, Depends(_mutated)]
 
 
 @router.post("/pause", dependencies=[Depends(action_logging("backfill.pause"))])
-def pause(steered: Steered, _body: Nothing) -> JobRow:
+def pause(mutated: Mutated, _body: Nothing) -> JobRow:
     """Read no snapshot from the next barrier on; changes are still applied."""
-    mutations.pause_job(**steered.change)
-    return steered.row()
+    mutations.pause_job(**mutated.change)
+    return mutated.row()
 
 
 @router.post("/resume", dependencies=[Depends(action_logging("backfill.resume"))])
-def resume(steered: Steered, _body: Nothing) -> JobRow:
+def resume(mutated: Mutated, _body: Nothing) -> JobRow:
     """Read the snapshot again from the next barrier on."""
-    mutations.resume_job(**steered.change)
-    return steered.row()
+    mutations.resume_job(**mutated.change)
+    return mutated.row()
 
 
 @router.post("/throttle", dependencies=[Depends(action_logging("backfill.throttle"))])
-def throttle(steered: Steered, body: Throttle) -> JobRow:
+def throttle(mutated: Mutated, body: Throttle) -> JobRow:
     """Change the rate limit from the next barrier on."""
-    mutations.throttle_job(body.rate_limit, **steered.change)
-    return steered.row()
+    mutations.throttle_job(body.rate_limit, **mutated.change)
+    return mutated.row()
 
 
 @router.post("/rescale", dependencies=[Depends(action_logging("backfill.rescale"))])
-def rescale(steered: Steered, body: Rescale) -> JobRow:
+def rescale(mutated: Mutated, body: Rescale) -> JobRow:
     """Share the vnodes among another number of runs from the next barrier on."""
-    mutations.rescale_job(body.parallelism, **steered.change)
-    return steered.row()
+    mutations.rescale_job(body.parallelism, **mutated.change)
+    return mutated.row()
 
 
 @router.post("/verify", dependencies=[Depends(action_logging("backfill.verify"))])
-def verify(steered: Steered, _body: Nothing) -> JobRow:
+def verify(mutated: Mutated, _body: Nothing) -> JobRow:
     """Ask for a verification of the newest committed epoch; the next run of an epoch carries it out."""
-    verifier.ask_for_verification(steered.observed.backfill, requested_by=steered.requested_by)
-    return steered.row()
+    verifier.ask_for_verification(mutated.observed.backfill, requested_by=mutated.requested_by)
+    return mutated.row()
 
 
 @router.post("/repair", dependencies=[Depends(action_logging("backfill.repair"))])
-def repair(steered: Steered, _body: Nothing) -> JobRow:
+def repair(mutated: Mutated, _body: Nothing) -> JobRow:
     """Ask for a repair of what the newest verification found to differ; the next barrier carries it."""
-    backfill = steered.observed.backfill
-    if repairs.ask_for_repair(backfill, requested_by=steered.requested_by) is not None:
-        verifier.ask_for_verification(backfill, requested_by=steered.requested_by)
-    return steered.row()
+    backfill = mutated.observed.backfill
+    if repairs.ask_for_repair(backfill, requested_by=mutated.requested_by) is not None:
+        verifier.ask_for_verification(backfill, requested_by=mutated.requested_by)
+    return mutated.row()
 
 
 @router.post("/cancel", dependencies=[Depends(action_logging("backfill.cancel"))])
-def cancel(steered: Steered, _body: Nothing) -> JobRow:
+def cancel(mutated: Mutated, _body: Nothing) -> JobRow:
     """Stop the job for good; its view stays as the last epoch left it."""
-    mutations.cancel_job(**steered.change)
-    return steered.row()
+    mutations.cancel_job(**mutated.change)
+    return mutated.row()

@@ -201,7 +201,7 @@ def repair(engine: EngineFor, storage_options: dict[str, str], *, state: str, re
         backfill,
         engine=lambda: engine(storage_options, "epoch"),
         requester=requester,
-        carried=lambda barrier: _say(SAYS, f"epoch {barrier.epoch} is committed"),
+        on_epoch=lambda barrier: _say(SAYS, f"epoch {barrier.epoch} is committed"),
     )
     _say(SAYS, shown.compared_line(backfill.job.name, VerifiedState.of(found)))
 

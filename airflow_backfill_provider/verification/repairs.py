@@ -50,14 +50,14 @@ def redo_what_differs(
     *,
     engine: Callable[[], Repairer],
     requester: Requester,
-    carried: Callable[[Barrier], None] = verifier.unheard,
+    on_epoch: Callable[[Barrier], None] = verifier.unheard,
     clock: Clock = utc_now,
 ) -> Verification:
     """
     Repair what the newest finished verification found, and verify again.
 
     :param engine: makes the engine, if anything differs.
-    :param carried: is told of each epoch that is run for it.
+    :param on_epoch: is told of each epoch that is run for it.
     :returns: the new verification, or the newest one if nothing differs.
     :raises NotVerifiedError: if the job was not verified yet.
     :raises BackfillError: if an epoch, or the verification, cannot be done.
@@ -66,16 +66,16 @@ def redo_what_differs(
     if settings is None:
         return verifier.newest_result(backfill)
     made = engine()
-    _carry(backfill, settings, made, requester, carried, clock)
+    _run_repair(backfill, settings, made, requester, on_epoch, clock)
     return verifier.verify_job(backfill, engine=lambda: made, requester=requester, anew=True, clock=clock)
 
 
-def _carry(
+def _run_repair(
     backfill: Backfill,
     settings: JobSettings,
     engine: Repairer,
     requester: Requester,
-    carried: Callable[[Barrier], None],
+    on_epoch: Callable[[Barrier], None],
     clock: Clock,
 ) -> None:
     """Run epochs until one is committed that carries a repair."""
@@ -90,7 +90,7 @@ def _carry(
     )
     for done in itertools.islice(loop, _EPOCHS):
         if done.barrier is not None:
-            carried(done.barrier)
+            on_epoch(done.barrier)
             if done.barrier.settings_sequence >= settings.repair_sequence:
                 return
     raise EpochFailedError(

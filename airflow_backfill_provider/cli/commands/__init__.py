@@ -1,1 +1,1 @@
-"""The commands, by what they are for: look, work, steer."""
+"""The commands, by what they are for: look, work, change."""

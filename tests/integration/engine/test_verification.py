@@ -336,7 +336,7 @@ def test_what_differs_is_redone_and_found_equal(lakehouse: Lakehouse, *, paused:
     ]
     ran: list[int] = []
     redone = repairs.redo_what_differs(
-        lakehouse.backfill, engine=lambda: lakehouse.engine, requester=VERA, carried=lambda run: ran.append(run.epoch)
+        lakehouse.backfill, engine=lambda: lakehouse.engine, requester=VERA, on_epoch=lambda run: ran.append(run.epoch)
     )
     # The first one is committed as it was pinned; the second one repairs.
     assert (redone.equal, redone.pinned.epoch, ran) == (True, 3, [2, 3])

@@ -456,7 +456,7 @@ def test_a_view_that_differs_is_refused_and_repaired(backfill):
         verifier.require_equal(backfill, found)
     ran: list[int] = []
     redone = repairs.redo_what_differs(
-        backfill, engine=CountingEngine, requester=VERA, carried=lambda barrier: ran.append(barrier.epoch)
+        backfill, engine=CountingEngine, requester=VERA, on_epoch=lambda barrier: ran.append(barrier.epoch)
     )
     verifier.require_equal(backfill, redone)
     assert (ran, redone.pinned.epoch, redone.pinned.number) == ([2], 2, 2)
@@ -495,7 +495,7 @@ def test_a_repair_is_carried_behind_an_epoch_that_was_pinned_before_it_was_asked
     protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=Requester(user="otto"))
     ran: list[int] = []
     redone = repairs.redo_what_differs(
-        backfill, engine=CountingEngine, requester=VERA, carried=lambda barrier: ran.append(barrier.epoch)
+        backfill, engine=CountingEngine, requester=VERA, on_epoch=lambda barrier: ran.append(barrier.epoch)
     )
     assert (ran, redone.equal, redone.pinned.epoch) == ([2, 3], True, 3)
     assert [bool(backfill.store.pinned(number).repair) for number in (1, 2, 3)] == [False, False, True]
