@@ -42,7 +42,10 @@ $(VENV)/.python: | scripts/preflight.sh
 	python=$$(scripts/preflight.sh) && "$$python" -m venv $(VENV)
 	@touch $@
 
+# The locked pip first: the one that Python brings looks for extras ("coverage[toml]") past the versions of the lock file.
 $(VENV)/.packages: $(LOCK) $(VENV)/.python
+	sed -n '/^pip==/,/[^\]$$/p' $(LOCK) >$(VENV)/pip.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement $(VENV)/pip.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes --requirement $(LOCK)
 	$(BIN)/python scripts/check_spark.py
 	@touch $@
