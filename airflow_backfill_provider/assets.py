@@ -120,7 +120,7 @@ def upstream_asset(
     )
     return Asset(
         name=f"{loaded.name} upstream",
-        uri=f"{_uri(loaded.upstream.path)}?job={loaded.name}",
+        uri=f"{_uri(loaded.upstream.location)}?job={loaded.name}",
         group=UPSTREAM_GROUP,
         watchers=[AssetWatcher(name=loaded.name, trigger=trigger)],
     )

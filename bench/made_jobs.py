@@ -9,11 +9,11 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.offset import HistoryPoint
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted, VnodeProgress
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
-from airflow_backfill_provider.core.table_version import TableVersion
-from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.protocol import utc_now
+from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.store import BackfillStore
@@ -53,19 +53,20 @@ def make_job_over(upstream: str, state: BackfillState, *, key: str, strategy: st
         vnode_count=len(state.vnodes),
         **fields,
     )
-    described = UpstreamTable(upstream).at()
+    described = DeltaSource(upstream).at()
     settings = JobSettings(
         sequence=1,
         change=SettingsChange.CREATE,
         job=job.model_dump(mode="json"),
         strategy=strategy,
+        shape="row",
         upstream=ResolvedUpstream(
             table_id=described.table_id, columns=(UpstreamColumn(name=key, type=described.types[key]),)
         ),
         incarnation="bench",
         # As if it had been rebuilt there: no barrier log leads to this progress.
         base_epoch=state.epoch,
-        start=TableVersion(version=0) if strategy == "arrangement" else None,
+        start=HistoryPoint(offset=0) if strategy == "arrangement" else None,
         rate_limit=job.rate_limit,
         requested_by="bench",
         requested_at=utc_now(),

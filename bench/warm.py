@@ -129,7 +129,7 @@ def _append(backfill: Backfill, connection: ConnectSession, folder: Path) -> Non
     barrier = backfill.store.barriers()[-1]
     (
         connection.spark.read.format("delta")
-        .option("versionAsOf", barrier.upstream.to_version)
+        .option("versionAsOf", barrier.upstream.to_offset.number)
         .load(backfill.job.upstream.path)
         .filter(f"order_id >= {(barrier.epoch - 1) * CHUNK} AND order_id < {barrier.epoch * CHUNK}")
         .filter("status = 'paid'")

@@ -127,7 +127,7 @@ class Story:
         for commit in commits:
             window = windows[commit.epoch]
             view.say(
-                f"  epoch {commit.epoch}: upstream versions ({window.from_version}, {window.to_version}], "
+                f"  epoch {commit.epoch}: upstream versions ({window.from_offset.number}, {window.to_offset.number}], "
                 f"{text.rows(commit.snapshot_read_row_count)} read, {commit.upstream_output_row_count:,} changes, "
                 f"{text.duration(sum(commit.seconds.values()))}"
             )

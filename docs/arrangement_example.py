@@ -198,7 +198,7 @@ class Example:
         parts = [
             (
                 barrier.epoch,
-                f"({window.from_version}, {window.to_version}]",
+                f"({window.from_offset.number}, {window.to_offset.number}]",
                 before,
                 number,
                 _owned(*barrier.vnode_ranges[number]),
@@ -211,7 +211,7 @@ class Example:
 
     def changes(self, barrier: Barrier, commit: EpochCommit) -> str:
         """Return the window's change feed, and where each change went."""
-        changes = self.orders.feed(barrier.upstream.from_version, barrier.upstream.to_version)
+        changes = self.orders.feed(barrier.upstream.from_offset.number, barrier.upstream.to_offset.number)
         before = decoded(barrier.read_before, self.scan.order)
         last = {
             self.position(change.row): change
@@ -254,7 +254,7 @@ class Example:
                         rows.append((number, position[0], *(entry[name] for name in COLUMNS), origin))
         upstream = [
             row
-            for row in self.orders.rows_at(barrier.upstream.to_version)
+            for row in self.orders.rows_at(barrier.upstream.to_offset.number)
             if any(covered.contains(self.position(row), self.scan.order) for covered in barrier.chunk(self.scan.order))
         ]
         self.require(sorted(row[2:5] for row in rows) == upstream)

@@ -26,12 +26,14 @@ from pydantic_core import PydanticUndefined
 from airflow_backfill_provider.core import errors
 from airflow_backfill_provider.core.barrier import Barrier, Repair, UpstreamWindow
 from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport
-from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, KeyColumn, Restriction, Upstream
+from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, Restriction
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.core.status import JobStatus, JobSummary, VnodeRun
+from airflow_backfill_provider.core.upstream import KeyColumn
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.get_provider_info import get_provider_info
+from airflow_backfill_provider.sources.delta import DeltaUpstream
 from airflow_backfill_provider.state import records, verifications
 from docs.generated import main, table
 
@@ -207,7 +209,7 @@ def make() -> dict[str, str]:
         os.environ["AIRFLOW_HOME"] = home
         return {
             "job": _job(),
-            "upstream": _given(Upstream, UPSTREAM_FIELDS, UPSTREAM_DEFAULTS),
+            "upstream": _given(DeltaUpstream, UPSTREAM_FIELDS, UPSTREAM_DEFAULTS),
             "key": _given(KeyColumn, KEY_FIELDS, {}),
             "restriction": _given(Restriction, RESTRICTION_FIELDS, RESTRICTION_DEFAULTS),
             "key bounds": _given(KeyBounds, BOUNDS_FIELDS, BOUNDS_DEFAULTS),

@@ -155,7 +155,7 @@ class Example:
         for covered in self.chunk(barrier):
             after = "the first row" if covered.after is None else f"after {covered.after[0]}"
             up_to = "the last row" if covered.up_to is None else f"{covered.up_to[0]}"
-            chunk = f"{after} to {up_to}, as of version {barrier.upstream.to_version}"
+            chunk = f"{after} to {up_to}, as of version {barrier.upstream.to_offset.number}"
         changes = "none: nothing was read yet"
         if barrier.read_before:
             position = _position(barrier)
@@ -164,12 +164,12 @@ class Example:
         carried = ", ".join(pinned.mutation.value for pinned in barrier.mutations) or "none"
         return table(
             ("epoch", "window", "snapshot chunk", "changes let through", "mutation"),
-            [(barrier.epoch, f"({window.from_version}, {window.to_version}]", chunk, changes, carried)],
+            [(barrier.epoch, f"({window.from_offset.number}, {window.to_offset.number}]", chunk, changes, carried)],
         )
 
     def changes(self, barrier: Barrier, commit: EpochCommit) -> str:
         """Return the window's change feed, and what becomes of each change."""
-        changes = self.orders.feed(barrier.upstream.from_version, barrier.upstream.to_version)
+        changes = self.orders.feed(barrier.upstream.from_offset.number, barrier.upstream.to_offset.number)
         position = _position(barrier)
         applied = [change for change in changes if position is None or change.key <= position]
         last = {change.key: change for change in sorted(applied, key=lambda change: (change.version, change.upserts))}
@@ -219,15 +219,15 @@ class Example:
         """Play epoch 2 in the four orders of operations that there are, in plain Python."""
         barrier = self.backfill.store.barriers(since_epoch=2)[0]
         window, old = barrier.upstream, 30
-        start, end = self.orders.rows_at(window.from_version), self.orders.rows_at(window.to_version)
-        changes = self.orders.feed(window.from_version, window.to_version)
+        start, end = self.orders.rows_at(window.from_offset.number), self.orders.rows_at(window.to_offset.number)
+        changes = self.orders.feed(window.from_offset.number, window.to_offset.number)
         lines = []
-        for chunk_at, snapshot in ((window.to_version, end), (window.from_version, start)):
+        for chunk_at, snapshot in ((window.to_offset.number, end), (window.from_offset.number, start)):
             chunk = [row for row in snapshot if row[0] > old][:3]
             new = chunk[-1][0]
             for name, position in (("old", old), ("new", new)):
                 view = Counter(row for row in start if row[0] <= old)
-                inserts_first = chunk_at == window.from_version
+                inserts_first = chunk_at == window.from_offset.number
                 if inserts_first:
                     view.update(chunk)
                 _apply(view, [change for change in changes if change.key <= position])
@@ -253,7 +253,7 @@ class Example:
         barriers, commits = self.backfill.store.log()
         lines: list[tuple[object, ...]] = []
         for barrier in barriers:
-            window = (barrier.upstream.from_version, barrier.upstream.to_version)
+            window = (barrier.upstream.from_offset.number, barrier.upstream.to_offset.number)
             mutations = ", ".join(pinned.mutation.value for pinned in barrier.mutations)
             lines.append((barrier.epoch, "injected", *window, mutations, "", ""))
             commit = next(commit for commit in commits if commit.epoch == barrier.epoch)

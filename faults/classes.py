@@ -23,8 +23,8 @@ from deltalake import DeltaTable
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import BackfillError, StorageUnavailableError
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.protocol.backfill import Backfill
 from faults.campaign import Campaign, Outcome, Play, WrongError
 from faults.spark import spark_session
@@ -404,7 +404,7 @@ def _skew(lakehouse: Lakehouse, random: random.Random) -> None:
     store = lakehouse.backfill.store
     settings = store.settings()
     newest = store.newest_barrier(settings)
-    come_to = newest.upstream.to_version if newest else settings.first_version
+    come_to = newest.upstream.to_offset.number if newest else settings.first_offset
     change(lakehouse, random, 2)
     for file in (Path(lakehouse.upstream_path) / "_delta_log").glob("*.json"):
         if int(file.stem) <= come_to:

@@ -26,7 +26,8 @@ from airflow_backfill_provider.core.keys import EncodedPosition, KeyField, KeyOr
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
 from airflow_backfill_provider.core.verification import ComparedVnodes, PinnedVerification, ReadVnodes
-from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.sources.delta.source import DeltaSource
+from airflow_backfill_provider.sources.delta.versions import offset_of
 
 NOW = dt.datetime(2026, 3, 29, 1, 30, tzinfo=dt.UTC)
 CHANGE_DATA_FEED = {"delta.enableChangeDataFeed": "true"}
@@ -74,6 +75,7 @@ def settings_of(job: BackfillJob | None = None, *, types: dict[str, str] | None 
         "change": SettingsChange.CREATE,
         "job": job.model_dump(mode="json"),
         "strategy": "no_shuffle",
+        "shape": "row",
         "upstream": ResolvedUpstream(
             table_id="11111111-2222", columns=tuple(UpstreamColumn(name=n, type=t) for n, t in types.items())
         ),
@@ -88,7 +90,9 @@ def settings_of(job: BackfillJob | None = None, *, types: dict[str, str] | None 
 def window_of(from_version: int = -1, to_version: int = 0, **changes: Any) -> UpstreamWindow:
     """Return an upstream's version window."""
     fields: dict[str, Any] = {"table_id": "11111111-2222", "watermark": NOW, "row_count": 1000}
-    return UpstreamWindow(**{**fields, "from_version": from_version, "to_version": to_version, **changes})
+    return UpstreamWindow(
+        **{**fields, "from_offset": offset_of(from_version), "to_offset": offset_of(to_version), **changes}
+    )
 
 
 def part_of(after: EncodedPosition | None, up_to: EncodedPosition | None) -> PinnedPart:
@@ -103,7 +107,6 @@ def barrier_of(epoch: int = 1, **changes: Any) -> Barrier:
         "incarnation": "a1",
         "epoch": epoch,
         "prev_epoch": epoch - 1,
-        "upstream": window_of(),
         "definition": "d" * 32,
         "read_before": (PinnedRange(after=None, up_to=("5",)),),
         "parts": (part_of(("5",), ("9",)),),
@@ -114,7 +117,8 @@ def barrier_of(epoch: int = 1, **changes: Any) -> Barrier:
         "injected_by": Requester(user="tester"),
         "injected_at": NOW + dt.timedelta(minutes=epoch),
     }
-    return Barrier(**{**fields, **changes})
+    windows = (changes.pop("upstream", None) or window_of(),)
+    return Barrier(**{**fields, "windows": windows, **changes})
 
 
 def commit_of(barrier: Barrier, **changes: Any) -> EpochCommit:
@@ -289,9 +293,9 @@ class Orders:
         self.rows: dict[int | None, tuple[str | None, int | None]] = {}
 
     @property
-    def table(self) -> UpstreamTable:
+    def table(self) -> DeltaSource:
         """The table as the package reads it."""
-        return UpstreamTable(self.path)
+        return DeltaSource(self.path)
 
     def add(self, *ids: int | None, status: str | None = "paid", amount: int | None = 1) -> None:
         """Append rows as one version, in one file."""
@@ -334,10 +338,10 @@ class Orders:
         write_deltalake(self.path, table, mode=mode, configuration=CHANGE_DATA_FEED)
 
 
-def write_table(path: str | Path, columns: dict[str, pa.Array], **options: Any) -> UpstreamTable:
+def write_table(path: str | Path, columns: dict[str, pa.Array], **options: Any) -> DeltaSource:
     """Write one version of a table with change data feed."""
     write_deltalake(str(path), pa.table(columns), **{"mode": "append", "configuration": CHANGE_DATA_FEED, **options})
-    return UpstreamTable(str(path))
+    return DeltaSource(str(path))
 
 
 def put_back(copy: str | Path, path: str | Path) -> None:

@@ -24,6 +24,7 @@ from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import DuplicateKeyError, EpochFailedError, EpochGivenUpError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyField, KeyRange, Position
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.scan import VnodeRange
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
@@ -142,7 +143,7 @@ class PlainSource:
         return {
             place: row
             for read in reads
-            for place, row in self.within(self.at(read.version), decoded(read.ranges, self.order)).items()
+            for place, row in self.within(self.at(read.offset.number), decoded(read.ranges, self.order)).items()
         }
 
     def within(self, rows: Rows, ranges: Sequence[KeyRange]) -> Rows:
@@ -172,13 +173,14 @@ class PlainSource:
         ranges = decoded(barrier.parts[part].ranges, self.order)
         if self.by_vnode:
             return self.within(self.arrangement.rows(barrier.epoch), ranges)
-        return self.within(self.at(barrier.chunk_version), ranges)
+        return self.within(self.at(barrier.chunk_offset.number), ranges)
 
     def net_changes(self, barrier: Barrier) -> dict[Position, Change]:
         """Return the net change of every position that changed behind the version that it was read at."""
         net: dict[Position, Change] = {}
-        rows = {version: self.at(version) for version in range(barrier.changes_after, barrier.upstream.to_version + 1)}
-        for version in range(barrier.changes_after + 1, barrier.upstream.to_version + 1):
+        first, last = barrier.changes_after.number, barrier.upstream.to_offset.number
+        rows = {version: self.at(version) for version in range(first, last + 1)}
+        for version in range(first + 1, last + 1):
             before, after = rows[version - 1], rows[version]
             for place in before.keys() | after.keys():
                 known = self.version_of(place, barrier)
@@ -190,8 +192,8 @@ class PlainSource:
         """Return the version behind which the epoch needs changes of a position; ``None`` if they wait."""
         for read in barrier.view_before:
             if self.covers(decoded(read.ranges, self.order), place):
-                return read.version if barrier.publishes else None
-        return barrier.upstream.from_version
+                return read.offset.number if barrier.publishes else None
+        return barrier.upstream.from_offset.number
 
     def let_through(self, barrier: Barrier) -> dict[Position, Change]:
         """Return the changes of what was read before."""
@@ -214,7 +216,7 @@ class PlainSource:
 
     def read_after(self, barrier: Barrier) -> int | None:
         """Count the rows that the view is the query of after the epoch; ``None`` if they are as of several versions."""
-        if barrier.single_version is None:
+        if barrier.single_offset is None:
             return None if barrier.view_after else 0
         return len(self.as_of(barrier.view_after))
 
@@ -222,7 +224,7 @@ class PlainSource:
         """Make the arrangement's base, if the strategy has one and it is not there."""
         if self._settings.start is not None:
             reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
-            self.arrangement.ensure(lambda: self.at(self._settings.start.version))
+            self.arrangement.ensure(lambda: self.at(self._settings.start.offset.number))
             reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
 
     @cached_property
@@ -333,7 +335,7 @@ class CountingEngine:
         self,
         job: BackfillJob,
         upstream: ResolvedUpstream,
-        version: int,
+        offset: Offset,
         strategy: str,
         incarnations: frozenset[str],
     ) -> None:

@@ -3,7 +3,7 @@ The barrier: everything that one epoch depends on, pinned before the first write
 
 A barrier is a value. It is written to the barrier log as JSON, read back by whoever runs the epoch, and its digest
 is stamped on every commit that the epoch makes. Ports ``Barrier`` with its ``EpochPair`` and mutation, and
-adds what a streaming engine keeps in its stream: the upstream's version range and the new positions.
+adds what a streaming engine keeps in its stream: the windows of the upstreams and the new positions.
 
 Positions here are text, in the order in which the job's strategy scans: the key, or (vnode, key). See
 :mod:`~airflow_backfill_provider.core.scan`.
@@ -16,13 +16,17 @@ import hashlib
 import json
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from airflow_backfill_provider.core.failures import GivenUp
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder, KeyRange
+from airflow_backfill_provider.core.offset import BEGINNING, HistoryPoint, Offset
 from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
+from airflow_backfill_provider.core.sql import RELATION
+from airflow_backfill_provider.core.table_version import TableVersions
 
 
 class Mutation(StrEnum):
@@ -46,34 +50,34 @@ class PinnedMutation(Frozen):
 
 class UpstreamWindow(Frozen):
     """
-    The upstream's versions of one epoch, half-open: ``(from_version, to_version]``.
+    What one epoch covers of an upstream's history, half-open: ``(from_offset, to_offset]``.
 
-    :param table_id: the Delta table's id; another table at the same path is refused.
-    :param from_version: last version of the previous epoch; -1 before the first.
-    :param to_version: the version that the changes run up to, and the snapshot chunk is read at unless changes wait.
-    :param watermark: commit timestamp of ``to_version``, as Delta has it for ``timestampAsOf``; never earlier than that
-        of the epoch before.
-    :param row_count: rows at the chunk's version by the log's statistics; an estimate for progress only.
-    :param written_at: when the commit of ``to_version`` says that it was written, if it does.
+    :param relation: the upstream's name in the query.
+    :param table_id: the upstream's id; another table at the same path is refused.
+    :param from_offset: the end of the previous epoch's window.
+    :param to_offset: the changes run up to it, and the chunk is read at it unless changes wait.
+    :param watermark: commit timestamp of ``to_offset``; never earlier than that of the epoch before.
+    :param row_count: rows at the chunk's offset; an estimate for progress only.
+    :param mark: how the source knows ``to_offset`` again; see :class:`.HistoryPoint`.
     """
 
+    relation: str = RELATION
     table_id: str
-    from_version: int
-    to_version: int
+    from_offset: Offset
+    to_offset: Offset
     watermark: dt.datetime
     row_count: int
-    written_at: dt.datetime | None = None
+    mark: str | None = None
 
     @property
-    def end(self) -> TableVersion:
-        """The version that the job has come to with the epoch."""
-        # An older release wrote down the watermark alone, which was what the commit said.
-        return TableVersion(version=self.to_version, written_at=self.written_at or self.watermark)
+    def end(self) -> HistoryPoint:
+        """The point that the job has come to with the epoch."""
+        return HistoryPoint(offset=self.to_offset, mark=self.mark)
 
     @property
-    def come_to(self) -> TableVersion | None:
-        """The same, or ``None`` if the job has come to no version yet: its first epoch was given up."""
-        return self.end if self.to_version >= 0 else None
+    def come_to(self) -> HistoryPoint | None:
+        """The same, or ``None`` if the job has come to no offset yet: its first epoch was given up."""
+        return None if self.to_offset == BEGINNING else self.end
 
 
 class PinnedRange(Frozen):
@@ -103,14 +107,13 @@ def decoded(ranges: Iterable[PinnedRange], order: KeyOrder) -> tuple[KeyRange, .
 
 class PinnedRead(Frozen):
     """
-    Rows of the view, and the upstream's version that it has them as of.
+    Rows of the view, and the upstream's offset that it has them as of.
 
     :param ranges: where they lie.
-    :param version: of the upstream.
     """
 
     ranges: tuple[PinnedRange, ...]
-    version: int
+    offset: Offset
 
 
 class PinnedPart(Frozen):
@@ -125,7 +128,7 @@ class PinnedPart(Frozen):
 
 class Repair(Frozen):
     """
-    Rows of the view to be written anew, whatever they are, as the upstream has them at ``to_version``.
+    Rows of the view to be written anew, whatever they are, as the upstream has them at ``to_offset``.
 
     :param vnodes: whole vnodes.
     :param keys: single keys, encoded as text.
@@ -145,6 +148,23 @@ class Repair(Frozen):
         return bool(self.vnodes or self.keys)
 
 
+_DECIDING = {
+    "job",
+    "incarnation",
+    "epoch",
+    "prev_epoch",
+    "windows",
+    "definition",
+    "read_before",
+    "read_as_of",
+    "publishes",
+    "older_offset",
+    "parts",
+    "repair",
+}
+"""The fields of a barrier that decide which rows its epoch writes."""
+
+
 class Barrier(Frozen):
     """
     One epoch of one job, pinned.
@@ -153,16 +173,16 @@ class Barrier(Frozen):
     :param incarnation: changes with every rebuild; part of every transaction id.
     :param epoch: consecutive, from 1.
     :param prev_epoch: the epoch whose committed state this one starts from.
-    :param upstream: the upstream's version window.
+    :param windows: one for each upstream. The first one is of the upstream that positions are of.
     :param definition: digest of the job's definition and of the upstream's schema as used.
     :param read_before: what was read before the epoch. Changes of these rows go through to the view, no others: the
-        chunk, which is read at ``to_version``, or a later one has them, or they wait. (The executor reads the chunk at
+        chunk, which is read at ``to_offset``, or a later one has them, or they wait. (The executor reads the chunk at
         the previous epoch and filters by the new position; both orders give the same rows, mixing them loses some.)
-    :param read_as_of: the versions that the view has these rows as of, where epochs left changes for a later one; empty
-        if it has all of them as of ``from_version``.
+    :param read_as_of: the offsets that the view has these rows as of, where epochs left changes for a later one; empty
+        if it has all of them as of ``from_offset``.
     :param publishes: whether the epoch applies the changes of what was read before; otherwise a later one does.
-    :param older_version: the version that the chunk is read at, if it is not ``to_version``: while changes wait, all
-        chunks may be of one version. Changes after it wait then for the chunk, too.
+    :param older_offset: the offset that the chunk is read at, if it is not ``to_offset``: while changes wait, all
+        chunks may be of one offset. Changes after it wait then for the chunk, too.
     :param parts: the snapshot chunk, divided among parallel runs; none if nothing is read (paused, or completed).
     :param vnode_ranges: the vnodes that each parallel run owns, until a rescale; empty if runs don't divide them.
     :param repair: rows to write anew, of those that were read before.
@@ -182,12 +202,12 @@ class Barrier(Frozen):
     incarnation: str
     epoch: int
     prev_epoch: int
-    upstream: UpstreamWindow
+    windows: Annotated[tuple[UpstreamWindow, ...], Field(min_length=1)]
     definition: str
     read_before: tuple[PinnedRange, ...]
     read_as_of: tuple[PinnedRead, ...] = ()
     publishes: bool = True
-    older_version: int | None = None
+    older_offset: Offset | None = None
     parts: tuple[PinnedPart, ...]
     vnode_ranges: tuple[tuple[int, int], ...] = ()
     repair: Repair = Repair()
@@ -203,70 +223,60 @@ class Barrier(Frozen):
     given_up: GivenUp | None = None
 
     @property
+    def upstream(self) -> UpstreamWindow:
+        """The window of the upstream that positions are of."""
+        return self.windows[0]
+
+    @property
     def digest(self) -> str:
         """Digest of all that decides which rows the epoch writes; not of who asked, or when."""
-        deciding = self.model_dump(
-            mode="json",
-            include={
-                "job",
-                "incarnation",
-                "epoch",
-                "prev_epoch",
-                "upstream",
-                "definition",
-                "read_before",
-                "parts",
-                "repair",
-            },
-        )
-        # It tells whose log it is, and nothing of rows.
-        deciding["upstream"].pop("written_at")
-        # A barrier that an older release pinned keeps its digest.
-        newer_fields = {"read_as_of", "publishes", "older_version"}
-        leaves = self.model_dump(mode="json", include=newer_fields, exclude_defaults=True)
-        return digest({**deciding, **leaves})
+        deciding = self.model_dump(mode="json", include=_DECIDING)
+        for window in deciding["windows"]:
+            # It tells which log it is, and nothing of rows.
+            window.pop("mark")
+        return digest(deciding)
 
     @property
     def has_window(self) -> bool:
         """Whether the upstream got on since the previous epoch."""
-        return self.upstream.to_version > self.upstream.from_version
+        return self.upstream.to_offset > self.upstream.from_offset
 
     @property
-    def chunk_version(self) -> int:
-        """The upstream's version that the chunk is read at."""
-        return self.upstream.to_version if self.older_version is None else self.older_version
+    def chunk_offset(self) -> Offset:
+        """The upstream's offset that the chunk is read at."""
+        return self.upstream.to_offset if self.older_offset is None else self.older_offset
 
     @property
     def view_before(self) -> tuple[PinnedRead, ...]:
         """What the view shows before the epoch; each row once."""
         if self.read_as_of or not self.read_before:
             return self.read_as_of
-        return (PinnedRead(ranges=self.read_before, version=self.upstream.from_version),)
+        return (PinnedRead(ranges=self.read_before, offset=self.upstream.from_offset),)
 
     @property
     def view_after(self) -> tuple[PinnedRead, ...]:
         """What the view shows once the epoch is committed (I1); each row once."""
         chunk = tuple(pinned for part in self.parts for pinned in part.ranges)
-        before = (PinnedRead(ranges=self.read_before, version=self.upstream.to_version),)
-        reads = {read.version: read.ranges for read in (before if self.publishes else self.view_before)}
-        reads[self.chunk_version] = _joined((*reads.get(self.chunk_version, ()), *chunk))
-        return tuple(PinnedRead(ranges=ranges, version=version) for version, ranges in reads.items() if ranges)
+        before = (PinnedRead(ranges=self.read_before, offset=self.upstream.to_offset),)
+        reads = {read.offset: read.ranges for read in (before if self.publishes else self.view_before)}
+        reads[self.chunk_offset] = _joined((*reads.get(self.chunk_offset, ()), *chunk))
+        return tuple(PinnedRead(ranges=ranges, offset=offset) for offset, ranges in reads.items() if ranges)
 
     @property
-    def oldest_version_after(self) -> int:
-        """The oldest version that rows of the view are as of once the epoch is committed."""
-        return min((read.version for read in self.view_after), default=self.upstream.to_version)
+    def oldest_offset_after(self) -> Offset:
+        """The oldest offset that rows of the view are as of once the epoch is committed."""
+        return min((read.offset for read in self.view_after), default=self.upstream.to_offset)
 
     @property
-    def changes_after(self) -> int:
-        """The version after which the epoch looks for changes."""
-        oldest = [read.version for read in self.view_before] if self.publishes else []
-        return min(oldest, default=self.upstream.from_version)
+    def changes_after(self) -> Offset:
+        """The offset after which the epoch looks for changes."""
+        oldest = [read.offset for read in self.view_before] if self.publishes else []
+        return min(oldest, default=self.upstream.from_offset)
 
     @property
     def has_changes(self) -> bool:
-        """Whether the upstream got on since the versions that the epoch looks for changes after."""
-        return self.upstream.to_version > self.changes_after
+        """Whether the upstream got on since the offset after which the epoch looks for changes."""
+        return self.upstream.to_offset > self.changes_after
 
     @property
     def most_rows(self) -> int:
@@ -283,10 +293,10 @@ class Barrier(Frozen):
         return min(self.rate_limit, rows)
 
     @property
-    def single_version(self) -> int | None:
-        """The one version that all rows of the view are as of once the epoch is committed; ``None`` of several."""
-        versions = {read.version for read in self.view_after}
-        return versions.pop() if len(versions) == 1 else None
+    def single_offset(self) -> Offset | None:
+        """The one offset that all rows of the view are as of once the epoch is committed; ``None`` of several."""
+        offsets = {read.offset for read in self.view_after}
+        return offsets.pop() if len(offsets) == 1 else None
 
     def rows_present(self, left: TableVersions | None, *, chunk: int, added: int) -> int | None:
         """

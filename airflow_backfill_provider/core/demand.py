@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.offset import BEGINNING, Offset
 from airflow_backfill_provider.core.settings import JobSettings
 
 
@@ -27,7 +28,7 @@ def demand_of(
     settings: JobSettings | None,
     newest: Barrier | None,
     commit: EpochCommit | None,
-    latest_version: int,
+    latest: Offset,
     *,
     replaced: str = "",
 ) -> Demand | None:
@@ -44,22 +45,22 @@ def demand_of(
     :param settings: those in force; ``None`` before the job is created.
     :param newest: the newest barrier of the job's incarnation.
     :param commit: the commit of that barrier's epoch.
-    :param latest_version: the upstream's newest version.
+    :param latest: the upstream's newest offset.
     :param replaced: how its log gives away that it is not the one which the job has read; empty if it doesn't.
     """
     if settings is None:
-        return Demand(("version", "", latest_version), "the job is not created yet")
+        return Demand(("version", "", latest), "the job is not created yet")
     if settings.cancelled:
         return None
     if replaced:
-        return Demand(("replaced", settings.incarnation, latest_version), replaced)
-    covered = newest.upstream.to_version if newest else settings.first_version
+        return Demand(("replaced", settings.incarnation, latest), replaced)
+    covered = newest.upstream.to_offset if newest else settings.first_offset
     given_up = newest.given_up if newest else None
-    if latest_version > max(covered, given_up.to_version if given_up else -1):
-        reason = f"the upstream has version {latest_version}, and epochs cover those up to {covered}"
+    if latest > max(covered, given_up.to_offset if given_up else BEGINNING):
+        reason = f"the upstream has version {latest}, and epochs cover those up to {covered}"
         # The run that creates the job was told of the version already.
         just_created = newest is None and settings.sequence == 1
-        return Demand(("version", "" if just_created else settings.incarnation, latest_version), reason)
+        return Demand(("version", "" if just_created else settings.incarnation, latest), reason)
     waits = given_up is not None and settings.sequence <= given_up.settings_sequence
     if (newest is not None and commit is None) or waits:
         return None

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.table_version import TableVersions
 
@@ -61,7 +62,7 @@ class Engine(Exclusive, Protocol):
         self,
         job: BackfillJob,
         upstream: ResolvedUpstream,
-        version: int,
+        offset: Offset,
         strategy: str,
         incarnations: frozenset[str],
     ) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+from airflow_backfill_provider.core.offset import Offset
+
 FIRST_FAILURES = 3
 """How many failures of an epoch are recorded, however soon they follow each other."""
 
@@ -96,7 +98,7 @@ class GivenUp(BaseModel):
     :param message: what it says.
     :param by: who ran the attempt that failed.
     :param at: when it was given up.
-    :param to_version: the version that the epoch's window was pinned up to.
+    :param to_offset: the offset that the epoch's window was pinned up to.
     :param settings_sequence: the settings that it was pinned with.
     """
 
@@ -106,7 +108,7 @@ class GivenUp(BaseModel):
     message: str
     by: str
     at: dt.datetime
-    to_version: int
+    to_offset: Offset
     settings_sequence: int
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import repeat
+from typing import Any
 
-from airflow_backfill_provider.core.barrier import Barrier, PinnedPart, Repair, UpstreamWindow
+from airflow_backfill_provider.core.barrier import Barrier, PinnedPart, Repair
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import EpochGivenUpError
 from airflow_backfill_provider.core.failures import GivenUp
@@ -42,19 +44,15 @@ def all_given_up(barrier: Barrier, *, previous: Barrier | None, settings: JobSet
     :param previous: the barrier before it in its incarnation, if there is one.
     :param settings: the job's.
     """
-    window = barrier.upstream
-    known = previous.upstream.end if previous else settings.start
-    # Of a window that ends before the first version, nobody asks when it ends.
-    watermark = known.written_at if known and known.written_at else window.watermark
+    # A job that begins after a point of its upstream's history stays there.
+    at_start: dict[str, Any] = {"mark": settings.start.mark if settings.start else None}
+    known = [{"mark": window.mark, "watermark": window.watermark} for window in previous.windows] if previous else []
     nothing = _without(barrier, (), why=why)
     return nothing.model_copy(
         update={
-            "upstream": UpstreamWindow(
-                table_id=window.table_id,
-                from_version=window.from_version,
-                to_version=window.from_version,
-                watermark=watermark,
-                row_count=window.row_count,
+            "windows": tuple(
+                window.model_copy(update={"to_offset": window.from_offset, **before})
+                for window, before in zip(barrier.windows, known or repeat(at_start), strict=False)
             ),
             "publishes": False,
             "repair": Repair(),
@@ -68,7 +66,7 @@ def _without(barrier: Barrier, parts: tuple[PinnedPart, ...], *, why: GivenUp) -
     return barrier.model_copy(
         update={
             "parts": parts,
-            "older_version": barrier.older_version if parts else None,
+            "older_offset": barrier.older_offset if parts else None,
             "given_up": why,
         }
     )

@@ -16,20 +16,21 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    SerializeAsAny,
     StrictBool,
     StrictInt,
     StrictStr,
     StringConstraints,
     ValidationError,
+    ValidatorFunctionWrapHandler,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
 from airflow_backfill_provider.core import kinds, location
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.keys import EncodedPosition
-from airflow_backfill_provider.core.query import check_query
+from airflow_backfill_provider.core.upstream import KeyColumn, UpstreamDefinition, definition_class
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.core.vnodes import parse_vnodes
 
@@ -46,47 +47,6 @@ JobName = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z0-9_]+$",
 VnodeCount = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 RateLimit = Annotated[StrictInt, Field(ge=0, le=GREATEST_RATE_LIMIT)]
 Parallelism = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
-
-
-class KeyColumn(BaseModel):
-    """A column of the upstream's primary key; in YAML its name alone, or ``{column, descending}``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    column: Annotated[StrictStr, Field(min_length=1)]
-    descending: StrictBool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_name(cls, value: Any) -> Any:
-        return {"column": value} if isinstance(value, str) else value
-
-    @model_serializer
-    def _to_name(self) -> str | dict[str, Any]:
-        return {"column": self.column, "descending": True} if self.descending else self.column
-
-
-class Upstream(BaseModel):
-    """The changing table: where it lies, and which columns identify and distribute its rows."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    path: StrictStr
-    key: Annotated[tuple[KeyColumn, ...], Field(min_length=1)]
-    distribution_key: tuple[StrictStr, ...] = ()
-
-    _canonical_path = field_validator("path")(location.canonical_location)
-
-    @model_validator(mode="after")
-    def _default_distribution_key(self) -> Self:
-        names = [column.column for column in self.key]
-        for field, columns in (("key", names), ("distribution_key", list(self.distribution_key))):
-            repeated = sorted({name for name in columns if columns.count(name) > 1})
-            if repeated:
-                raise InvalidJobError(f"{field} names {', '.join(repeated)} more than once; name each column once")
-        if not self.distribution_key:
-            object.__setattr__(self, "distribution_key", tuple(names))
-        return self
 
 
 class KeyBounds(BaseModel):
@@ -127,9 +87,9 @@ class BackfillJob(BaseModel):
     A materialized view to create over a changing Delta table, and how.
 
     :param name: identifies the job, its DAG and its transactions; lower-case letters, digits and ``_``.
-    :param upstream: the table to read; see :class:`Upstream`.
+    :param upstream: the table to read; see :class:`~airflow_backfill_provider.core.upstream.UpstreamDefinition`.
     :param materialized_view: where the materialized view's Delta table lies.
-    :param query: row-level Spark SQL over the relation ``upstream``.
+    :param query: Spark SQL over the relation ``upstream``, of one of the shapes that are registered.
     :param strategy: how history is read; ``auto`` chooses by the statistics of the upstream's files when the job is
         created.
     :param vnode_count: number of virtual nodes, frozen once the job is created.
@@ -151,7 +111,7 @@ class BackfillJob(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: JobName
-    upstream: Upstream
+    upstream: SerializeAsAny[UpstreamDefinition]
     materialized_view: StrictStr
     query: StrictStr
     strategy: StrictStr = AUTO
@@ -169,9 +129,17 @@ class BackfillJob(BaseModel):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise InvalidJobError(_explain(error)) from None
+            raise InvalidJobError(_explain(error, fields.get("upstream"))) from None
 
     _canonical_locations = field_validator("materialized_view")(location.canonical_location)
+
+    @field_validator("upstream", mode="wrap")
+    @classmethod
+    def _of_its_kind(cls, value: Any, _: ValidatorFunctionWrapHandler) -> UpstreamDefinition:
+        if isinstance(value, UpstreamDefinition):
+            return value
+        kind, fields = definition_class(value)
+        return kind.model_validate(fields)
 
     @field_validator("state")
     @classmethod
@@ -181,15 +149,15 @@ class BackfillJob(BaseModel):
     @field_validator("strategy", mode="before")
     @classmethod
     def _known_strategy(cls, value: Any) -> Any:
-        *names, last = (f"'{name}'" for name in (AUTO, *kinds.strategies().names))
+        *names, last = (f"'{name}'" for name in (AUTO, *kinds.STRATEGIES.names))
         if f"'{value}'" not in (*names, last):
             raise ValueError(f"Input should be {', '.join(names)} or {last}")
         return value
 
     @field_validator("query")
     @classmethod
-    def _row_level_query(cls, value: str) -> str:
-        check_query(value)
+    def _of_some_shape(cls, value: str) -> str:
+        kinds.shape_of(value)
         return value
 
     @field_validator("table_properties")
@@ -213,7 +181,7 @@ class BackfillJob(BaseModel):
             beside = f"{location.parent(self.materialized_view)}/_backfill/{self.name}"
             object.__setattr__(self, "state", beside)
         places = {
-            "upstream.path": self.upstream.path,
+            **self.upstream.folders,
             "materialized_view": self.materialized_view,
             "state": self.state,
         }
@@ -232,12 +200,12 @@ class BackfillJob(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _strategy_can_do_it(self) -> Self:
-        known = kinds.strategies()
+    def _kinds_can_do_it(self) -> Self:
+        kinds.shape_of(self.query).require_job(self)
         if self.strategy != AUTO:
-            known.named(self.strategy).require_job(self)
+            kinds.STRATEGIES.named(self.strategy).require_job(self)
             return self
-        for kind in known:
+        for kind in kinds.STRATEGIES:
             kind.require_auto(self)
         return self
 
@@ -322,14 +290,14 @@ class _OneValuePerField(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(error: ValidationError, upstream: Any) -> str:
     """Say of every wrong field what is wrong and what is allowed, one line each."""
     lines = []
     for problem in error.errors(include_url=False):
         field = ".".join(str(part) for part in problem["loc"]) or "job"
         message = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
-            message = f"unknown field; allowed are {', '.join(_fields_at(problem['loc'][:-1]))}"
+            message = f"unknown field; allowed are {', '.join(_fields_at(problem['loc'][:-1], upstream))}"
         elif field == "upstream.key" and problem["type"] in {"missing", "too_short"}:
             message = (
                 "is required, with at least 1 item: the columns that identify a row. A table without a key, of one row "
@@ -346,8 +314,9 @@ def _explain(error: ValidationError) -> str:
     return "; ".join(lines)
 
 
-def _fields_at(path: tuple[int | str, ...]) -> list[str]:
+def _fields_at(path: tuple[int | str, ...], upstream: Any) -> list[str]:
     if not path:
         return list(BackfillJob.model_fields)
     models: dict[int | str, type[BaseModel]] = {"keys": KeyBounds, "restrict_to": Restriction, "key": KeyColumn}
-    return list(next((model for name, model in models.items() if name in path), Upstream).model_fields)
+    of_upstream, _ = definition_class(upstream)
+    return list(next((model for name, model in models.items() if name in path), of_upstream).model_fields)

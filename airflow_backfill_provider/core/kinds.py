@@ -1,19 +1,20 @@
 """
 The kinds of the three seams (source, strategy, shape), each found by its name.
 
-A kind is one module in its seam's folder, and one line there registers it. The core imports none of these folders: it
-loads a seam by name when one of its kinds is first asked for, as plugins are loaded. So a job finds every kind in
-whatever process it is defined, and a kind from outside of the package is as good as one of its own.
+A kind is one module in its seam's folder, and one line there registers it. The package registers all of its own when it
+is imported, so every process knows them. A kind from outside of the package is registered in the same way.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator
-from typing import Any, Generic, Protocol, TypeVar, cast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.scan import Scan
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.core.scan import Scan
+    from airflow_backfill_provider.core.upstream import UpstreamDefinition
 
 
 class _Named(Protocol):
@@ -61,10 +62,27 @@ class Kinds(Generic[Kind]):
     def __iter__(self) -> Iterator[Kind]:
         return iter(tuple(self._kinds.values()))
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._kinds
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all kinds."""
         return tuple(self._kinds)
+
+
+class JobSource(Protocol):
+    """What the core asks of a kind of source; the whole interface is :mod:`airflow_backfill_provider.sources.base`."""
+
+    @property
+    def name(self) -> str:
+        """The kind's name in job definitions."""
+        ...
+
+    @property
+    def definition(self) -> type[UpstreamDefinition]:
+        """What a job says of an upstream of this kind."""
+        ...
 
 
 class JobStrategy(Protocol):
@@ -96,6 +114,61 @@ class JobStrategy(Protocol):
         ...
 
 
-def strategies() -> Kinds[JobStrategy]:
-    """Return the strategies."""
-    return cast("Kinds[JobStrategy]", importlib.import_module("airflow_backfill_provider.strategies").KINDS)
+class JobQuery(Protocol):
+    """What the core asks of a query that some shape takes."""
+
+    def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
+        """Return those of the upstream's columns that the query may use, in the upstream's order."""
+        ...
+
+
+class JobShape(Protocol):
+    """What the core asks of a shape; the whole interface is :mod:`airflow_backfill_provider.shapes.base`."""
+
+    @property
+    def name(self) -> str:
+        """The shape's name."""
+        ...
+
+    def query(self, text: str) -> JobQuery:
+        """
+        Read a query.
+
+        :raises InvalidJobError: if it is not of this shape.
+        """
+        ...
+
+    def require_job(self, job: Any) -> None:
+        """
+        Refuse a definition with a query of this shape that asks for something that the shape cannot do.
+
+        :raises InvalidJobError: naming the field.
+        """
+        ...
+
+
+SOURCES: Kinds[JobSource] = Kinds("source")
+"""What an upstream is. The first kind needs no name in a job's definition."""
+
+STRATEGIES: Kinds[JobStrategy] = Kinds("strategy")
+"""How history is read. Under ``auto`` the first one that fits is taken."""
+
+SHAPES: Kinds[JobShape] = Kinds("shape")
+"""What a query makes of rows. The first one that takes a query is its shape."""
+
+
+def shape_of(query: str) -> JobShape:
+    """
+    Return the shape of a query.
+
+    :raises InvalidJobError: if no shape takes it; with what the first one says of it.
+    """
+    refusals = []
+    for shape in SHAPES:
+        try:
+            shape.query(query)
+        except InvalidJobError as refusal:
+            refusals.append(refusal)
+        else:
+            return shape
+    raise refusals[0]

@@ -18,8 +18,8 @@ from airflow_backfill_provider.core.barrier import Barrier, Mutation, PinnedMuta
 from airflow_backfill_provider.core.columns import OwnColumns, names_within, own_columns
 from airflow_backfill_provider.core.job import INITIAL_SETTINGS, BackfillJob
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.core.offset import BEGINNING, HistoryPoint, Offset
 from airflow_backfill_provider.core.scan import Scan
-from airflow_backfill_provider.core.table_version import TableVersion
 
 
 class SettingsChange(StrEnum):
@@ -87,11 +87,12 @@ class JobSettings(BaseModel):
     :param sequence: number of the change, from 1.
     :param job: the job's definition as JSON.
     :param strategy: the strategy decided on; never ``auto``.
+    :param shape: the shape of the query.
     :param incarnation: changes with every rebuild.
     :param state_table: the control table of per-vnode state; a rebuild begins a new one, for its key may differ.
     :param base_epoch: epochs up to this one belong to earlier incarnations.
-    :param start: the upstream's version that the job begins after, for its strategy made something of that one when
-        the job was created; ``None`` for all of the upstream's history.
+    :param start: the point of the upstream's history that the job begins after, because its strategy made something of
+        that one when the job was created; ``None`` for all of the history.
     :param paused: whether snapshot reading is paused by the user.
     :param rate_limit: snapshot rows per epoch; ``None`` is unlimited, 0 reads none.
     :param parallelism: runs that share the vnodes, from the next barrier on.
@@ -107,11 +108,12 @@ class JobSettings(BaseModel):
     change: SettingsChange
     job: dict[str, Any]
     strategy: str
+    shape: str
     upstream: ResolvedUpstream
     incarnation: str
     state_table: str = "vnode_state"
     base_epoch: int = 0
-    start: TableVersion | None = None
+    start: HistoryPoint | None = None
     paused: bool = False
     rate_limit: int | None = None
     parallelism: int = 1
@@ -132,12 +134,12 @@ class JobSettings(BaseModel):
     def key_order(self) -> KeyOrder:
         """The key's columns with their types as of creation, in order."""
         types = self.types
-        fields = []
-        for entry in self.job["upstream"]["key"]:
-            column: dict[str, Any] = {"column": entry} if isinstance(entry, str) else entry
-            name = column["column"]
-            fields.append(KeyField(name=name, type=types[name], descending=column.get("descending", False)))
-        return KeyOrder(tuple(fields))
+        return KeyOrder(
+            tuple(
+                KeyField(name=column.column, type=types[column.column], descending=column.descending)
+                for column in self.definition.upstream.key
+            )
+        )
 
     @property
     def own_columns(self) -> OwnColumns:
@@ -158,12 +160,12 @@ class JobSettings(BaseModel):
     @property
     def scan(self) -> Scan:
         """How the job's strategy reads the snapshot."""
-        return kinds.strategies().named(self.strategy).scan(self)
+        return kinds.STRATEGIES.named(self.strategy).scan(self)
 
     @property
-    def first_version(self) -> int:
-        """The upstream's version after which the first epoch's window begins; -1 for all of its history."""
-        return -1 if self.start is None else self.start.version
+    def first_offset(self) -> Offset:
+        """The upstream's offset after which the first epoch's window begins."""
+        return BEGINNING if self.start is None else self.start.offset
 
     def own_table(self, name: str) -> str:
         """Return the location of a table that the strategy makes for this incarnation, beside the control tables."""

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.failures import EpochFailure, LastFailure
+from airflow_backfill_provider.core.offset import BEGINNING, Offset
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted, VnodeProgress
 from airflow_backfill_provider.core.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.settings import JobSettings
@@ -132,9 +133,9 @@ class JobSummary(BaseModel):
     rows_per_second: float | None
     eta_seconds: float | None
     watermark: dt.datetime | None
-    upstream_version: int | None
-    oldest_rows_version: int | None
-    upstream_latest_version: int
+    upstream_version: Offset | None
+    oldest_rows_version: Offset | None
+    upstream_latest_version: Offset
     lag_versions: int
     lag_seconds: float | None
     behind_since: dt.datetime | None
@@ -201,7 +202,7 @@ def job_summary(
     rows_estimated = max(newest.upstream.row_count if newest else 0, rows_read)
     speed = recent_speed(barriers, commits)
     pinned = newest if newest and (not committed or newest.epoch > committed.epoch) else None
-    lag_versions = max(feed.latest_version - (shown.upstream.to_version if shown else -1), 0)
+    lag_versions = feed.latest.distance_from(shown.upstream.to_offset if shown else BEGINNING)
     headroom = feed.headroom(now)
     last_failure = _last_failure(newest, pinned, failures)
     alarms = watch(settings=settings, barriers=barriers, commits=commits, feed=feed, finished=finished, now=now)
@@ -225,9 +226,9 @@ def job_summary(
         rows_per_second=speed.rows_per_second if speed else None,
         eta_seconds=_eta(settings, rows_estimated - rows_read, speed, finished=finished),
         watermark=committed.watermark if committed and finished else None,
-        upstream_version=shown.upstream.come_to.version if shown and shown.upstream.come_to else None,
-        oldest_rows_version=shown.oldest_version_after if shown else None,
-        upstream_latest_version=feed.latest_version,
+        upstream_version=shown.upstream.come_to.offset if shown and shown.upstream.come_to else None,
+        oldest_rows_version=shown.oldest_offset_after if shown else None,
+        upstream_latest_version=feed.latest,
         lag_versions=lag_versions,
         lag_seconds=_lag(feed, lag_versions, now) if shown else None,
         behind_since=feed.unread_since if lag_versions else None,

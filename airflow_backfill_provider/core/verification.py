@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from airflow_backfill_provider.core.barrier import Repair
 from airflow_backfill_provider.core.differences import DifferingKey, VnodeDifference
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.scan import VnodeRange
@@ -65,7 +66,7 @@ class PinnedVerification(_Frozen):
     job: str
     incarnation: str
     epoch: int
-    upstream_version: int
+    upstream_version: Offset
     view_version: int
     view_table_id: str
     read: tuple[ReadVnodes, ...]

@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.differences import DifferenceKind, DifferingKey
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.core.vnodes import format_vnodes
 
@@ -37,7 +38,7 @@ class VerifiedState(BaseModel):
 
     number: int
     epoch: int
-    upstream_version: int
+    upstream_version: Offset
     view_version: int
     equal: bool
     expected_rows: int

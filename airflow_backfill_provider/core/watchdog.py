@@ -21,8 +21,8 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.durations import duration
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.failures import LastFailure
+from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.table_version import TableVersion
 
 PATIENCE = 3
 """Times the usual after which something is late: a daily job may rest over a weekend."""
@@ -78,22 +78,22 @@ class ChangeFeed:
     """
     What the upstream's log says of the versions that no committed epoch has read.
 
-    :param latest_version: the newest version.
+    :param latest: the newest offset.
     :param kept_for: how long the table keeps its changes; ``None`` if nobody knows.
     :param unreadable: if so, the table's properties that should say it.
     :param unread_since: when the oldest unread version was committed; ``None`` if nobody knows, or all are read.
-    :param needed_version: the oldest unread version that changed rows, so that an epoch must read its changes.
+    :param needed: the oldest unread offset that changed rows, so that an epoch must read its changes.
     :param needed_since: when that was committed; ``None`` if its commit file is gone.
     :param replaced: how the log gives away that it is not the one which the job has read; empty if it doesn't. Then
         nothing else is known of what is unread.
     :param unfinished: what to say of an upstream that is a materialized view which is not finished.
     """
 
-    latest_version: int
+    latest: Offset
     kept_for: dt.timedelta | None
     unreadable: str = ""
     unread_since: dt.datetime | None = None
-    needed_version: int | None = None
+    needed: Offset | None = None
     needed_since: dt.datetime | None = None
     replaced: str = ""
     unfinished: str = ""
@@ -104,7 +104,7 @@ class ChangeFeed:
 
         :returns: ``None`` if none are needed, or nobody knows how long they stay.
         """
-        if self.needed_version is None:
+        if self.needed is None:
             return None
         if self.needed_since is None:
             return dt.timedelta(0)
@@ -113,9 +113,9 @@ class ChangeFeed:
         return max(self.needed_since + self.kept_for - now, dt.timedelta(0))
 
 
-def come_to(settings: JobSettings, barriers: Sequence[Barrier]) -> TableVersion | None:
+def come_to(settings: JobSettings, barriers: Sequence[Barrier]) -> HistoryPoint | None:
     """
-    Return the upstream's version that a job has come to, committed or not.
+    Return the point of the upstream's history that a job has come to, committed or not.
 
     :param barriers: the newest barriers of the log, ascending.
     :returns: before the first barrier, where it begins; ``None`` if with all of the history.
@@ -124,37 +124,37 @@ def come_to(settings: JobSettings, barriers: Sequence[Barrier]) -> TableVersion 
     return next(ours, settings.start)
 
 
-def read_up_to(settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> int | None:
+def read_up_to(settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> Offset | None:
     """
-    Return the upstream's version that a job's next epoch goes on from, or ``None`` if it needs no changes yet.
+    Return the upstream's offset that a job's next epoch goes on from, or ``None`` if it needs no changes yet.
 
     :param barriers: the newest barriers of the log, ascending.
     :param commits: the commits of those.
     """
-    return _of_last_committed(settings, barriers, commits, lambda barrier: barrier.upstream.to_version)
+    return _of_last_committed(settings, barriers, commits, lambda barrier: barrier.upstream.to_offset)
 
 
 def changes_needed_after(
     settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]
-) -> int | None:
+) -> Offset | None:
     """
-    Return the upstream's version after which a job needs the changes, or ``None`` if it needs none yet.
+    Return the upstream's offset after which a job needs the changes, or ``None`` if it needs none yet.
 
     It is the one that it has read up to, or an older one while changes wait for a later epoch.
     """
-    return _of_last_committed(settings, barriers, commits, lambda barrier: barrier.oldest_version_after)
+    return _of_last_committed(settings, barriers, commits, lambda barrier: barrier.oldest_offset_after)
 
 
 def _of_last_committed(
     settings: JobSettings,
     barriers: Sequence[Barrier],
     commits: Sequence[EpochCommit],
-    version: Callable[[Barrier], int],
-) -> int | None:
+    offset: Callable[[Barrier], Offset],
+) -> Offset | None:
     ours = [commit.epoch for commit in commits if commit.incarnation == settings.incarnation]
     if not ours:
-        return settings.start.version if settings.start else None
-    return next((version(barrier) for barrier in barriers if barrier.epoch == ours[-1]), None)
+        return settings.start.offset if settings.start else None
+    return next((offset(barrier) for barrier in barriers if barrier.epoch == ours[-1]), None)
 
 
 def watch(
@@ -287,8 +287,8 @@ def _headroom(settings: JobSettings, barriers: Sequence[Barrier], feed: ChangeFe
     if left is None:
         return None
     kept_for = feed.kept_for or dt.timedelta(0)
-    path, kept = settings.job["upstream"]["path"], "an unknown time" if feed.kept_for is None else _span(kept_for)
-    needed = f"the changes of {path} from version {feed.needed_version} on"
+    path, kept = settings.definition.upstream.location, "an unknown time" if feed.kept_for is None else _span(kept_for)
+    needed = f"the changes of {path} from version {feed.needed} on"
     if not left:
         return Alarm(
             kind=AlarmKind.HEADROOM,

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.sql import quote
 
 
 def as_created(rows: DataFrame, types: Mapping[str, str]) -> list[Column]:

@@ -9,16 +9,15 @@ that ``EXPLAIN`` prints are searched. They are the same through Spark Connect, w
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.query import check_query, is_moving_text
-from airflow_backfill_provider.engine.query import query_over_rows
+from airflow_backfill_provider.core.sql import is_moving_text
+from airflow_backfill_provider.engine.query import Query, over_rows
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import query_errors
 
@@ -66,14 +65,11 @@ _LIKE_ARGUMENTS = frozenset({"coalesce", "greatest", "ifnull", "least", "nvl"})
 """Functions whose value is no text if one of the arguments is none."""
 
 
-def require_lasting_values(
-    spark: SparkSession, job: BackfillJob, rows: DataFrame, upstream_names: Collection[str]
-) -> None:
+def require_lasting_values(spark: SparkSession, query: Query, rows: DataFrame) -> None:
     """
     Refuse a query whose values depend on the day, or on a variable of the session.
 
     :param rows: the upstream's used columns.
-    :param upstream_names: names that a star may stand for.
     :raises InvalidJobError: with the expression, and what to write instead.
     """
     schema = rows.schema
@@ -81,18 +77,15 @@ def require_lasting_values(
     empty = spark.createDataFrame([], schema)
     with query_errors(), session_settings(spark, _WHOLE_PLANS):
         today = spark.sql("SELECT current_date()").collect()[0][0]
-        explained = str(
-            spark.sql(f"EXPLAIN EXTENDED {query_over_rows(job, upstream_names)}", rows=empty).collect()[0][0]
-        )
+        explained = str(spark.sql(f"EXPLAIN EXTENDED {over_rows(query)}", rows=empty).collect()[0][0])
     _, found, plans = explained.partition("== Analyzed Logical Plan ==")
     if not found:
         raise InvalidJobError(f"query: Spark does not show its plan: {explained.splitlines()[0]}")
     _refuse_variables(plans)
-    # Between levels a column may have any name and type; the optimized plan shows whole expressions again.
-    is_chain = len(check_query(job.query).levels) > 1
-    _refuse_casts(plans.partition(_OPTIMIZED)[2] if is_chain else plans, _types_by_id(plans, schema))
+    # Between steps a column may have any name and type; the optimized plan shows whole expressions again.
+    _refuse_casts(plans.partition(_OPTIMIZED)[2] if query.has_steps else plans, _types_by_id(plans, schema))
     _refuse_formats(plans)
-    _refuse_dates_near(today, plans, [job.query, *schema.names])
+    _refuse_dates_near(today, plans, [query.text, *schema.names])
 
 
 def _types_by_id(plans: str, schema: StructType) -> dict[str, DataType]:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core import decimals
 from airflow_backfill_provider.core.keys import KeyField, KeyKind, KeyOrder, KeyRange, KeyValue, Position
-from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.sql import quote
 
 Comparison = Callable[[KeyField, KeyValue | None], Column]
 
@@ -70,7 +70,7 @@ def within(order: KeyOrder, covered: KeyRange) -> Column:
     return unskipped(condition) if any("." in name for name in order.names) else condition
 
 
-def value_of(order: KeyOrder, values: Mapping[KeyRange, int]) -> Column:
+def value_of(order: KeyOrder, values: Mapping[KeyRange, Column | int]) -> Column:
     """
     Return the value of the range that the key lies in, null if it lies in none.
 
@@ -81,7 +81,7 @@ def value_of(order: KeyOrder, values: Mapping[KeyRange, int]) -> Column:
     return _value_of(order, sorted(values.items(), key=lambda item: _end(order, item[0].after or ())))
 
 
-def _value_of(order: KeyOrder, values: Sequence[tuple[KeyRange, int]]) -> Column:
+def _value_of(order: KeyOrder, values: Sequence[tuple[KeyRange, Column | int]]) -> Column:
     if not values:
         return F.lit(None).cast("long")
     if len(values) == 1:

@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.query import check_query
 from airflow_backfill_provider.engine.spark_errors import query_errors
 
 
-def run_query(spark: SparkSession, job: BackfillJob, rows: DataFrame, upstream_names: Collection[str]) -> DataFrame:
-    """
-    Return the query's result, hidden key columns included, over rows with the used columns alone.
+class Query(Protocol):
+    """A query as the engine runs it."""
 
-    :param upstream_names: names that a star may stand for, as of the job's creation.
+    @property
+    def text(self) -> str:
+        """What the user wrote."""
+        ...
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether columns may have other names inside of the query than in its upstream."""
+        ...
+
+    def over(self, relation: str) -> str:
+        """Return the text that gives the view's rows, over a relation with the used columns."""
+        ...
+
+
+def run_query(spark: SparkSession, query: Query, rows: DataFrame) -> DataFrame:
+    """
+    Return the view's rows, hidden columns included, over rows with the used columns alone.
+
     :raises InvalidJobError: if Spark cannot analyse the query.
     """
     with query_errors():
-        result = spark.sql(query_over_rows(job, upstream_names), rows=rows)
+        result = spark.sql(over_rows(query), rows=rows)
         result.schema  # noqa: B018 - analyses the query now, also through Spark Connect
     return result
 
 
-def query_over_rows(job: BackfillJob, upstream_names: Collection[str]) -> str:
-    """
-    Return the text of a job's query, hidden key columns included, over what :meth:`SparkSession.sql` calls rows.
-
-    :param upstream_names: as in :func:`run_query`.
-    """
+def over_rows(query: Query) -> str:
+    """Return the text of a query over what :meth:`SparkSession.sql` calls rows."""
     relation = f"backfill_upstream_{uuid.uuid4().hex}"
-    text = check_query(job.query).render(relation, [key.column for key in job.upstream.key], upstream_names)
     # Spark puts the rows where their name stands in braces; a temporary view would be two more calls of a server.
-    return text.replace("{", "{{").replace("}", "}}").replace(relation, "{rows}")
+    return query.over(relation).replace("{", "{{").replace("}", "}}").replace(relation, "{rows}")

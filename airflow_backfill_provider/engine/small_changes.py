@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.query import quote
-from airflow_backfill_provider.engine.source import column
+from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.engine.job_rows import column
 
 MOST_VALUES_SENT = 2_000_000
 """Rows times columns of changes that each executor gets whole: some ten megabytes."""

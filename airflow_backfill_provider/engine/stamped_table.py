@@ -23,7 +23,7 @@ from airflow_backfill_provider.core.errors import (
     EpochGivenUpError,
     MaterializedViewError,
 )
-from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import is_conflict

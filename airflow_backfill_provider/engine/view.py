@@ -18,10 +18,10 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import MaterializedViewError
-from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.core.table_version import TableVersion
+from airflow_backfill_provider.engine.net_changes import MeasuredChanges
 from airflow_backfill_provider.engine.small_changes import MOST_KEYS, changed_only, sent_whole
-from airflow_backfill_provider.engine.source import MeasuredChanges
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.engine.stamped_table import VIEW_TABLE, StampedTable
 from airflow_backfill_provider.engine.stamps import (
@@ -177,7 +177,7 @@ class MaterializedView:
         two rows of that key and the view one.
 
         :param changes: the view's columns and the flags of
-            :meth:`~airflow_backfill_provider.engine.source.Upstream.net_changes`; ``is_upsert`` false deletes.
+            :func:`~airflow_backfill_provider.engine.net_changes.net_changes`; ``is_upsert`` false deletes.
         :param measured: how many changes there are.
         :param keys: the view's key columns.
         :param columns: the view's columns.

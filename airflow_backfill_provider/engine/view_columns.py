@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.sql import quote
 
 COLUMN_MAPPING = "delta.columnmapping.mode"
 """The property that lets names be of any characters, in lower case."""

@@ -16,13 +16,16 @@ from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.barrier import PinnedRead
 from airflow_backfill_provider.core.errors import MaterializedViewError
-from airflow_backfill_provider.core.query import check_query, quote
 from airflow_backfill_provider.core.scan import VnodeRange
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.core.verification import PinnedVerification
 from airflow_backfill_provider.engine.query import run_query
 from airflow_backfill_provider.engine.row_hash import row_hashes
 from airflow_backfill_provider.execution.expected import expected_rows, vnode_of
+from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes.base import JobQuery, Units
+from airflow_backfill_provider.sources.base import SourceReader
 
 ROW = "row"
 """Column of the row itself."""
@@ -39,26 +42,33 @@ class ComparedSides:
     """
     Both sides of a verification.
 
-    :param older: rows that the view has as of older versions of the upstream than the verified epoch's.
+    :param older: rows that the view has as of older offsets of the upstream than the verified epoch's.
+    :param reader: reads the upstream.
     """
 
     spark: SparkSession
     settings: JobSettings
     pinned: PinnedVerification
     older: Sequence[PinnedRead]
+    reader: SourceReader
+
+    @property
+    def units(self) -> Units:
+        """What tells the view's units apart."""
+        return query_of(self.settings.definition).units(self.settings, by_key=self.pinned.by_key)
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The view's key columns, hidden or not."""
-        return self._outputs(self.settings.key_order.names)
+        """The view's columns that identify a unit, hidden or not."""
+        return self.units.outputs
 
     def expected(self, vnodes: VnodeRange) -> DataFrame:
         """Return the rows that the query gives, of some vnodes: each with its unit and its hashes."""
-        rows = expected_rows(self.spark, self.settings, self.pinned, self.older)
-        names = self._unit_columns
+        rows = expected_rows(self.spark, self.reader, self.settings, self.pinned, self.older)
         # Before the query, which costs more than this.
-        rows = rows.filter(self._unit(names).between(*vnodes))
-        return self._taken_apart(run_query(self.spark, self.settings.definition, rows, self.settings.upstream.names))
+        rows = rows.filter(self._unit(self.units.placed_by).between(*vnodes))
+        job = self.settings.definition
+        return self._taken_apart(run_query(self.spark, JobQuery.of(job, query_of(job), self.settings.upstream), rows))
 
     def found(self, vnodes: VnodeRange, schema: StructType) -> DataFrame:
         """
@@ -73,26 +83,15 @@ class ComparedSides:
         rows = view.select(*(F.col(quote(field.name)) for field in schema.fields))
         return self._taken_apart(rows).filter(F.col(UNIT).between(*vnodes))
 
-    @property
-    def _unit_columns(self) -> tuple[str, ...]:
-        """The upstream's columns that tell a row's unit."""
-        return (
-            self.settings.key_order.names if self.pinned.by_key else self.settings.definition.upstream.distribution_key
-        )
-
-    def _outputs(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the view's columns that carry some of the upstream's unchanged."""
-        return check_query(self.settings.definition.query).key_outputs(columns, self.settings.upstream.names)
-
     def _unit(self, outputs: Sequence[str]) -> Column:
-        return vnode_of(self.settings, [F.col(quote(name)) for name in outputs], self._unit_columns)
+        return vnode_of(self.settings, [F.col(quote(name)) for name in outputs], self.units.placed_by)
 
     def _taken_apart(self, rows: DataFrame) -> DataFrame:
         """Put the unit and the hashes beside rows with the view's columns."""
         first, second = row_hashes(rows.schema)
         return rows.select(
             F.struct(*(F.col(quote(field.name)) for field in rows.schema.fields)).alias(ROW),
-            self._unit(self._outputs(self._unit_columns)).alias(UNIT),
+            self._unit(self.units.place_outputs).alias(UNIT),
             first.alias(HASHES[0]),
             second.alias(HASHES[1]),
         )

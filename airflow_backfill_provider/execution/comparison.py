@@ -47,7 +47,7 @@ def compare(sides: ComparedSides, vnodes: VnodeRange) -> ComparedVnodes:
     """
     started = time.monotonic()
     job, pinned = sides.settings.definition, sides.pinned
-    with comparison_errors(f"the upstream {job.upstream.path} at version {pinned.upstream_version}"):
+    with comparison_errors(f"the upstream {job.upstream.location} at version {pinned.upstream_version}"):
         expected = sides.expected(vnodes)
         schema = _columns_of(expected)
         wanted = _checksums(expected)
@@ -58,7 +58,7 @@ def compare(sides: ComparedSides, vnodes: VnodeRange) -> ComparedVnodes:
     differences: tuple[VnodeDifference, ...] = ()
     keys: tuple[DifferingKey, ...] = ()
     if differing:
-        with comparison_errors(f"the view {job.materialized_view} or the upstream {job.upstream.path}"):
+        with comparison_errors(f"the view {job.materialized_view} or the upstream {job.upstream.location}"):
             differences, keys = _look_into(sides, schema, expected, found, differing)
     return ComparedVnodes(
         first=vnodes[0],
@@ -116,7 +116,7 @@ def _look_into(
         first = keys.orderBy(UNIT, *outputs).limit(MOST_KEYS_KEPT).collect()
     finally:
         keys.unpersist()
-    order = sides.settings.key_order
+    order = sides.units.order
     return (
         tuple(VnodeDifference(vnode=vnode, **kinds) for vnode, kinds in sorted(counts.items())),
         tuple(
@@ -170,7 +170,7 @@ def _differing_keys(
     columns = F.array_compact(
         F.array(*(F.when(F.col(hashed) != 0, F.lit(name)) for hashed, name in zip(of_columns, names, strict=True)))
     )
-    fields = sides.settings.key_order.fields
+    fields = sides.units.order.fields
     return grouped.filter(unlike).select(
         UNIT,
         kind.alias(_KIND),

@@ -17,25 +17,32 @@ from pyspark.sql.types import BooleanType, IntegerType, StringType, StructField,
 
 from airflow_backfill_provider.core.barrier import PinnedRange, PinnedRead
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyField, KeyKind
-from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.core.verification import PinnedVerification
 from airflow_backfill_provider.engine.created_types import as_created
+from airflow_backfill_provider.sources.base import SourceReader
 
 _ROW_VNODE, _STATE_VNODE, _WHOLE = "row_vnode", "state_vnode", "whole"
 
 
 def expected_rows(
-    spark: SparkSession, settings: JobSettings, pinned: PinnedVerification, older: Sequence[PinnedRead]
+    spark: SparkSession,
+    reader: SourceReader,
+    settings: JobSettings,
+    pinned: PinnedVerification,
+    older: Sequence[PinnedRead],
 ) -> DataFrame:
     """
     Return the used columns of all rows that were read as of the verified epoch.
 
-    :param older: rows that the view has as of older versions than the epoch's, because their changes wait.
+    :param reader: reads the upstream.
+    :param older: rows that the view has as of older offsets than the epoch's, because their changes wait.
     """
-    read = _Read(spark, settings, pinned)
-    before = [read.as_of(version.version).filter(_everywhere(_in_any(settings, version.ranges))) for version in older]
-    covered = _in_any(settings, [ranges for version in older for ranges in version.ranges])
+    read = _Read(spark, reader, settings, pinned)
+    before = [read.as_of(shown.offset).filter(_everywhere(_in_any(settings, shown.ranges))) for shown in older]
+    covered = _in_any(settings, [ranges for shown in older for ranges in shown.ranges])
     rows = reduce(DataFrame.unionAll, before, read.as_of(pinned.upstream_version).filter(_everywhere(~covered)))
     # The query's own condition must skip no file either; it is not moved past one that is not the same everywhere.
     return rows.filter(F.spark_partition_id() >= 0).select(*(F.col(quote(name)) for name in _used(settings)))
@@ -60,18 +67,21 @@ def vnode_of(settings: JobSettings, columns: Sequence[Column], names: Sequence[s
 class _Read:
     """The rows that the committed positions say were read."""
 
-    def __init__(self, spark: SparkSession, settings: JobSettings, pinned: PinnedVerification) -> None:
+    def __init__(
+        self, spark: SparkSession, reader: SourceReader, settings: JobSettings, pinned: PinnedVerification
+    ) -> None:
         self._spark = spark
+        self._reader = reader
         self._settings = settings
         self._fields = settings.key_order.fields
         self._own = settings.own_columns
         self._points = self._own.numbered("position", len(self._fields))
         self._positions = self._as_rows(pinned)
 
-    def as_of(self, version: int) -> DataFrame:
-        """Return these rows as of a version of the upstream, with their vnodes."""
+    def as_of(self, offset: Offset) -> DataFrame:
+        """Return these rows as of an offset of the upstream, with their vnodes."""
         job, own = self._settings.definition, self._own
-        upstream = self._spark.read.format("delta").option("versionAsOf", version).load(job.upstream.path)
+        upstream = self._reader.rows(offset)
         distribution = job.upstream.distribution_key
         vnode = vnode_of(self._settings, [F.col(quote(name)) for name in distribution], distribution)
         types = {used.name: used.type for used in self._settings.upstream.columns}

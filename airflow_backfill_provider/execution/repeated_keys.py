@@ -11,41 +11,43 @@ The executors have no such case: their upstream's primary key is unique.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.engine.source import HAS_DOUBLE, KEY_APPEARED, ROWS_ADDED, Upstream, column
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.engine.job_rows import JobRows, column
+from airflow_backfill_provider.engine.net_changes import HAS_DOUBLE, KEY_APPEARED, ROWS_ADDED
 
 
-def settled(spark: SparkSession, source: Upstream, net: DataFrame, version: int) -> DataFrame:
+def settled(job_rows: JobRows, net: DataFrame, offset: Offset) -> DataFrame:
     """
     Return net changes in which those of doubtful keys say what the upstream has in the end.
 
-    :param net: net changes, as :meth:`~airflow_backfill_provider.engine.source.Upstream.net_changes` gives them.
-    :param version: the end of the window.
+    :param net: net changes, as :func:`~airflow_backfill_provider.engine.net_changes.net_changes` gives them.
+    :param offset: the end of the window.
     :raises DuplicateKeyError: if the upstream has several rows of a key.
     """
-    own, names = source.own, source.key.names
+    own, names = job_rows.own, job_rows.key.names
     doubtful = F.col(own.named(HAS_DOUBLE))
     of_keys = own.numbered("doubtful", len(names))
     keys = net.filter(doubtful).select(*map(column, names)).toDF(*of_keys).distinct()
-    left = source.at(spark, version)
+    left = job_rows.at(offset)
     left = left.join(keys, _same([*map(column, names)], [*map(F.col, of_keys)]), "left_semi")
-    if source.has_several(left):
-        raise source.duplicates()
-    scanned = source.scan.names
+    if job_rows.has_several(left):
+        raise job_rows.duplicates()
+    scanned = job_rows.scan.names
     of_left = own.numbered("left", len(scanned))
     row, there = own.named("row"), own.named("there")
     left = left.select(
         *(column(name).alias(alias) for name, alias in zip(scanned, of_left, strict=True)),
-        F.struct(*map(column, source.columns)).alias(row),
+        F.struct(*map(column, job_rows.columns)).alias(row),
         F.lit(1).alias(there),
     )
     found = net.join(left, _same([*map(column, scanned)], [*map(F.col, of_left)]), "left")
     is_there = F.col(there).isNotNull()
     before = F.when(is_there, 1).otherwise(0) - F.col(own.named(ROWS_ADDED))
     said = {
-        **{name: F.col(row).getField(name) for name in source.columns if name not in names},
+        **{name: F.col(row).getField(name) for name in job_rows.columns if name not in names},
         own.is_upsert: is_there,
         own.appeared: before == 0,
         own.named(KEY_APPEARED): before == 0,

@@ -28,7 +28,7 @@ def require_allowed(job: BackfillJob) -> None:
     :raises LocationNotAllowedError: naming the field and the roots, or saying that the variable cannot be understood.
     """
     for name, location in (
-        ("upstream.path", job.upstream.path),
+        *job.upstream.folders.items(),
         ("materialized_view", job.materialized_view),
         ("state", job.state),
     ):

@@ -7,13 +7,7 @@ table that was made anew may have as many versions as the old one.
 
 from __future__ import annotations
 
-from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.lake.delta_log import DeltaLog
-
-
-def other_table(path: str, found: str, created_on: str) -> str:
-    """Return how a table's id gives it away; empty if it is the one that the job was created on."""
-    return "" if found == created_on else f"{path} holds table {found}, but the job was created on table {created_on}"
 
 
 def ends_before(path: str, newest: int, version: int) -> str:
@@ -26,12 +20,17 @@ def ends_before(path: str, newest: int, version: int) -> str:
     )
 
 
-def written_at_another_time(log: DeltaLog, known: TableVersion) -> str:
-    """Return how a version that the job has come to gives a log away; empty if it doesn't, or says nothing of it."""
-    written = log.written_at(known.version)
-    if None in (written, known.written_at) or written == known.written_at:
+def written_at_another_time(log: DeltaLog, version: int, known: str | None) -> str:
+    """
+    Say how a version that the job has come to shows that the log is another one; empty if it does not.
+
+    :param known: when its commit said that it was written, as the job came to it; ``None`` if it did not say.
+    """
+    found = log.written_at(version)
+    written = None if found is None else found.isoformat()
+    if None in (written, known) or written == known:
         return ""
     return (
-        f"version {known.version} of {log.location} was written at {written}, but the one that the job has come to at "
-        f"{known.written_at}; the table was made anew, or put back from an older copy and written on"
+        f"version {version} of {log.location} was written at {written}, but the one that the job has come to at "
+        f"{known}; the table was made anew, or put back from an older copy and written on"
     )

@@ -26,7 +26,7 @@ class EpochReportingOperator(EpochLineageMixin, BackfillOperator):
 
     def log_plan(self, backfill: Backfill, barrier: Barrier) -> None:
         """Log what an epoch is about to do."""
-        for line in epoch_log.begin(barrier, backfill.job.upstream.path):
+        for line in epoch_log.begin(barrier, backfill.job.upstream.location):
             self.log.info("%s", line)
         for warning in barrier.warnings:
             self.log.warning("%s", warning)

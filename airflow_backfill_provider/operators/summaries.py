@@ -18,8 +18,8 @@ def barrier_summary(barrier: Barrier) -> dict[str, Any]:
     """Describe a pinned barrier."""
     return {
         "epoch": barrier.epoch,
-        "from_version": barrier.upstream.from_version,
-        "to_version": barrier.upstream.to_version,
+        "from_version": barrier.upstream.from_offset.number,
+        "to_version": barrier.upstream.to_offset.number,
         "rate_limit": barrier.rate_limit,
         "parts": len(barrier.parts),
         "paused": barrier.paused,
@@ -32,8 +32,8 @@ def epoch_summary(barrier: Barrier, commit: EpochCommit, progress: float) -> dic
     """Describe a committed epoch."""
     return {
         "epoch": barrier.epoch,
-        "from_version": barrier.upstream.from_version,
-        "to_version": barrier.upstream.to_version,
+        "from_version": barrier.upstream.from_offset.number,
+        "to_version": barrier.upstream.to_offset.number,
         "rows": commit.snapshot_read_row_count,
         "changes": commit.upstream_output_row_count,
         "progress": progress,
@@ -46,7 +46,7 @@ def epochs_summary(barriers: Sequence[Barrier], commits: Sequence[EpochCommit], 
     return {
         **epoch_summary(barriers[-1], commits[-1], progress),
         "epochs": [barrier.epoch for barrier in barriers],
-        "from_version": barriers[0].upstream.from_version,
+        "from_version": barriers[0].upstream.from_offset.number,
         "rows": sum(commit.snapshot_read_row_count for commit in commits),
         "changes": sum(commit.upstream_output_row_count for commit in commits),
     }

@@ -17,7 +17,7 @@ _MARKUP = re.compile(r"([\\`*\[\]<>|])")
 def definition_markdown(job: BackfillJob) -> str:
     """Say what a view is."""
     query = "\n".join(f"    {line}" for line in job.query.strip().splitlines())
-    return f"`{job.materialized_view}` is the query below over `{job.upstream.path}`.\n\n{query}\n"
+    return f"`{job.materialized_view}` is the query below over `{job.upstream.location}`.\n\n{query}\n"
 
 
 def plan_markdown(plan: PlanText) -> str:

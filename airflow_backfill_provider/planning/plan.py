@@ -11,13 +11,14 @@ from pydantic import BaseModel, ConfigDict
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.job import INITIAL_SETTINGS
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.planner import ChunkPlan
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
-from airflow_backfill_provider.lake.upstream import UpstreamVersion
 from airflow_backfill_provider.protocol import creation, utc_now
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.sources.base import UpstreamDescription
 from airflow_backfill_provider.strategies.base import Situation
 from airflow_backfill_provider.strategies.choice import StrategyChoice, choose_strategy
 from airflow_backfill_provider.strategies.chunk_plan import plan_snapshot
@@ -46,7 +47,7 @@ class BackfillPlan(BaseModel):
     strategy: str
     reason: str
     estimates: dict[str, CostEstimate]
-    upstream_version: int
+    upstream_version: Offset
     files: int
     rows: int
     rows_left: int
@@ -75,7 +76,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         job = job.model_copy(update={name: getattr(settings, name) for name in INITIAL_SETTINGS})
     choice = choose_strategy(job, upstream, described)
     outlook = _of_created(backfill, described) if created else _of_new(backfill, described, resolved, choice)
-    files, _ = upstream.files(described.version, described.key_order(job.upstream.key))
+    files = upstream.blocks(described.offset, described.key_order(job.upstream.key))
     rows = sum(file.row_count for file in files)
     rows_left = 0 if outlook.completed else max(outlook.rows - outlook.rows_read, 0)
     return BackfillPlan(
@@ -84,7 +85,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         strategy=outlook.strategy,
         reason=choice.reason if outlook.strategy == choice.strategy.name else "chosen when the job was created",
         estimates=dict(choice.estimates),
-        upstream_version=described.version,
+        upstream_version=described.offset,
         files=len(files),
         rows=rows,
         rows_left=rows_left,
@@ -126,15 +127,15 @@ class _Outlook:
         return tuple(warning for part in self.parts for warning in part.warnings)
 
 
-def _of_created(backfill: Backfill, described: UpstreamVersion) -> _Outlook:
+def _of_created(backfill: Backfill, described: UpstreamDescription) -> _Outlook:
     settings = backfill.require_created()
-    described.require_as_created(settings.upstream, backfill.upstream.path)
+    described.require_as_created(settings.upstream)
     previous = backfill.store.newest_barrier(settings)
     return _outlook(backfill, settings, backfill.store.state(), described, previous)
 
 
 def _of_new(
-    backfill: Backfill, described: UpstreamVersion, resolved: ResolvedUpstream, choice: StrategyChoice
+    backfill: Backfill, described: UpstreamDescription, resolved: ResolvedUpstream, choice: StrategyChoice
 ) -> _Outlook:
     settings = creation.new_settings(
         backfill.job,
@@ -152,7 +153,7 @@ def _outlook(
     backfill: Backfill,
     settings: JobSettings,
     state: BackfillState,
-    described: UpstreamVersion,
+    described: UpstreamDescription,
     previous: Barrier | None,
 ) -> _Outlook:
     plan = plan_snapshot(
@@ -160,8 +161,8 @@ def _outlook(
             settings=settings,
             state=state,
             upstream=backfill.upstream,
-            from_version=previous.upstream.to_version if previous else settings.first_version,
-            version=described.version,
+            from_offset=previous.upstream.to_offset if previous else settings.first_offset,
+            offset=described.offset,
             previous=previous,
             storage_options=backfill.storage_options,
         )

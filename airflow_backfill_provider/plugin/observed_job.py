@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.vnode_cells import VnodeCell, vnode_cells
 from airflow_backfill_provider.lake.version_watch import VersionsWatch
 from airflow_backfill_provider.protocol import Clock, utc_now
 from airflow_backfill_provider.protocol.backfill import Backfill, ReadBackfill
+from airflow_backfill_provider.sources.base import SourceWatch
 
 FRESH_SECONDS = 1.0
 """A look within that time of the last one is answered from it."""
@@ -97,7 +98,7 @@ class ObservedJob:
         with self._lock:
             if self.last is not None and self.fresh:
                 return self.last
-            versions = digest(self._tables.latest())
+            versions = self._versions()
             read = self._read.get(versions, lambda: _read(self._backfill))
             self.last = self._sight.get(versions, lambda: _sight(versions, read, self._clock))
             self._looked = time.monotonic()
@@ -124,8 +125,16 @@ class ObservedJob:
 
     @cached_property
     def _tables(self) -> VersionsWatch:
-        locations = (*self._backfill.store.watched_tables, self._backfill.upstream.path)
-        return VersionsWatch(locations, self._backfill.store.storage_options)
+        return VersionsWatch(self._backfill.store.watched_tables, self._backfill.store.storage_options)
+
+    @cached_property
+    def _upstream(self) -> SourceWatch:
+        return self._backfill.upstream.watch()
+
+    def _versions(self) -> str:
+        """Return what changes whenever a table of the job does."""
+        offset, mark = self._upstream.look()
+        return digest([*self._tables.latest(), [str(offset), str(mark)]])
 
 
 def _read(backfill: Backfill) -> ReadBackfill | None:

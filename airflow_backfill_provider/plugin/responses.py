@@ -161,8 +161,8 @@ class LoggedEpoch(_Response):
     """
 
     epoch: int
-    from_version: int
-    to_version: int
+    from_version: int | None
+    to_version: int | None
     rate_limit: int | None
     paused: bool
     parallelism: int
@@ -182,8 +182,8 @@ class LoggedEpoch(_Response):
         """Describe an epoch by its two records in the log."""
         return cls(
             epoch=barrier.epoch,
-            from_version=barrier.upstream.from_version,
-            to_version=barrier.upstream.to_version,
+            from_version=barrier.upstream.from_offset.number,
+            to_version=barrier.upstream.to_offset.number,
             rate_limit=barrier.rate_limit,
             paused=barrier.paused,
             parallelism=barrier.parallelism,

@@ -23,9 +23,9 @@ from airflow_backfill_provider.core.status import JobStatus, JobSummary, job_sta
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.watchdog import ChangeFeed, changes_needed_after, come_to, read_up_to
 from airflow_backfill_provider.lake.allowed_roots import require_allowed, require_location_allowed
-from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
+from airflow_backfill_provider.sources import Source, open_source
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.state.verifications import Verifications
 
@@ -73,9 +73,9 @@ class Backfill:
         return self.store.verifications
 
     @cached_property
-    def upstream(self) -> UpstreamTable:
+    def upstream(self) -> Source:
         """The table that the job reads."""
-        return UpstreamTable(self.job.upstream.path, self.storage_options)
+        return open_source(self.job.upstream, self.storage_options)
 
     def settings(self) -> JobSettings:
         """

@@ -16,11 +16,12 @@ from collections.abc import Callable, Sequence
 from airflow_backfill_provider.core.errors import InvalidJobError, MaterializedViewError, StateError, StateLayoutError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyOrder
-from airflow_backfill_provider.core.query import check_query
+from airflow_backfill_provider.core.kinds import shape_of
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream, SettingsChange, UpstreamColumn
-from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
 from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
 from airflow_backfill_provider.protocol import Clock, Engine, utc_now
+from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.sources.base import Source, UpstreamDescription
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies import KINDS, Strategy
 from airflow_backfill_provider.strategies.choice import choose_strategy
@@ -30,7 +31,7 @@ def create_job(
     job: BackfillJob,
     *,
     store: BackfillStore,
-    upstream: UpstreamTable,
+    upstream: Source,
     engine: Callable[[], Engine],
     requested_by: str,
     clock: Clock = utc_now,
@@ -56,7 +57,7 @@ def create_job(
         described = upstream.at()
         resolved = resolve_upstream(job, described)
         strategy = choose_strategy(job, upstream, described).strategy
-        engine().check(job, resolved, described.version, strategy.name, frozenset())
+        engine().check(job, resolved, described.offset, strategy.name, frozenset())
         settings = new_settings(
             job, strategy, upstream, described, resolved, requested_by=requested_by, requested_at=clock()
         )
@@ -91,7 +92,7 @@ def rebuild_job(
     job: BackfillJob,
     *,
     store: BackfillStore,
-    upstream: UpstreamTable,
+    upstream: Source,
     engine: Callable[[], Engine],
     requested_by: str,
     clock: Clock = utc_now,
@@ -112,7 +113,7 @@ def rebuild_job(
     resolved = resolve_upstream(job, described)
     strategy = choose_strategy(job, upstream, described).strategy
     made = engine()
-    made.check(job, resolved, described.version, strategy.name, store.incarnations())
+    made.check(job, resolved, described.offset, strategy.name, store.incarnations())
     incarnation = _new_incarnation()
 
     def change(settings: JobSettings) -> JobSettings:
@@ -122,6 +123,7 @@ def rebuild_job(
             requested_at=clock(),
             job=job.model_dump(mode="json"),
             strategy=strategy.name,
+            shape=shape_of(job.query).name,
             upstream=resolved,
             incarnation=incarnation,
             state_table=f"vnode_state_{incarnation}",
@@ -198,8 +200,8 @@ def _require_same_view(job: BackfillJob, before: JobSettings, store: BackfillSto
 def new_settings(
     job: BackfillJob,
     strategy: Strategy,
-    upstream: UpstreamTable,
-    described: UpstreamVersion,
+    upstream: Source,
+    described: UpstreamDescription,
     resolved: ResolvedUpstream,
     *,
     requested_by: str,
@@ -211,6 +213,7 @@ def new_settings(
         change=SettingsChange.CREATE,
         job=job.model_dump(mode="json"),
         strategy=strategy.name,
+        shape=shape_of(job.query).name,
         upstream=resolved,
         incarnation=_new_incarnation(),
         start=strategy.start(upstream, described),
@@ -222,9 +225,9 @@ def new_settings(
     )
 
 
-def resolve_upstream(job: BackfillJob, described: UpstreamVersion) -> ResolvedUpstream:
+def resolve_upstream(job: BackfillJob, described: UpstreamDescription) -> ResolvedUpstream:
     """Return the upstream's identity and the columns that the job uses, or refuse what cannot work."""
-    described.require_change_data_feed(job.upstream.path)
+    described.require_usable()
     names = list(described.types)
     for field_name, chosen in (
         ("upstream.key", [column.column for column in job.upstream.key]),
@@ -233,7 +236,7 @@ def resolve_upstream(job: BackfillJob, described: UpstreamVersion) -> ResolvedUp
         for column in chosen:
             if column not in described.types:
                 raise InvalidJobError(
-                    f"{field_name}: {job.upstream.path} has no column {column!r}; it has {', '.join(names)}"
+                    f"{field_name}: {described.location} has no column {column!r}; it has {', '.join(names)}"
                 )
     order = described.key_order(job.upstream.key)
     for key in order.fields:
@@ -244,8 +247,8 @@ def resolve_upstream(job: BackfillJob, described: UpstreamVersion) -> ResolvedUp
                 f"upstream.distribution_key: column {column!r} holds maps, which Spark cannot hash; choose another"
             )
     _require_key_bounds(job, order)
-    query = check_query(job.query)
-    query.refuse_functions_without_parentheses(names)
+    query = query_of(job)
+    query.require_names(names)
     used = {*query.columns_of(names), *order.names, *job.upstream.distribution_key}
     return ResolvedUpstream(
         table_id=described.table_id,

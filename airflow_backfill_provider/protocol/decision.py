@@ -14,11 +14,12 @@ from airflow_backfill_provider.core.barrier import Barrier, PinnedPart, PinnedRa
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.table_version import TableVersion, left_behind
+from airflow_backfill_provider.core.table_version import left_behind
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.strategies import KINDS, Strategy
 from airflow_backfill_provider.strategies.base import SnapshotPlan
@@ -58,14 +59,14 @@ class Basis:
         return KINDS.named(self.settings.strategy)
 
     @property
-    def from_version(self) -> int:
-        """The version that the next window begins after."""
+    def from_offset(self) -> Offset:
+        """The offset that the next window begins after."""
         previous, settings = self.previous, self.settings
-        return previous.upstream.to_version if previous else settings.first_version
+        return previous.upstream.to_offset if previous else settings.first_offset
 
     @property
-    def come_to(self) -> TableVersion | None:
-        """The upstream's version that the job has come to, by which its log is known again."""
+    def come_to(self) -> HistoryPoint | None:
+        """The point of the upstream's history that the job has come to."""
         previous, settings = self.previous, self.settings
         return previous.upstream.come_to if previous else settings.start
 
@@ -88,16 +89,16 @@ class Basis:
 
     @property
     def read_as_of(self) -> tuple[PinnedRead, ...]:
-        """The versions that the view's rows are as of, unless it is the previous epoch's alone."""
+        """The offsets that the view's rows are as of, unless it is the previous epoch's alone."""
         if self.previous is None:
             return ()
         view = self.previous.view_after
-        return () if {read.version for read in view} <= {self.previous.upstream.to_version} else view
+        return () if {read.offset for read in view} <= {self.previous.upstream.to_offset} else view
 
     @property
-    def oldest_version(self) -> int:
-        """The oldest version that rows of the view are as of."""
-        return self.previous.oldest_version_after if self.previous else self.from_version
+    def oldest_offset(self) -> Offset:
+        """The oldest offset that rows of the view are as of."""
+        return self.previous.oldest_offset_after if self.previous else self.from_offset
 
     @property
     def could_wait(self) -> bool:
@@ -112,18 +113,18 @@ class Basis:
         )
 
     @property
-    def resting_version(self) -> int | None:
+    def resting_offset(self) -> Offset | None:
         """
-        The version at which the newest chunk was read, if the next one may be read there as long as there is anything.
+        The offset at which the newest chunk was read, if the next one may be read there as long as there is anything.
 
-        At a version that stays the same, files stay as large as they were, and the changes of all chunks wait from one
-        version on. Not so where the strategy's own tables have the rows by epochs.
+        At an offset that stays the same, files stay as large as they were, and the changes of all chunks wait from one
+        offset on. Not so where the strategy's own tables have the rows by epochs.
         """
         previous = self.previous
         # What failed there fails again: the chunk of an epoch that was given up is read where it may be corrected.
-        if previous is None or previous.given_up is not None or not self.strategy.reads_older_versions:
+        if previous is None or previous.given_up is not None or not self.strategy.reads_older_offsets:
             return None
-        return max((read.version for read in previous.view_after), default=None)
+        return max((read.offset for read in previous.view_after), default=None)
 
     def completes(self, chunk: SnapshotPlan) -> bool:
         """Tell whether every vnode is Completed once a chunk is read."""
@@ -166,27 +167,27 @@ class PlannedEpoch:
     What the next epoch does in a window.
 
     :param chunk: what it reads of the snapshot.
-    :param chunk_version: the upstream's version that it reads that at.
+    :param chunk_offset: the upstream's offset that it reads that at.
     :param completes: whether every vnode is Completed with it.
     :param waits: whether it leaves the changes of what was read before to a later one.
-    :param changes_after: the version after which it looks for changes.
+    :param changes_after: the offset after which it looks for changes.
     :param needs_changes: whether it writes changes anywhere.
     """
 
     chunk: SnapshotPlan
-    chunk_version: int
+    chunk_offset: Offset
     completes: bool
     waits: bool
-    changes_after: int
+    changes_after: Offset
     needs_changes: bool
 
 
-def plan_epoch(basis: Basis, chunk: SnapshotPlan, chunk_version: int, *, may_wait: bool) -> PlannedEpoch:
+def plan_epoch(basis: Basis, chunk: SnapshotPlan, chunk_offset: Offset, *, may_wait: bool) -> PlannedEpoch:
     """
     Return what the next epoch does.
 
     :param chunk: what it reads of the snapshot.
-    :param chunk_version: the upstream's version that it reads that at.
+    :param chunk_offset: the upstream's offset that it reads that at.
     :param may_wait: whether the changes of what was read may wait.
     """
     state, read_before = basis.state, basis.read_before
@@ -194,10 +195,10 @@ def plan_epoch(basis: Basis, chunk: SnapshotPlan, chunk_version: int, *, may_wai
     waits = may_wait and not completes
     return PlannedEpoch(
         chunk=chunk,
-        chunk_version=chunk_version,
+        chunk_offset=chunk_offset,
         completes=completes,
         waits=waits,
-        changes_after=basis.from_version if waits else basis.oldest_version,
+        changes_after=basis.from_offset if waits else basis.oldest_offset,
         # Some strategies take the changes of rows that are not read yet, too.
         needs_changes=(bool(read_before) and not waits) or (basis.strategy.takes_all_changes and not state.completed),
     )
@@ -230,7 +231,7 @@ def next_barrier(
     basis: Basis, planned: PlannedEpoch, window: UpstreamWindow, *, requester: Requester, now: dt.datetime
 ) -> Barrier:
     """Write down what the next epoch does in a window."""
-    settings, to_version, chunk, repair = basis.settings, window.to_version, planned.chunk, basis.repair
+    settings, to_offset, chunk, repair = basis.settings, window.to_offset, planned.chunk, basis.repair
     order = settings.scan.order
     mutations = (record.as_mutation() for record in basis.asked)
     return Barrier(
@@ -238,12 +239,12 @@ def next_barrier(
         incarnation=settings.incarnation,
         epoch=basis.last_epoch + 1,
         prev_epoch=basis.last_epoch,
-        upstream=window,
+        windows=(window,),
         definition=settings.definition_digest,
         read_before=tuple(PinnedRange.of(covered, order) for covered in basis.read_before),
         read_as_of=basis.read_as_of,
         publishes=not planned.waits,
-        older_version=planned.chunk_version if chunk.parts and planned.chunk_version != to_version else None,
+        older_offset=planned.chunk_offset if chunk.parts and planned.chunk_offset != to_offset else None,
         parts=tuple(
             PinnedPart(ranges=tuple(PinnedRange.of(covered, order) for covered in part.ranges)) for part in chunk.parts
         ),

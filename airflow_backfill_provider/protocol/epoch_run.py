@@ -7,7 +7,6 @@ State and log are derived from the pinned barrier and from what the engine count
 from __future__ import annotations
 
 import datetime as dt
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +18,7 @@ from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.stages import StageKind, stage_of
 from airflow_backfill_provider.core.table_version import TableVersions, left_behind
 from airflow_backfill_provider.protocol.clock import Clock
 from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
@@ -67,40 +67,43 @@ class EpochRun:
 
     def commit(self, writes: EpochWrites) -> EpochCommit:
         """Commit state and log, both derived from the pinned barrier and the view's commits alone."""
-        started = time.monotonic()
-        present = self.engine.account(self.settings, self.barrier, self.rows_present(self.barrier, writes))
-        state, tables = self.commit_state(self.barrier, writes)
+        seconds = dict(writes.seconds)
+        with stage_of(StageKind.ACCOUNT).taken(seconds):
+            present = self.engine.account(self.settings, self.barrier, self.rows_present(self.barrier, writes))
+        state, tables = self.commit_state(self.barrier, writes, seconds)
         tables = tables.model_copy(update={"rows_present": present})
-        spent = {**writes.seconds, "commit": time.monotonic() - started}
-        commit = self.committed(self.barrier, state, tables, replace(writes, seconds=spent))
-        recorded = self.store.record_commit(self.barrier, commit)
+        commit = self.committed(self.barrier, state, tables, replace(writes, seconds=seconds))
+        with stage_of(StageKind.COMMIT_LOG).taken(seconds):
+            recorded = self.store.record_commit(self.barrier, commit)
         clean_up_after_cancelling(self.store)
         return recorded
 
-    def commit_state(self, done: Barrier, writes: EpochWrites) -> tuple[BackfillState, TableVersions]:
+    def commit_state(
+        self, done: Barrier, writes: EpochWrites, seconds: dict[str, float]
+    ) -> tuple[BackfillState, TableVersions]:
         """
         Commit the state, and say on the view's table whether it is finished.
 
         :param done: the barrier, or what is left of it.
+        :param seconds: where the time is added.
         :returns: the state, and the versions that the epoch left the tables at.
         """
         barrier, settings, store = self.barrier, self.settings, self.store
         # The next epoch looks at what is written after these versions, so nothing may be written unseen up to here.
         tables = self.engine.table_versions(settings, barrier, since=self.since)
-        reached(CrashPoint.BEFORE_STATE_COMMIT)
-        require_current(barrier, store.settings(), store)
-        state, scan = store.state(), settings.scan
-        if state.epoch < barrier.epoch:
-            ranges = done.chunk(scan.order)
-            state = scan.advanced(state, epoch=barrier.epoch, ranges=ranges, rows=writes.snapshot_rows)
-            store.write_state(state, settings)
-        reached(CrashPoint.AFTER_STATE_COMMIT)
-        if state.completed:
-            self.engine.mark_finished(settings, barrier)
-        else:
-            # An attempt of an earlier incarnation that slept may have marked this one's table.
-            self.engine.take_back_finished(settings, barrier)
-        reached(CrashPoint.BEFORE_LOG_COMMIT)
+        with stage_of(StageKind.COMMIT_STATE).taken(seconds):
+            require_current(barrier, store.settings(), store)
+            state, scan = store.state(), settings.scan
+            if state.epoch < barrier.epoch:
+                ranges = done.chunk(scan.order)
+                state = scan.advanced(state, epoch=barrier.epoch, ranges=ranges, rows=writes.snapshot_rows)
+                store.write_state(state, settings)
+        with stage_of(StageKind.PUBLISH).taken(seconds):
+            if state.completed:
+                self.engine.mark_finished(settings, barrier)
+            else:
+                # An attempt of an earlier incarnation that slept may have marked this one's table.
+                self.engine.take_back_finished(settings, barrier)
         return state, tables
 
     def rows_present(self, done: Barrier, writes: EpochWrites) -> int | None:

@@ -17,10 +17,10 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.engine import Engine
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.inject import Injection, inject_barrier
 from airflow_backfill_provider.protocol.run import run_barrier
+from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.state.store import BackfillStore
 
 REBUILT = "the job was rebuilt meanwhile; another run has to begin with it"
@@ -44,7 +44,7 @@ class EpochLoop:
     """
 
     store: BackfillStore
-    upstream: UpstreamTable
+    upstream: Source
     requester: Requester
     run: Callable[[Barrier], EpochCommit]
     until: dt.datetime | None = None
@@ -111,7 +111,7 @@ class EpochLoop:
 def run_next_epoch(
     *,
     store: BackfillStore,
-    upstream: UpstreamTable,
+    upstream: Source,
     requester: Requester,
     engine: Callable[[Barrier], Engine],
     until: dt.datetime | None = None,
@@ -142,7 +142,7 @@ def run_epochs(
     barrier: Barrier,
     *,
     store: BackfillStore,
-    upstream: UpstreamTable,
+    upstream: Source,
     engine: Callable[[Barrier], Engine],
     until: dt.datetime | None = None,
     epochs: int = 1,

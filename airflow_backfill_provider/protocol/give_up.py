@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.epoch_record import EpochCommit, GivenUpEpoc
 from airflow_backfill_provider.core.errors import BackfillError, EpochGivenUpError
 from airflow_backfill_provider.core.failures import EpochFailure, GivenUp
 from airflow_backfill_provider.core.giving_up import all_given_up, chunk_given_up
+from airflow_backfill_provider.core.stages import StageKind, stage_of
 from airflow_backfill_provider.protocol.epoch_run import EpochRun, require_current, together
 from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
 from airflow_backfill_provider.state.store import BackfillStore
@@ -97,12 +98,13 @@ def _given_up(run: EpochRun, error: BackfillError) -> EpochCommit:
         left = chunk_given_up(barrier, written, why=why)
     else:
         left = all_given_up(barrier, previous=store.barrier_before(barrier, settings), settings=settings, why=why)
-    state, tables = run.commit_state(left, writes)
+    state, tables = run.commit_state(left, writes, {})
     left = left.model_copy(update={"completes": state.completed})
     tables = tables.model_copy(update={"rows_present": run.rows_present(left, writes)})
     reached(CrashPoint.BEFORE_GIVING_UP)
     commit = run.committed(left, state, tables, writes)
-    recorded = store.record_given_up(GivenUpEpoch(barrier=left, commit=commit))
+    with stage_of(StageKind.COMMIT_LOG).taken({}):
+        recorded = store.record_given_up(GivenUpEpoch(barrier=left, commit=commit))
     clean_up_after_cancelling(store)
     return recorded
 
@@ -132,6 +134,6 @@ def _why(run: EpochRun, error: BackfillError) -> GivenUp:
         message=message,
         by=by,
         at=run.clock(),
-        to_version=run.barrier.upstream.to_version,
+        to_offset=run.barrier.upstream.to_offset,
         settings_sequence=run.barrier.settings_sequence,
     )

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from airflow_backfill_provider.core.barrier import Barrier, UpstreamWindow
-from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, JobCancelledError
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
+from airflow_backfill_provider.core.stages import StageKind, stage_of
 from airflow_backfill_provider.core.visibility import may_wait
-from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.decision import (
     Basis,
@@ -28,6 +28,7 @@ from airflow_backfill_provider.protocol.decision import (
     why_idle,
 )
 from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
+from airflow_backfill_provider.sources.base import Source, UpstreamDescription
 from airflow_backfill_provider.state.reader import LogEnd
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
@@ -57,7 +58,7 @@ class Injection:
 def inject_barrier(
     *,
     store: BackfillStore,
-    upstream: UpstreamTable,
+    upstream: Source,
     requester: Requester,
     until: dt.datetime | None = None,
     epochs: int = 1,
@@ -110,8 +111,8 @@ def inject_barrier(
         if barrier is None:
             newest = None if previous is None or commit is None else (previous, commit)
             return Injection(None, reason=idle, newest=newest)
-        pinned = store.pin(barrier)
-        reached(CrashPoint.AFTER_PIN)
+        with stage_of(StageKind.PIN).taken({}):
+            pinned = store.pin(barrier)
         if pinned.incarnation != settings.incarnation or pinned.given_up is not None:
             continue
         if idle and pinned == barrier:
@@ -134,7 +135,7 @@ class _Tables:
     """What an injection reads."""
 
     store: BackfillStore
-    upstream: UpstreamTable
+    upstream: Source
 
 
 def _next_barrier(
@@ -150,90 +151,90 @@ def _next_barrier(
     is_ahead = basis.state.epoch > basis.last_known_epoch
     basis.require_state(store.last_epoch() if is_ahead else basis.last_epoch, store.location)
     may_wait = basis.could_wait and _changes_may_wait(upstream, basis, now)
-    planned = plan_epoch(basis, *_chunk(tables, basis, described.version, may_wait=may_wait), may_wait=may_wait)
+    planned = plan_epoch(basis, *_chunk(tables, basis, described.offset, may_wait=may_wait), may_wait=may_wait)
     after = planned.changes_after
-    has_changes = hinges_on_changes(basis, planned) and upstream.changes_data(after, described.version)
+    has_changes = hinges_on_changes(basis, planned) and upstream.has_changes(after, described.offset)
     idle = why_idle(basis, planned, has_changes=has_changes)
-    if idle and described.version == basis.from_version:
+    if idle and described.offset == basis.from_offset:
         return None, idle
     if planned.needs_changes and not idle:
-        upstream.require_changes(after, described.version)
+        upstream.require_changes(after, described.offset)
     window = _window(upstream, basis, described, row_count=planned.chunk.row_count)
     return next_barrier(basis, planned, window, requester=requester, now=now), idle
 
 
-def _window_end(upstream: UpstreamTable, basis: Basis, until: dt.datetime | None) -> tuple[UpstreamVersion | None, str]:
+def _window_end(upstream: Source, basis: Basis, until: dt.datetime | None) -> tuple[UpstreamDescription | None, str]:
     """
-    Return the version that the next window ends with, or why there is none.
+    Return the upstream as of the end of the next window, or why there is none.
 
     :raises UpstreamError: if the upstream is not the one that the job was created on, or not as it was.
     """
-    settings, from_version = basis.settings, basis.from_version
+    settings, from_offset = basis.settings, basis.from_offset
     if basis.come_to is not None:
-        upstream.require_same_log(basis.come_to)
-    to_version = upstream.latest_version() if until is None else upstream.version_at(until)
-    if basis.repair and basis.previous is not None and (to_version is None or to_version < from_version):
+        upstream.require_same_history(basis.come_to)
+    to_offset = upstream.latest() if until is None else upstream.offset_at(until)
+    if basis.repair and basis.previous is not None and (to_offset is None or to_offset < from_offset):
         # A repair belongs to no interval: whichever run comes next carries it, over what is committed.
-        to_version = from_version
-    if to_version is None:
+        to_offset = from_offset
+    if to_offset is None:
         return None, f"the upstream has no version as old as {until}"
-    described = upstream.at(to_version)
-    described.require_same_table(settings.upstream, upstream.path)
-    if to_version < from_version:
-        return None, f"the window up to version {to_version} is covered: version {from_version} is committed already"
-    described.require_as_created(settings.upstream, upstream.path)
+    described = upstream.at(to_offset)
+    described.require_same_table(settings.upstream)
+    if to_offset < from_offset:
+        return None, f"the window up to version {to_offset} is covered: version {from_offset} is committed already"
+    described.require_as_created(settings.upstream)
     return described, ""
 
 
-def _window(upstream: UpstreamTable, basis: Basis, described: UpstreamVersion, *, row_count: int) -> UpstreamWindow:
+def _window(upstream: Source, basis: Basis, described: UpstreamDescription, *, row_count: int) -> UpstreamWindow:
     """Return the window up to a version, with the latest commit timestamp so far: it never goes back (I3)."""
-    committed_at = upstream.watermark(described.version)
+    committed_at = upstream.watermark(described.offset)
     shown = basis.previous.upstream.watermark if basis.previous else committed_at
     return UpstreamWindow(
         table_id=described.table_id,
-        from_version=basis.from_version,
-        to_version=described.version,
+        from_offset=basis.from_offset,
+        to_offset=described.offset,
         watermark=max(committed_at, shown),
         row_count=row_count,
-        written_at=upstream.log.written_at(described.version),
+        mark=upstream.point(described.offset).mark,
     )
 
 
-def _chunk(tables: _Tables, basis: Basis, to_version: int, *, may_wait: bool) -> tuple[SnapshotPlan, int]:
+def _chunk(tables: _Tables, basis: Basis, to_offset: Offset, *, may_wait: bool) -> tuple[SnapshotPlan, Offset]:
     """
-    Return what the epoch reads of the snapshot, and the upstream's version that it reads it at.
+    Return what the epoch reads of the snapshot, and the upstream's offset that it reads it at.
 
     While changes wait, that is where the newest chunk was read, as long as there is anything left to read there.
     """
 
-    def plan_at(version: int) -> SnapshotPlan:
+    def plan_at(offset: Offset) -> SnapshotPlan:
         return plan_snapshot(
             Situation(
                 settings=basis.settings,
                 state=basis.state,
                 upstream=tables.upstream,
-                from_version=basis.from_version,
-                version=version,
+                from_offset=basis.from_offset,
+                offset=offset,
                 previous=basis.previous,
                 storage_options=tables.store.storage_options,
             )
         )
 
-    resting = basis.resting_version if may_wait else None
+    resting = basis.resting_offset if may_wait else None
     if resting is not None:
         plan = plan_at(resting)
         if not basis.completes(plan):
             return plan, resting
-    return plan_at(to_version), to_version
+    return plan_at(to_offset), to_offset
 
 
-def _changes_may_wait(upstream: UpstreamTable, basis: Basis, now: dt.datetime) -> bool:
+def _changes_may_wait(upstream: Source, basis: Basis, now: dt.datetime) -> bool:
     """Tell whether the changes that could wait stay readable until the view is finished."""
-    oldest = upstream.log.commit(basis.oldest_version)
-    # Where even the commit file was cleaned up, there is no time left.
+    oldest = upstream.committed_at(basis.oldest_offset)
+    # Where even its time is gone, there is no time left.
     return oldest is not None and may_wait(
         versions=len(basis.read_as_of),
-        oldest_age=now - oldest.timestamp,
+        oldest_age=now - oldest,
         kept_for=upstream.changes_kept_for(),
     )
 

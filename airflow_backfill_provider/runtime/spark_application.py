@@ -118,7 +118,7 @@ def run_epochs(
 
     def begun(barrier: Barrier) -> SparkEngine:
         if barrier != first:
-            _say(SAYS, "; ".join(epoch_log.begin(barrier, backfill.job.upstream.path)))
+            _say(SAYS, "; ".join(epoch_log.begin(barrier, backfill.job.upstream.location)))
             for warning in barrier.warnings:
                 if warning not in first.warnings:
                     _say(SAYS, f"epoch {barrier.epoch}: {warning}")

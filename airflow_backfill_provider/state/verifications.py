@@ -212,7 +212,7 @@ def _row(pinned: PinnedVerification, **columns: object) -> pa.Table:
         "number": pinned.number,
         "incarnation": pinned.incarnation,
         "epoch": pinned.epoch,
-        "upstream_version": pinned.upstream_version,
+        "upstream_version": pinned.upstream_version.number,
         "view_version": pinned.view_version,
         "requested_by": str(pinned.begun_by),
     }

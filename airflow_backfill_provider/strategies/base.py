@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.barrier import Barrier
     from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy
     from airflow_backfill_provider.core.job import BackfillJob
+    from airflow_backfill_provider.core.offset import HistoryPoint, Offset
     from airflow_backfill_provider.core.planner import ChunkPlan
     from airflow_backfill_provider.core.progress import BackfillState
     from airflow_backfill_provider.core.scan import Scan, VnodeRange
     from airflow_backfill_provider.core.settings import JobSettings
-    from airflow_backfill_provider.core.table_version import TableVersion
-    from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
+    from airflow_backfill_provider.sources.base import Source, UpstreamDescription
     from airflow_backfill_provider.strategies.evidence import Evidence
     from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
 
@@ -80,17 +80,17 @@ class Situation:
     :param settings: those in force.
     :param state: the committed state, in which not every vnode is Completed.
     :param upstream: the upstream.
-    :param from_version: the upstream's version that the previous epoch ended with.
-    :param version: the upstream's version that the chunk will be read at.
+    :param from_offset: the upstream's offset that the previous epoch ended with.
+    :param offset: the upstream's offset that the chunk will be read at.
     :param previous: the barrier before, if there is one in this incarnation.
     :param storage_options: options of the object store, as deltalake takes them.
     """
 
     settings: JobSettings
     state: BackfillState
-    upstream: UpstreamTable
-    from_version: int
-    version: int
+    upstream: Source
+    from_offset: Offset
+    offset: Offset
     previous: Barrier | None
     storage_options: Mapping[str, str] | None
 
@@ -107,8 +107,8 @@ class Strategy(ABC):
     takes_all_changes: ClassVar[bool] = False
     """Whether every epoch hands it the changes of rows that were not read yet, too."""
 
-    reads_older_versions: ClassVar[bool] = False
-    """Whether its chunks may stay at an older version of the upstream, while changes wait for the view's end."""
+    reads_older_offsets: ClassVar[bool] = False
+    """Whether its chunks may stay at an older offset of the upstream, while changes wait for the view's end."""
 
     checks_all_keys: ClassVar[bool] = False
     """Whether keys are checked at creation, however many there are, because all rows are taken over at once."""
@@ -152,9 +152,9 @@ class Strategy(ABC):
 
     # ------------------------------------------------------------------------------------------------ creation
 
-    def start(self, upstream: UpstreamTable, described: UpstreamVersion) -> TableVersion | None:
+    def start(self, upstream: Source, described: UpstreamDescription) -> HistoryPoint | None:
         """
-        Return the version that the job begins after, pinned when it is created.
+        Return the point of the upstream's history that the job begins after, pinned when it is created.
 
         :returns: by default ``None``: with all of the upstream's history.
         """

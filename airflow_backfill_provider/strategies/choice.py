@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import AUTO, BackfillJob
-from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
+from airflow_backfill_provider.sources.base import Source, UpstreamDescription
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.base import Strategy
 from airflow_backfill_provider.strategies.cost import CostEstimate
@@ -29,7 +29,7 @@ class StrategyChoice:
     estimates: Mapping[str, CostEstimate]
 
 
-def choose_strategy(job: BackfillJob, upstream: UpstreamTable, described: UpstreamVersion) -> StrategyChoice:
+def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescription) -> StrategyChoice:
     """
     Choose a job's strategy: the one that it asks for, or under ``auto`` the first that fits.
 

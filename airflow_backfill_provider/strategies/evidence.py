@@ -16,9 +16,9 @@ from typing import NamedTuple
 from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyOrder, KeyValue
-from airflow_backfill_provider.core.query import check_query
+from airflow_backfill_provider.core.kinds import shape_of
 from airflow_backfill_provider.core.row_estimate import rows_of
-from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
+from airflow_backfill_provider.sources.base import Source, UpstreamDescription
 from airflow_backfill_provider.strategies.cost import CostEstimate
 
 BYTES_PER_SECOND = 50_000_000
@@ -49,7 +49,7 @@ class Evidence:
     used_share: float
 
     @classmethod
-    def of(cls, job: BackfillJob, upstream: UpstreamTable, described: UpstreamVersion) -> Evidence:
+    def of(cls, job: BackfillJob, upstream: Source, described: UpstreamDescription) -> Evidence:
         """
         Look at an upstream.
 
@@ -57,12 +57,11 @@ class Evidence:
         """
         key_order = described.key_order(job.upstream.key)
         order = KeyOrder(key_order.fields[:1])
-        stored = upstream.files_at(described.version)
-        files = stored.files(order)
+        files = upstream.blocks(described.offset, order)
         return cls(
             job=job,
             files=files,
-            rows=rows_of(stored.files(key_order), job, key_order),
+            rows=rows_of(upstream.blocks(described.offset, key_order), job, key_order),
             overlap=overlap_of(files, order),
             used_share=_share_of_columns(job, described),
         )
@@ -133,11 +132,11 @@ def overlap_of(files: Sequence[FileStatistics], order: KeyOrder) -> float:
     return overlapping / (total**2 - own)
 
 
-def _share_of_columns(job: BackfillJob, described: UpstreamVersion) -> float:
+def _share_of_columns(job: BackfillJob, described: UpstreamDescription) -> float:
     """Estimate the share of the upstream's bytes that the used columns are, as if all columns were equal."""
     names = list(described.types)
     used = {
-        *check_query(job.query).columns_of(names),
+        *shape_of(job.query).query(job.query).columns_of(names),
         *(column.column for column in job.upstream.key),
         *job.upstream.distribution_key,
     }

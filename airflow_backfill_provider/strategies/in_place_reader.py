@@ -13,9 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.predicates import in_any, unskipped
 from airflow_backfill_provider.engine.row_account import RowAccount
-from airflow_backfill_provider.engine.source import Upstream
 from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
 
 logger = logging.getLogger(__name__)
@@ -28,11 +29,11 @@ class CheckedChunk:
 
     An arrangement cannot know which of two rows is left once the other one is removed. The upstream does.
 
-    :param source: the upstream.
-    :param selected: its rows in the chunk's ranges.
+    :param job_rows: those that the job is about.
+    :param selected: the rows in the chunk's ranges.
     """
 
-    source: Upstream
+    job_rows: JobRows
     selected: DataFrame
 
     def rows(self) -> DataFrame:
@@ -41,9 +42,9 @@ class CheckedChunk:
 
     def count(self) -> dict[int, int]:
         """Count the rows by vnode, unless two of them have one key."""
-        if self.source.has_several(self.selected):
-            raise self.source.duplicates()
-        vnode = self.source.own.vnode
+        if self.job_rows.has_several(self.selected):
+            raise self.job_rows.duplicates()
+        vnode = self.job_rows.own.vnode
         counted = self.selected.groupBy(vnode).agg(F.count("*").alias("rows")).collect()
         return {row[vnode]: row["rows"] for row in counted}
 
@@ -68,17 +69,17 @@ class InPlaceChunk:
     it found cannot be right, or nothing comes after the chunk that would show it, the rows are counted without
     skipping; if there are more, they are read that way, too.
 
-    :param source: the upstream.
-    :param upstream: its rows, as of the chunk's version.
+    :param job_rows: those that the job is about.
+    :param upstream: the rows as of the chunk's offset.
     :param ranges: the chunk.
-    :param version: that version.
+    :param offset: that offset.
     :param account: knows how many rows there are.
     """
 
-    source: Upstream
+    job_rows: JobRows
     upstream: DataFrame
     ranges: Sequence[KeyRange]
-    version: int
+    offset: Offset
     account: RowAccount
 
     def rows(self) -> DataFrame:
@@ -94,19 +95,19 @@ class InPlaceChunk:
 
     @cached_property
     def _found(self) -> _CountedRows:
-        condition = in_any(self.source.scan, self.ranges)
-        bounds = self.account.bounds(self.version, self.ranges)
+        condition = in_any(self.job_rows.scan, self.ranges)
+        bounds = self.account.bounds(self.offset, self.ranges)
         found = self._counted(self.upstream.filter(condition), bounds.at_most)
         # Spark has the last word on a chunk that seems to be empty, and nothing comes after the last one.
-        is_last = any(covered.up_to == self.source.keys.up_to for covered in self.ranges)
+        is_last = any(covered.up_to == self.job_rows.keys.up_to for covered in self.ranges)
         if found.count and found.count in bounds and not is_last:
             return found
-        there = self.account.count(self.version, self.ranges)
+        there = self.account.count(self.offset, self.ranges)
         if there == found.count:
             return found
         logger.warning(
             "%s: statistics hide %d of a chunk's %d rows; the chunk is read without them",
-            self.source.path,
+            self.job_rows.location,
             there - found.count,
             there,
         )
@@ -114,7 +115,7 @@ class InPlaceChunk:
 
     def _counted(self, rows: DataFrame, most: int) -> _CountedRows:
         # What is counted is the very frame that is written: a second reader may find other rows.
-        return _CountedRows(rows, self.source.measure_chunk(rows, expected=most))
+        return _CountedRows(rows, self.job_rows.measure_chunk(rows, expected=most))
 
 
 class InPlaceReader(SnapshotReader):
@@ -131,10 +132,10 @@ class InPlaceReader(SnapshotReader):
         """Return the upstream's rows."""
         return nullcontext(
             InPlaceChunk(
-                source=self._context.source,
-                upstream=self._context.rows_at(barrier.chunk_version),
+                job_rows=self._context.job_rows,
+                upstream=self._context.rows_at(barrier.chunk_offset),
                 ranges=ranges,
-                version=barrier.chunk_version,
+                offset=barrier.chunk_offset,
                 account=self._context.account,
             )
         )

@@ -28,7 +28,7 @@ class NoShuffle(Strategy):
     """Reads in place, by key."""
 
     name: ClassVar[str] = "no_shuffle"
-    reads_older_versions: ClassVar[bool] = True
+    reads_older_offsets: ClassVar[bool] = True
 
     def require_job(self, job: BackfillJob) -> None:
         """Refuse parallel runs."""
@@ -73,14 +73,12 @@ class NoShuffle(Strategy):
 
     def plan(self, situation: Situation) -> SnapshotPlan:
         """Plan on the upstream's own files."""
-        from airflow_backfill_provider.lake.chunk_keys import JobVnodes, chunk_files
-
         settings, scan = situation.settings, situation.settings.scan
-        stored = situation.upstream.files_at(situation.version)
-        row_count = rows_of(stored.files(scan.order), settings.definition, settings.key_order)
+        upstream, offset = situation.upstream, situation.offset
+        row_count = rows_of(upstream.blocks(offset, scan.order), settings.definition, settings.key_order)
         if not settings.reads_snapshot:
             return SnapshotPlan(row_count)
-        files, keys = chunk_files(stored, scan.order, JobVnodes.of(settings.definition, settings.types))
+        files, keys = upstream.blocks_of_job(offset, settings)
         unread = [scan.unread(situation.state)]
         parts = plan_parts(files, unread=unread, rate_limit=settings.rate_limit, order=scan.order, keys=keys)
         return SnapshotPlan(row_count, parts)

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.barrier import Barrier
     from airflow_backfill_provider.core.compaction import CompactionPlan
     from airflow_backfill_provider.core.keys import KeyRange
+    from airflow_backfill_provider.core.offset import Offset
     from airflow_backfill_provider.core.settings import JobSettings
     from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
+    from airflow_backfill_provider.engine.job_rows import JobRows
     from airflow_backfill_provider.engine.row_account import RowAccount
-    from airflow_backfill_provider.engine.source import Upstream
-    from airflow_backfill_provider.lake.upstream import UpstreamTable
+    from airflow_backfill_provider.sources.base import Source
 
 
 class Chunk(Protocol):
@@ -42,9 +43,9 @@ class Chunk(Protocol):
 
 
 class UpstreamRows(Protocol):
-    """The upstream's rows as of a version; the same frame for the version that was asked for last."""
+    """The upstream's rows as of an offset; the same frame for the offset that was asked for last."""
 
-    def __call__(self, version: int) -> DataFrame:
+    def __call__(self, offset: Offset) -> DataFrame:
         """Return the used columns and the vnode."""
         ...
 
@@ -56,17 +57,17 @@ class ReaderContext:
 
     :param spark: the session.
     :param settings: those in force.
-    :param source: the upstream as the job reads it.
-    :param log: its log.
-    :param rows_at: its rows as of a version.
+    :param job_rows: the rows that the job is about.
+    :param upstream: what they are read from.
+    :param rows_at: the rows as of an offset.
     :param account: knows how many rows there are.
     :param storage_options: options of the object store, as deltalake takes them.
     """
 
     spark: SparkSession
     settings: JobSettings
-    source: Upstream
-    log: UpstreamTable
+    job_rows: JobRows
+    upstream: Source
     rows_at: UpstreamRows
     account: RowAccount
     storage_options: Mapping[str, str] | None
@@ -80,7 +81,7 @@ class SnapshotReader(ABC):
 
     @abstractmethod
     def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
-        """Return the rows in some ranges as of the barrier's chunk version, to be used inside the block."""
+        """Return the rows in some ranges as of the barrier's chunk offset, to be used inside the block."""
 
     def chunk_after(self, error: Exception, barrier: Barrier, ranges: Sequence[KeyRange]) -> Chunk | None:
         """

@@ -19,11 +19,11 @@ def begin(barrier: Barrier, upstream: str) -> Iterator[str]:
     window = barrier.upstream
     if barrier.has_window:
         yield (
-            f"epoch {barrier.epoch}: upstream versions ({window.from_version}, {window.to_version}] of {upstream}, "
+            f"epoch {barrier.epoch}: upstream versions ({window.from_offset}, {window.to_offset}] of {upstream}, "
             f"committed up to {window.watermark:%Y-%m-%d %H:%M:%S} UTC"
         )
     else:
-        yield f"epoch {barrier.epoch}: the upstream {upstream} has nothing after version {window.to_version}"
+        yield f"epoch {barrier.epoch}: the upstream {upstream} has nothing after version {window.to_offset}"
     yield f"planned: {_plan(barrier)}"
     for pinned in barrier.mutations:
         value = "" if pinned.value is None else f" {pinned.value:,}"

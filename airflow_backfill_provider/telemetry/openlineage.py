@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.epoch_record import EpochCommit
-from airflow_backfill_provider.core.lineage import QueryLineage, query_lineage
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes.base import QueryLineage
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -36,7 +37,7 @@ class TableState:
     """
 
     place: str
-    version: int | None
+    version: str | None
     columns: Mapping[str, str]
     rows: int
 
@@ -77,11 +78,16 @@ def epoch_lineage(
     job = settings.definition
     return EpochLineage(
         upstream=TableState(
-            place=job.upstream.path, version=barrier.upstream.to_version, columns=upstream_columns, rows=rows
+            place=job.upstream.location, version=str(barrier.upstream.to_offset), columns=upstream_columns, rows=rows
         ),
-        view=TableState(place=job.materialized_view, version=commit.view_version, columns=view_columns, rows=rows),
+        view=TableState(
+            place=job.materialized_view,
+            version=None if commit.view_version is None else str(commit.view_version),
+            columns=view_columns,
+            rows=rows,
+        ),
         query=job.query,
-        columns=query_lineage(job.query, tuple(upstream_columns), settings.key_order.names, settings.upstream.names),
+        columns=query_of(job).lineage(tuple(upstream_columns), settings.key_order.names, settings.upstream.names),
     )
 
 
@@ -154,16 +160,16 @@ class EpochLineageMixin:
         del task_instance
         if self._lineage is None:
             return None
-        from airflow_backfill_provider.lake.upstream import UpstreamTable
+        from airflow_backfill_provider.sources.delta.source import DeltaSource
 
         backfill, barrier, commit = self._lineage
-        view = UpstreamTable(backfill.job.materialized_view, backfill.storage_options)
+        view = DeltaSource(backfill.job.materialized_view, backfill.storage_options)
         return operator_lineage(
             epoch_lineage(
                 backfill.settings(),
                 barrier,
                 commit,
-                upstream_columns=backfill.upstream.at(barrier.upstream.to_version).types,
+                upstream_columns=backfill.upstream.at(barrier.upstream.to_offset).types,
                 view_columns=view.at().types,
                 rows=self._rows,
             )
@@ -180,7 +186,7 @@ def _table_facets(table: TableState) -> dict[str, Any]:
         "storage": storage_dataset.StorageDatasetFacet(storageLayer="delta", fileFormat="parquet"),
     }
     if table.version is not None:
-        facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=str(table.version))
+        facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=table.version)
     return facets
 
 

@@ -18,14 +18,17 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from airflow_backfill_provider.core.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.demand import Demand, demand_of
 from airflow_backfill_provider.core.errors import JobNotCreatedError, UpstreamNotFoundError, UpstreamReplacedError
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.hooks.backfill import BackfillHook, load_job
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.barrier import Barrier, UpstreamWindow
     from airflow_backfill_provider.core.epoch_record import EpochCommit
     from airflow_backfill_provider.core.settings import JobSettings
-    from airflow_backfill_provider.lake.version_watch import VersionsWatch, VersionWatch
+    from airflow_backfill_provider.core.upstream import UpstreamDefinition
+    from airflow_backfill_provider.lake.version_watch import VersionsWatch
     from airflow_backfill_provider.protocol.backfill import Backfill
+    from airflow_backfill_provider.sources.base import Source, SourceWatch
 
     Progress = tuple[JobSettings | None, Barrier | None, EpochCommit | None]
 
@@ -33,9 +36,9 @@ log = logging.getLogger(__name__)
 
 
 class UpstreamCommit(NamedTuple):
-    """An upstream's newest version, and when it was committed."""
+    """An upstream's newest offset, and when it was committed."""
 
-    version: int
+    offset: Offset
     timestamp: str
 
 
@@ -68,7 +71,8 @@ class UpstreamCommitTrigger(BaseEventTrigger):
 
     def shared_stream_key(self) -> Hashable:
         """Return what triggers have in common that share their looks at the upstream."""
-        return "upstream commits", load_job(self.job).upstream.path, self.backfill_conn_id, self.poll_interval
+        upstream = load_job(self.job).upstream
+        return "upstream commits", upstream.kind, upstream.location, self.backfill_conn_id, self.poll_interval
 
     @classmethod
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[UpstreamCommit]:
@@ -77,14 +81,14 @@ class UpstreamCommitTrigger(BaseEventTrigger):
 
         :param kwargs: the arguments of one of the triggers that share the stream.
         """
-        path, conn_id = load_job(kwargs["job"]).upstream.path, kwargs["backfill_conn_id"]
-        watch, troubles = _UpstreamWatch(path, conn_id), _Troubles()
+        upstream, conn_id = load_job(kwargs["job"]).upstream, kwargs["backfill_conn_id"]
+        watch, troubles = _UpstreamWatch(upstream, conn_id), _Troubles()
         while True:
             try:
                 commit = await asyncio.to_thread(watch.look)
             except Exception as error:  # noqa: BLE001 - whatever it is, the next look may go well
-                troubles.tell(f"cannot look at {path}", error)
-                watch = _UpstreamWatch(path, conn_id)
+                troubles.tell(f"cannot look at {upstream.location}", error)
+                watch = _UpstreamWatch(upstream, conn_id)
             else:
                 troubles.over()
                 yield commit
@@ -114,8 +118,9 @@ class UpstreamCommitTrigger(BaseEventTrigger):
     def _event(self, commit: UpstreamCommit, demand: Demand) -> TriggerEvent:
         payload = {
             "job": self.job["name"],
-            "upstream": load_job(self.job).upstream.path,
-            **commit._asdict(),
+            "upstream": load_job(self.job).upstream.location,
+            "version": commit.offset.root,
+            "timestamp": commit.timestamp,
             "reason": demand.reason,
         }
         return TriggerEvent(payload)  # type: ignore[no-untyped-call]
@@ -125,20 +130,18 @@ class _UpstreamWatch:
     """
     Looks at an upstream; made anew after a failure, for the connection may have been what was wrong.
 
-    :param path: the table's canonical location.
+    :param upstream: its definition.
     :param backfill_conn_id: the connection with the object store's options.
     """
 
-    def __init__(self, path: str, backfill_conn_id: str) -> None:
-        self._path = path
+    def __init__(self, upstream: UpstreamDefinition, backfill_conn_id: str) -> None:
+        self._upstream = upstream
         self._backfill_conn_id = backfill_conn_id
         self._commit: CachedAnswer[UpstreamCommit] = CachedAnswer()
 
     @cached_property
-    def _watch(self) -> VersionWatch:
-        from airflow_backfill_provider.lake.version_watch import VersionWatch
-
-        return VersionWatch(self._path, BackfillHook(self._backfill_conn_id).connection.storage_options)
+    def _watch(self) -> SourceWatch:
+        return self._open().watch()
 
     def look(self) -> UpstreamCommit:
         """
@@ -146,16 +149,18 @@ class _UpstreamWatch:
 
         :raises UpstreamNotFoundError: if there is no table.
         """
-        version = self._watch.latest()
-        return self._commit.get((version, self._watch.written), lambda: self._read(version))
+        offset, mark = self._watch.look()
+        return self._commit.get((offset, mark), lambda: self._read(offset))
 
-    def _read(self, version: int | None) -> UpstreamCommit:
-        from airflow_backfill_provider.lake.upstream import UpstreamTable
+    def _read(self, offset: Offset | None) -> UpstreamCommit:
+        if offset is None:
+            raise UpstreamNotFoundError(f"there is no Delta table at {self._upstream.location} yet, or any more")
+        return UpstreamCommit(offset, self._open().watermark(offset).isoformat())
 
-        if version is None:
-            raise UpstreamNotFoundError(f"there is no Delta table at {self._path} yet, or any more")
-        table = UpstreamTable(self._path, BackfillHook(self._backfill_conn_id).connection.storage_options)
-        return UpstreamCommit(version, table.watermark(version).isoformat())
+    def _open(self) -> Source:
+        from airflow_backfill_provider.sources import open_source
+
+        return open_source(self._upstream, BackfillHook(self._backfill_conn_id).connection.storage_options)
 
 
 class _JobWatch:
@@ -189,17 +194,17 @@ class _JobWatch:
         """
         settings, newest, commit = self._progress.get(self._tables.latest(), self._read)
         replaced = "" if newest is None else self._how_replaced(newest.upstream, latest)
-        return demand_of(settings, newest, commit, latest.version, replaced=replaced)
+        return demand_of(settings, newest, commit, latest.offset, replaced=replaced)
 
     def _how_replaced(self, come_to: UpstreamWindow, latest: UpstreamCommit) -> str:
         """Return how the upstream is refused that is not the one which the job has read; empty if it isn't."""
-        if latest.version > come_to.to_version:
+        if latest.offset > come_to.to_offset:
             return ""
-        if latest == UpstreamCommit(come_to.to_version, come_to.watermark.isoformat()):
+        if latest == UpstreamCommit(come_to.to_offset, come_to.watermark.isoformat()):
             return ""
         # An epoch may have been pinned between the two looks, of a version after the one that was the newest then.
         try:
-            self._backfill.upstream.require_same_log(come_to.end)
+            self._backfill.upstream.require_same_history(come_to.end)
         except UpstreamReplacedError as error:
             return str(error)
         return ""

@@ -22,12 +22,12 @@ from airflow_backfill_provider.core.errors import (
     MaterializedViewError,
     NotVerifiedError,
     StateError,
-    UpstreamReplacedError,
+    UpstreamNotFoundError,
+    VerificationFailedError,
     VersionGoneError,
     ViewDiffersError,
 )
 from airflow_backfill_provider.core.progress import BackfillState
-from airflow_backfill_provider.core.query import check_query
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.scan import VnodeRange
 from airflow_backfill_provider.core.settings import JobSettings
@@ -44,6 +44,7 @@ from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_iden
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.mutations import MOST_KEYS, require_not_cancelled
+from airflow_backfill_provider.shapes import query_of
 
 _LOOKS = 10
 """How often epochs may be committed while one looks at the newest."""
@@ -261,8 +262,7 @@ def _pin(
     _require_view(backfill, settings)
     view_version = view_version_of(job.materialized_view, settings.incarnation, barrier.epoch, options)
     view_id = table_id(job.materialized_view, options)
-    query = check_query(job.query)
-    carried = {*settings.key_order.names, *filter(query.output_of_key, job.upstream.distribution_key)}
+    by_key = not query_of(job).carries_distribution_key(settings)
 
     def pin(number: int) -> PinnedVerification:
         return PinnedVerification(
@@ -270,11 +270,11 @@ def _pin(
             job=job.name,
             incarnation=settings.incarnation,
             epoch=barrier.epoch,
-            upstream_version=barrier.upstream.to_version,
+            upstream_version=barrier.upstream.to_offset,
             view_version=view_version,
             view_table_id=view_id,
             read=read_vnodes(state, settings.key_order, job.vnodes),
-            by_key=not carried.issuperset(job.upstream.distribution_key),
+            by_key=by_key,
             steps=steps_of(job.vnode_count, rows=barrier.upstream.row_count, wanted=steps),
             begun_by=requester,
             begun_at=clock(),
@@ -338,13 +338,10 @@ def _require_tables(backfill: Backfill, settings: JobSettings, pinned: PinnedVer
     path = settings.definition.materialized_view
     if table_id(path, backfill.storage_options) != pinned.view_table_id:
         raise _replaced(path, pinned.job)
-    upstream = settings.definition.upstream.path
-    found = table_id(upstream, backfill.storage_options)
-    if found != settings.upstream.table_id:
-        raise UpstreamReplacedError(
-            f"{upstream} holds table {found}, but the job was created on table {settings.upstream.table_id}; rebuild "
-            "the job to backfill from the new table"
-        )
+    try:
+        backfill.upstream.at().require_same_table(settings.upstream)
+    except UpstreamNotFoundError as error:
+        raise VerificationFailedError(f"{error}; as it is, nothing is known of the view") from error
 
 
 def _require_view(backfill: Backfill, settings: JobSettings) -> None:

@@ -199,7 +199,7 @@ class Game:
     def _require(self, barrier: Barrier, commit: EpochCommit, before: BackfillState) -> None:
         store = self.lakehouse.backfill.store
         after = store.state()
-        rows = self.truth.rows(barrier.chunk_version)
+        rows = self.truth.rows(barrier.chunk_offset.number)
         read_before, read_after = self._read(rows, before), self._read(rows, after)
         new = len(read_after) - len(read_before)
         when = f"epoch {barrier.epoch}"
@@ -214,7 +214,7 @@ class Game:
         if limit is not None and new > 2 * limit + self.case.job["vnode_count"]:
             raise WrongError(f"I4: {when} read {new} rows under a rate limit of {limit}")
         if commit.completed or self.case.job["visibility"] == "every_epoch":
-            shown = self._read(self.truth.rows(barrier.upstream.to_version), after)
+            shown = self._read(self.truth.rows(barrier.upstream.to_offset.number), after)
             self.truth.require(self.lakehouse.view(), shown, f"I1: {when}")
 
     def _require_end(self) -> None:

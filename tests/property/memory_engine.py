@@ -36,6 +36,7 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyOrder
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
@@ -126,7 +127,7 @@ class MemoryEngine:
         self,
         job: BackfillJob,
         upstream: ResolvedUpstream,
-        version: int,
+        offset: Offset,
         strategy: str,
         incarnations: frozenset[str],
     ) -> None:
@@ -262,7 +263,7 @@ class MemoryEngine:
     def _repair(self, settings: JobSettings, barrier: Barrier, source: PlainSource) -> None:
         """Write chosen rows anew; a row that nobody knows the vnode of any more goes with every vnode's repair."""
         keys = {source.key.decode(key) for key in barrier.repair.keys}
-        read = source.within(source.at(barrier.upstream.to_version), decoded(barrier.read_before, source.order))
+        read = source.within(source.at(barrier.upstream.to_offset.number), decoded(barrier.read_before, source.order))
         known = source.by_key(read)
         chosen = {
             key: row
@@ -448,7 +449,7 @@ class Backfilling:
                 return
             commit = self.run(barrier)
             yield commit
-            if commit.completed and barrier.upstream.to_version == self.orders.table.latest_version():
+            if commit.completed and barrier.upstream.to_offset.number == self.orders.table.latest().number:
                 return
         raise AssertionError(f"I4: not finished after {most} epochs")
 
@@ -484,7 +485,7 @@ class Backfilling:
         table_id = last.upstream.table_id
         source = PlainSource(settings, lambda at: self.warehouse.upstream(self.orders.path, table_id, at))
         shown = (
-            source.within(source.at(last.upstream.to_version), source.scan.read(state))
+            source.within(source.at(last.upstream.to_offset.number), source.scan.read(state))
             if last.publishes
             else source.as_of(last.view_after)
         )

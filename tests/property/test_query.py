@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.query import check_query, quote
+from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.shapes.row.query import check_query
 
 SPACE = st.sampled_from(
     [" ", "\n", "\t", "\r\n", "  ", " /* FROM upstream */ ", " -- FROM `x` WHERE '\n", "/**/ ", " /*ünï 😀*/\n"]

@@ -23,10 +23,10 @@ from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy
     from airflow_backfill_provider.core.job import BackfillJob
+    from airflow_backfill_provider.core.offset import HistoryPoint
     from airflow_backfill_provider.core.scan import Scan
     from airflow_backfill_provider.core.settings import JobSettings
-    from airflow_backfill_provider.core.table_version import TableVersion
-    from airflow_backfill_provider.lake.upstream import UpstreamTable, UpstreamVersion
+    from airflow_backfill_provider.sources.base import Source, UpstreamDescription
     from airflow_backfill_provider.strategies.evidence import Evidence
     from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
 
@@ -69,11 +69,9 @@ class Arrangement(Strategy):
         arrangement = evidence.bytes * evidence.used_share
         return evidence.cost(round((SORT_PASSES + 1) * arrangement), parallelism=evidence.job.parallelism)
 
-    def start(self, upstream: UpstreamTable, described: UpstreamVersion) -> TableVersion:
-        """Return the version that the arrangement is made of."""
-        from airflow_backfill_provider.core.table_version import TableVersion
-
-        return TableVersion(version=described.version, written_at=upstream.log.written_at(described.version))
+    def start(self, upstream: Source, described: UpstreamDescription) -> HistoryPoint:
+        """Return the point of the upstream's history that the arrangement is made of."""
+        return upstream.point(described.offset)
 
     def is_prepared(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> bool:
         """Tell whether the arrangement is there."""

@@ -12,12 +12,13 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, JobCancelledError, StateError
 from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import EVERYTHING
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.planner import plan_parts
 from airflow_backfill_provider.core.progress import BackfillState, Completed
 from airflow_backfill_provider.core.row_estimate import rows_of
 from airflow_backfill_provider.core.scan import VnodeRange, divide
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.sources.base import Source
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
 
@@ -35,9 +36,9 @@ def plan_arranged(situation: Situation, location: str) -> SnapshotPlan:
         situation.upstream,
         situation.previous,
     )
-    version, from_version = situation.version, situation.from_version
+    offset, from_offset = situation.offset, situation.from_offset
     arrangement = ArrangementFiles(location, situation.storage_options)
-    rows = upstream.row_count(version)
+    rows = upstream.row_count(offset)
     if not arrangement.exists():
         if settings.cancelled:
             raise JobCancelledError(
@@ -48,14 +49,14 @@ def plan_arranged(situation: Situation, location: str) -> SnapshotPlan:
                 f"the arrangement of job {settings.job['name']} is gone from {arrangement.path}, but epochs began to "
                 "read it; restore it, or rebuild the job"
             )
-        return SnapshotPlan(_rows_of_job(settings, upstream, version, rows), prepares=True)
+        return SnapshotPlan(_rows_of_job(settings, upstream, offset, rows), prepares=True)
     # What is not cut need not be counted.
     counts = settings.reads_snapshot and settings.rate_limit is not None
-    coming = upstream.window_changes(settings, from_version, version) if counts else None
+    coming = upstream.window_changes(settings, from_offset, offset) if counts else None
     files, keys = arrangement.statistics(settings.scan.order, settings.base_epoch, settings.own_columns, coming)
     row_count = sum(file.row_count for file in files)
     if settings.keys == EVERYTHING:
-        row_count = _rows_of_job(settings, upstream, version, rows)
+        row_count = _rows_of_job(settings, upstream, offset, rows)
     owned = _vnode_ranges(settings, state, files, previous)
     if not settings.reads_snapshot:
         return SnapshotPlan(row_count, vnode_ranges=owned)
@@ -63,14 +64,14 @@ def plan_arranged(situation: Situation, location: str) -> SnapshotPlan:
     parts = plan_parts(
         files,
         unread=[settings.scan.unread(state, vnodes) for vnodes in owned],
-        rate_limit=_shrunk(rate_limit, upstream, from_version, rows) if coming is None else rate_limit,
+        rate_limit=_shrunk(rate_limit, upstream, from_offset, rows) if coming is None else rate_limit,
         order=settings.scan.order,
         keys=keys,
     )
     return SnapshotPlan(row_count, tuple(part for part in parts if part.ranges), owned)
 
 
-def _rows_of_job(settings: JobSettings, upstream: UpstreamTable, version: int, rows: int) -> int:
+def _rows_of_job(settings: JobSettings, upstream: Source, offset: Offset, rows: int) -> int:
     """
     Estimate the rows that a job is about.
 
@@ -79,20 +80,20 @@ def _rows_of_job(settings: JobSettings, upstream: UpstreamTable, version: int, r
     job = settings.definition
     if settings.keys == EVERYTHING:
         return rows * len(job.vnodes) // job.vnode_count
-    return rows_of(upstream.files_at(version).files(settings.key_order), job, settings.key_order)
+    return rows_of(upstream.blocks(offset, settings.key_order), job, settings.key_order)
 
 
-def _shrunk(rate_limit: int | None, upstream: UpstreamTable, from_version: int, rows_after: int) -> int | None:
+def _shrunk(rate_limit: int | None, upstream: Source, from_offset: Offset, rows_after: int) -> int | None:
     """
     Leave room for rows that are inserted in the window, where nobody knows which: as if they came everywhere.
 
-    :param from_version: the version at the window's begin.
+    :param from_offset: the offset at the window's begin.
     :param rows_after: the upstream's rows at its end.
     """
     if rate_limit is None:
         return None
     try:
-        rows_before = upstream.row_count(from_version)
+        rows_before = upstream.row_count(from_offset)
     except ChangeFeedGapError:
         # The window begins after it; whether all its changes are there is looked at on its own.
         return rate_limit

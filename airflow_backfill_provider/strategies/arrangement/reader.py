@@ -41,7 +41,7 @@ class ArrangementReader(SnapshotReader):
         self._table = ArrangementTable(
             context.spark,
             location,
-            context.source,
+            context.job_rows,
             scan,
             base_epoch=context.settings.base_epoch,
             identity=ViewIdentity.of(context.settings),
@@ -55,21 +55,21 @@ class ArrangementReader(SnapshotReader):
 
     def prepare(self) -> None:
         """Make the arrangement of the version that was pinned when the job was created."""
-        settings, upstream = self._context.settings, self._context.log
+        settings, upstream = self._context.settings, self._context.upstream
         start = settings.start
         if start is None:
             return
-        upstream.at(start.version).require_same_table(settings.upstream, upstream.path)
-        upstream.require_same_log(start)
+        upstream.at(start.offset).require_same_table(settings.upstream)
+        upstream.require_same_history(start)
         with epoch_errors(f"making the arrangement of job {settings.job['name']}"):
             reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
-            rows = upstream.row_count(start.version)
-            self._table.ensure(start.version, rows=rows, rate_limit=settings.rate_limit)
+            rows = upstream.row_count(start.offset)
+            self._table.ensure(start.offset, rows=rows, rate_limit=settings.rate_limit)
             reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
 
     def wanted(self, visible: Column, barrier: Barrier) -> Column:
         """Return the condition for changes of the window of rows that are not read yet."""
-        return ~visible & self._context.source.is_after(barrier.upstream.from_version)
+        return ~visible & self._context.job_rows.is_after(barrier.upstream.from_offset)
 
     def keep(self, changes: DataFrame, barrier: Barrier, rows: int) -> None:
         """Append an epoch's net changes of rows that are not read yet, once."""
@@ -99,6 +99,6 @@ class ArrangementReader(SnapshotReader):
         """Return the upstream's own rows where the arrangement was told of a key twice: one of them may be gone."""
         if not is_duplicate_key(error):
             return None
-        source = self._context.source
-        rows = self._context.rows_at(barrier.chunk_version)
-        return CheckedChunk(source=source, selected=rows.filter(unskipped(in_any(source.scan, ranges))))
+        job_rows = self._context.job_rows
+        rows = self._context.rows_at(barrier.chunk_offset)
+        return CheckedChunk(job_rows=job_rows, selected=rows.filter(unskipped(in_any(job_rows.scan, ranges))))

@@ -24,11 +24,12 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.errors import EpochFailedError, StateError
 from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.engine.compaction import compact
+from airflow_backfill_provider.engine.job_rows import JobRows, column
 from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.session import session_settings
-from airflow_backfill_provider.engine.source import Upstream, column
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.engine.stamped_table import StampedTable
 from airflow_backfill_provider.engine.stamps import TableKind, transaction_id
@@ -60,7 +61,7 @@ class ArrangementTable:
 
     :param spark: the session to read and write with.
     :param path: canonical location.
-    :param source: the upstream that it replicates.
+    :param job_rows: the rows that it replicates.
     :param scan: the scan that it serves.
     :param base_epoch: the epoch that its base is stamped with.
     :param identity: the view that it is for.
@@ -71,37 +72,35 @@ class ArrangementTable:
         self,
         spark: SparkSession,
         path: str,
-        source: Upstream,
+        job_rows: JobRows,
         scan: VnodeScan,
         *,
         base_epoch: int,
         identity: ViewIdentity,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
-        self._own = source.own
+        self._own = job_rows.own
         self._table = StampedTable(spark, path, ARRANGEMENT_TABLE, storage_options)
         self._files = ArrangementFiles(path, storage_options)
-        self._source = source
+        self._job_rows = job_rows
         self._scan = scan
         self._base_epoch = base_epoch
         self._identity = identity
 
     # -------------------------------------------------------------------------------------------------- writes
 
-    def ensure(self, version: int, *, rows: int, rate_limit: int | None) -> None:
+    def ensure(self, offset: Offset, *, rows: int, rate_limit: int | None) -> None:
         """
         Make the base by one sort and one commit, unless it is there.
 
-        :param version: the upstream's version to replicate.
+        :param offset: the upstream's offset to replicate.
         :param rows: the upstream's rows; an estimate.
         :param rate_limit: rows of a chunk, to which the size of the files is fitted.
         """
         if self._files.exists():
             return
         files = max(math.ceil(rows / _rows_per_file(rate_limit)), 1)
-        base = self._laid_out(
-            self._source.at(self._table.spark, version), F.lit(True), F.lit(False), self._base_epoch, files
-        )
+        base = self._laid_out(self._job_rows.at(offset), F.lit(True), F.lit(False), self._base_epoch, files)
         indexed = len(self._scan.order.fields) + 1
         try:
             with session_settings(self._table.spark, _SMALL_PAGES):
@@ -156,7 +155,7 @@ class ArrangementTable:
     def _laid_out(self, rows: DataFrame, is_upsert: Column, appeared: Column, epoch: int, files: int) -> DataFrame:
         """Return rows in the arrangement's columns and order; what statistics are kept of comes first."""
         keys = self._scan.order.names
-        others = [name for name in self._source.columns if name not in keys]
+        others = [name for name in self._job_rows.columns if name not in keys]
         order = [
             (column(field.name).desc_nulls_first() if field.descending else column(field.name).asc_nulls_first())
             for field in self._scan.order.fields
@@ -191,11 +190,11 @@ class ArrangementTable:
 
     @contextmanager
     def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> Iterator[ArrangedChunk]:
-        """Return the upstream's rows in some ranges as of the barrier's ``to_version``, to be used inside the block."""
+        """Return the upstream's rows in some ranges as of the barrier's ``to_offset``, to be used inside the block."""
         base = self._table.read().filter(F.col(self._own.epoch) == self._base_epoch)
         changed = self._changed(barrier, ranges).persist()
         try:
-            yield ArrangedChunk(base, changed, ranges, self._scan, self._source)
+            yield ArrangedChunk(base, changed, ranges, self._scan, self._job_rows)
         finally:
             changed.unpersist()
 
@@ -216,7 +215,7 @@ class ArrangementTable:
         entries = F.array_sort(F.collect_list(F.struct(own.epoch, own.is_upsert, own.appeared)))
         history = F.col(own.named("history"))
         changed = log.groupBy(*keys).agg(
-            F.max_by(F.struct(own.vnode, *map(column, self._source.columns)), epoch).alias(own.named(_NEWEST)),
+            F.max_by(F.struct(own.vnode, *map(column, self._job_rows.columns)), epoch).alias(own.named(_NEWEST)),
             F.max_by(own.is_upsert, epoch).alias(own.named(_IS_LIVE)),
             F.min_by(own.appeared, epoch).alias(own.named(_FIRST_APPEARED)),
             entries.alias(own.named("history")),
@@ -240,7 +239,7 @@ class ArrangedChunk:
     :param changed: what became of each (vnode, key) in the ranges that changed since.
     :param ranges: what to read.
     :param scan: the scan's order.
-    :param source: the upstream that is replicated.
+    :param job_rows: the rows that are replicated.
     """
 
     def __init__(
@@ -249,13 +248,13 @@ class ArrangedChunk:
         changed: DataFrame,
         ranges: Sequence[KeyRange],
         scan: VnodeScan,
-        source: Upstream,
+        job_rows: JobRows,
     ) -> None:
         self._base = base
         self._changed = changed
         self._ranges = ranges
         self._scan = scan
-        self._source = source
+        self._job_rows = job_rows
 
     def rows(self) -> DataFrame:
         """
@@ -307,7 +306,7 @@ class ArrangedChunk:
         self.rows().agg(F.count("*")).collect()
 
     def _selected(self, rows: DataFrame) -> DataFrame:
-        return rows.select(*map(column, (self._scan.own.vnode, *self._source.columns)))
+        return rows.select(*map(column, (self._scan.own.vnode, *self._job_rows.columns)))
 
     def _split(self) -> tuple[Column | None, Column | None]:
         """Return conditions for the vnodes that ranges hold whole, and for the rest of the ranges."""

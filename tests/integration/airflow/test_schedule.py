@@ -52,7 +52,11 @@ def test_runs_of_a_schedule_go_through_history_in_order(tmp_path: Path):
 
     for name in ("caught_up", "backfilled"):
         pinned = barriers(tmp_path, name)[:3]
-        assert [(b.upstream.from_version, b.upstream.to_version) for b in pinned] == [(-1, 0), (0, 1), (1, 2)]
+        assert [(b.upstream.from_offset.number, b.upstream.to_offset.number) for b in pinned] == [
+            (-1, 0),
+            (0, 1),
+            (1, 2),
+        ]
         runs = [str(barrier.injected_by.run_id) for barrier in pinned]
         assert runs == sorted(runs)
         assert {run.partition("__")[0] for run in runs} == {"scheduled" if name == "caught_up" else "backfill"}

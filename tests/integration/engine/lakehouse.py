@@ -13,9 +13,9 @@ from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.protocol.backfill import Backfill

@@ -54,7 +54,7 @@ class VnodeByVnode(Strategy):
 
     def plan(self, situation: Situation) -> SnapshotPlan:
         settings = situation.settings
-        rows = situation.upstream.row_count(situation.version)
+        rows = situation.upstream.row_count(situation.offset)
         (next_up, *_) = settings.scan.unread(situation.state)
         vnode = 0 if next_up.after is None else int(next_up.after[0]) + 1
         is_last = vnode == settings.definition.vnode_count - 1
@@ -73,9 +73,9 @@ class VnodeReader(SnapshotReader):
         self._context = context
 
     def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
-        source = self._context.source
-        rows = self._context.rows_at(barrier.chunk_version).filter(in_any(source.scan, ranges))
-        return nullcontext(CheckedChunk(source=source, selected=rows))
+        job_rows = self._context.job_rows
+        rows = self._context.rows_at(barrier.chunk_offset).filter(in_any(job_rows.scan, ranges))
+        return nullcontext(CheckedChunk(job_rows=job_rows, selected=rows))
 
 
 class DiedError(Exception):

@@ -13,9 +13,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
-from airflow_backfill_provider.engine.source import Upstream
+from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.sources.delta.reader import DeltaReader
 from airflow_backfill_provider.strategies.arrangement.table import ArrangementTable
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 from tests.builders import barrier_of
@@ -73,8 +74,9 @@ def arrangement(spark: SparkSession, lake: Path) -> ArrangementTable:
     }
     path = str(lake / "arrangement")
     write_deltalake(path, pa.table(rows))
-    source = Upstream(
-        path="/lake/orders",
+    source = JobRows(
+        location="/lake/orders",
+        reader=DeltaReader(spark, "/lake/orders"),
         types={"id": "long", "name": "string"},
         key=KEY,
         scan=SCAN.order,

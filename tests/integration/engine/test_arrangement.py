@@ -14,7 +14,7 @@ from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import BackfillError, DuplicateKeyError, EpochFailedError, StateError
 from airflow_backfill_provider.core.progress import Completed, InProgress
-from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.stamps import snapshot_part, transaction_id
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.view_identity import ViewIdentity

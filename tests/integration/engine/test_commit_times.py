@@ -9,7 +9,7 @@ import random
 import pytest
 from pyspark.errors import PySparkException
 
-from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.sources.delta.source import DeltaSource
 from tests.builders import commit_file
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
 from tests.variants import exhaustive
@@ -25,11 +25,11 @@ FOR_EVER = {
 }
 
 
-def make(lakehouse: Lakehouse, **properties: str) -> UpstreamTable:
+def make(lakehouse: Lakehouse, **properties: str) -> DeltaSource:
     """Make a table whose version n has the numbers up to n."""
     lakehouse.make_upstream("n INT", {**FOR_EVER, **properties})
     grow(lakehouse, 1, VERSIONS)
-    return UpstreamTable(lakehouse.upstream_path)
+    return DeltaSource(lakehouse.upstream_path)
 
 
 def grow(lakehouse: Lakehouse, first: int, end: int) -> None:
@@ -60,9 +60,9 @@ def says_delta(lakehouse: Lakehouse, millis: int) -> int | str | None:
     return max((row.n for row in rows.collect()), default=0)
 
 
-def compare(lakehouse: Lakehouse, table: UpstreamTable, millis: int, newest: int) -> None:
+def compare(lakehouse: Lakehouse, table: DeltaSource, millis: int, newest: int) -> None:
     expected = says_delta(lakehouse, millis)
-    assert table.version_at(instant_of(millis)) == (newest if expected == "after the last" else expected), millis
+    assert table.offset_at(instant_of(millis)) == (newest if expected == "after the last" else expected), millis
 
 
 @pytest.mark.parametrize("histories", [12, exhaustive(400)])

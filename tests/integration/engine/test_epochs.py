@@ -8,8 +8,8 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.progress import Completed
-from airflow_backfill_provider.core.query import quote
 from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, view_properties
 from airflow_backfill_provider.protocol import mutations
 from tests.integration.engine.lakehouse import Lakehouse
@@ -250,7 +250,7 @@ def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
     (part,) = barrier.parts
     assert [covered.up_to for covered in part.ranges] == [("199",)]
     files = lakehouse.backfill.upstream.files(
-        barrier.upstream.to_version, lakehouse.backfill.store.settings().key_order
+        barrier.upstream.to_offset.number, lakehouse.backfill.store.settings().key_order
     )[0]
     for file in files:
         if file.lower[0] >= 300 or file.upper[0] < 100:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_backfill_provider.core.errors import DuplicateKeyError, MaterializedViewError, StateError
-from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.view import MaterializedView
 from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, ViewIdentity, view_properties
 from airflow_backfill_provider.protocol import mutations

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.protocol import mutations
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import mostly_exhaustive

@@ -15,8 +15,17 @@ from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import DuplicateKeyError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
 from airflow_backfill_provider.core.scan import by_vnode
-from airflow_backfill_provider.engine.source import MeasuredChanges, Upstream
+from airflow_backfill_provider.engine.job_rows import JobRows
+from airflow_backfill_provider.engine.net_changes import (
+    MeasuredChanges,
+    measure_changes,
+    net_by_key,
+    net_changes,
+    old_images,
+)
 from airflow_backfill_provider.execution.repeated_keys import settled
+from airflow_backfill_provider.sources.delta.reader import DeltaReader
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import write_table
 
 pytestmark = pytest.mark.spark
@@ -67,8 +76,10 @@ def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession,
     write_table(path, rows((5, "a"), (6, "a")))
     for _ in happen(path):
         pass
-    source = Upstream(
-        path=path,
+    newest = offset_of(DeltaTable(path).version())
+    source = JobRows(
+        location=path,
+        reader=DeltaReader(spark, path),
         types={"id": "long", "customer": "string", "name": "string"},
         key=KeyOrder((KeyField(name="id", type="long"),)),
         scan=by_vnode(KeyOrder((KeyField(name="id", type="long"),)), OwnColumns()),
@@ -77,21 +88,21 @@ def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession,
         vnodes=frozenset(range(1000)),
         keys=EVERYTHING,
     )
-    net = source.net_changes(spark, 1, DeltaTable(path).version(), F.lit(True)).persist()
+    net = net_changes(source, offset_of(1), newest, F.lit(True)).persist()
     flags = ("__is_upsert", "__appeared", "__key_appeared", "__has_double", "__rows_added")
     found = net.collect()
     assert {(row["id"], row["customer"]): tuple(row[flag] for flag in flags) for row in found} == NET
     assert len(found) == len(NET)
     assert {row["name"] for row in found if row["id"] == 1} == {"x"}
 
-    assert source.measure_changes(net, F.lit(True)).some_doubtful
+    assert measure_changes(source, net, F.lit(True)).some_doubtful
     with pytest.raises(DuplicateKeyError):
-        settled(spark, source, net, DeltaTable(path).version())
+        settled(source, net, newest)
     sound = net.filter("NOT __has_double")
-    assert source.measure_changes(sound, F.col("id") < 5) == MeasuredChanges(
+    assert measure_changes(source, sound, F.col("id") < 5) == MeasuredChanges(
         5, 4, 1, some_appeared=True, some_doubtful=False, has_nulls=(False,)
     )
-    by_key = {row["id"]: row for row in source.net_by_key(sound).collect()}
+    by_key = {row["id"]: row for row in net_by_key(source, sound).collect()}
     assert {number: (row["__is_upsert"], row["__appeared"]) for number, row in by_key.items()} == {
         **dict.fromkeys((1, 2, 3, 5, 6), (True, False)),
         **dict.fromkeys((4, 10), (True, True)),
@@ -99,3 +110,8 @@ def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession,
     }
     assert (by_key[2]["customer"], len(by_key)) == ("b", 8)
     net.unpersist()
+
+    # Design §9: the image at the window's begin, which is the one before the first change.
+    old = old_images(source, offset_of(1), newest, F.lit(True)).collect()
+    before = {(number, "a"): "n" for number in range(1, 7)}
+    assert {(row["id"], row["customer"]): row["name"] for row in old} == before

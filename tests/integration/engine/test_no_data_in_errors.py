@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import BackfillError
-from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.spark_errors import comparison_errors, epoch_errors, view_errors
 from tests.integration.engine.lakehouse import Lakehouse
 

@@ -10,9 +10,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.keys import KeyField
 from airflow_backfill_provider.lake.key_index import arrow_type
 from airflow_backfill_provider.lake.row_counts import RowCount
-from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.vnode_hash import vnodes_of
 from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.sources.delta.source import DeltaSource
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
 
 pytestmark = pytest.mark.spark
@@ -66,7 +67,7 @@ def test_a_table_with_deletion_vectors_is_planned_by_the_rows_that_spark_reads(l
     lakehouse.sql("INSERT INTO {upstream} SELECT /*+ COALESCE(1) */ id, concat('r', id % 3) FROM range(400)")
     lakehouse.sql("DELETE FROM {upstream} WHERE id % 10 <> 0 AND id < 200")
     lakehouse.create(strategy="arrangement", rate_limit=20, vnode_count=3)
-    files = UpstreamTable(lakehouse.upstream_path).files_at(2)
+    files = DeltaSource(lakehouse.upstream_path).files_at(offset_of(2))
     assert (files.live_rows(), files.row_count()) == (RowCount(220), 400)
 
     assert lakehouse.epoch().snapshot_read_row_count == 20

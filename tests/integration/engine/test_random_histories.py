@@ -136,7 +136,7 @@ class History:
 
         expected = Counter(
             (*row.key, None if row.amount is None else row.amount * 2)
-            for row in self.versions[barrier.upstream.to_version].values()
+            for row in self.versions[barrier.upstream.to_offset.number].values()
             if row.status == "paid" and is_shown(row)
         )
         assert Counter(self._plain(row) for row in self.lakehouse.view().collect()) == expected
@@ -162,8 +162,8 @@ class History:
         return (*values, row["doubled"])
 
     def _remember(self) -> None:
-        newest = self.lakehouse.define().upstream.latest_version() if self.lakehouse.job is None else None
-        newest = self.lakehouse.backfill.upstream.latest_version() if newest is None else newest
+        newest = self.lakehouse.define().upstream.latest().number if self.lakehouse.job is None else None
+        newest = self.lakehouse.backfill.upstream.latest().number if newest is None else newest
         while len(self.versions) <= newest:
             self.versions.append(dict(self.table))
 

@@ -18,7 +18,7 @@ import pytest
 from deltalake import write_deltalake
 
 from airflow_backfill_provider.core.errors import MissingRowsError
-from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.verification import verifier
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.sql import quote
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
 from tests.variants import exhaustive
 

@@ -222,7 +222,7 @@ def test_changes_that_wait_are_expected_as_of_the_versions_that_rows_were_read_a
     lakehouse.epoch()
     lakehouse.sql("INSERT INTO {upstream} (id, a) SELECT id + 40, 'late' FROM range(5)")
     lakehouse.epoch()
-    assert len({read.version for read in lakehouse.backfill.store.barriers()[-1].view_after}) == 2
+    assert len({read.offset.number for read in lakehouse.backfill.store.barriers()[-1].view_after}) == 2
     outcome = verify(lakehouse)
     assert (outcome.equal, outcome.expected_rows) == (True, 40)
     view_sql(lakehouse, "UPDATE {view} SET a = 'second' WHERE id = 2")

@@ -18,16 +18,17 @@ from deltalake import DeltaTable, write_deltalake
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import BackfillError, StorageUnavailableError
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.offset import HistoryPoint
 from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.table_files import table_files
-from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.verified_tables import table_id, view_version_of
 from airflow_backfill_provider.lake.version_watch import VersionWatch
 from airflow_backfill_provider.lake.view_identity import INCARNATION_PROPERTY, JOB_PROPERTY, view_identity
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.sources.delta.source import DeltaSource
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from tests.builders import CHANGE_DATA_FEED, order_of
 from tests.integration.object_store.conftest import S3
@@ -135,8 +136,8 @@ def test_what_was_done_although_nobody_was_told_so_is_done_once(
 KEY = order_of("long")
 
 
-def upstream_of(s3: S3, options: dict[str, str]) -> UpstreamTable:
-    return UpstreamTable(f"{s3.root}/orders", options)
+def upstream_of(s3: S3, options: dict[str, str]) -> DeltaSource:
+    return DeltaSource(f"{s3.root}/orders", options)
 
 
 def keys_of(files):
@@ -145,15 +146,15 @@ def keys_of(files):
 
 
 LOOKS = {
-    "versions by time": lambda s3, options: upstream_of(s3, options).version_at(dt.datetime.now(dt.UTC)),
+    "versions by time": lambda s3, options: upstream_of(s3, options).offset_at(dt.datetime.now(dt.UTC)),
     "the newest version": lambda s3, options: VersionWatch(f"{s3.root}/orders", options).latest(),
-    "a version": lambda s3, options: upstream_of(s3, options).at(1),
-    "its changes": lambda s3, options: upstream_of(s3, options).change_feed(0),
+    "a version": lambda s3, options: upstream_of(s3, options).at(offset_of(1)),
+    "its changes": lambda s3, options: upstream_of(s3, options).change_feed(offset_of(0)),
     "schemas in a window": lambda s3, options: upstream_of(s3, options).require_used_columns(
         -1, 2, ResolvedUpstream(table_id="t", columns=())
     ),
-    "whether it is the same": lambda s3, options: upstream_of(s3, options).require_same_log(TableVersion(version=1)),
-    "keys of its files": lambda s3, options: keys_of(upstream_of(s3, options).files_at(1)),
+    "whether it is the same": lambda s3, options: upstream_of(s3, options).require_same_history(HistoryPoint(offset=1)),
+    "keys of its files": lambda s3, options: keys_of(upstream_of(s3, options).files_at(offset_of(1))),
     "whose view it is": lambda s3, options: view_identity(f"{s3.root}/view", options),
     "files of the view": lambda s3, options: table_files(f"{s3.root}/view", options),
     "a transaction": lambda s3, options: DeltaLog(f"{s3.root}/view", options).transaction_version("x"),

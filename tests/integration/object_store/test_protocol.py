@@ -11,6 +11,7 @@ import pytest
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.table_reading import Write
 from tests.integration.object_store.no_engine import NoEngine, inject
@@ -111,5 +112,5 @@ def test_the_store_says_when_versions_were_committed(s3, job):
     """A listing has the times of all commit files."""
     upstream = Backfill(job, s3.options).upstream
     now, hour = dt.datetime.now(dt.UTC), dt.timedelta(hours=1)
-    assert now - hour < upstream.watermark(0) < now + hour
-    assert [upstream.version_at(instant) for instant in (now - hour, now + hour)] == [None, 0]
+    assert now - hour < upstream.watermark(offset_of(0)) < now + hour
+    assert [upstream.offset_at(instant) for instant in (now - hour, now + hour)] == [None, 0]

@@ -8,6 +8,7 @@ import io
 from rich.console import Console
 
 from airflow_backfill_provider.cli.views import LineView, LiveView, progress_view, show_status, status_line
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import BackfillState, InProgress
 from airflow_backfill_provider.core.status import job_status
 from airflow_backfill_provider.core.watchdog import ChangeFeed
@@ -27,10 +28,10 @@ def late_status(hours=165):
         barriers=[barrier],
         commits=[commit_of(barrier)],
         feed=ChangeFeed(
-            latest_version=1,
+            latest=Offset(1),
             kept_for=dt.timedelta(days=7),
             unread_since=NOW,
-            needed_version=1,
+            needed=Offset(1),
             needed_since=NOW,
         ),
         now=NOW + dt.timedelta(hours=hours),

@@ -21,6 +21,7 @@ from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport
 from airflow_backfill_provider.core.errors import StateLayoutError
 from airflow_backfill_provider.core.failures import GivenUp
 from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.requester import Requester
 from tests.builders import NOW, barrier_of, commit_of, order_of, part_of, report_of, shown_after, window_of
 
@@ -28,7 +29,7 @@ TASK = Requester(dag_id="d", run_id="r", task_id="t", map_index=2)
 
 
 def read_of(version, after, up_to):
-    return PinnedRead(ranges=(PinnedRange(after=after, up_to=up_to),), version=version)
+    return PinnedRead(ranges=(PinnedRange(after=after, up_to=up_to),), offset=version)
 
 
 DECIDING = {
@@ -36,10 +37,11 @@ DECIDING = {
     "incarnation": "b2",
     "epoch": 2,
     "prev_epoch": 7,
-    "upstream": [
-        window_of(table_id="other"),
-        window_of(from_version=0, to_version=1),
-        window_of(to_version=1),
+    "windows": [
+        (window_of(table_id="other"),),
+        (window_of(from_version=0, to_version=1),),
+        (window_of(to_version=1),),
+        (window_of(), window_of(relation="customers")),
     ],
     "definition": "e" * 32,
     "parts": [
@@ -61,7 +63,7 @@ DECIDING = {
     ],
     "read_as_of": [(read_of(1, None, ("5",)),), (read_of(2, None, ("5",)),), (read_of(1, None, ("4",)),)],
     "publishes": False,
-    "older_version": 0,
+    "older_offset": 0,
     "repair": [Repair(vnodes=(0,)), Repair(keys=(("0",),)), Repair(keys=((None,),))],
 }
 NOT_DECIDING = {
@@ -77,7 +79,7 @@ NOT_DECIDING = {
     "warnings": [("careful",)],
     "injected_by": [TASK, Requester(user="somebody")],
     "injected_at": NOW + dt.timedelta(days=1),
-    "given_up": GivenUp(error="E", message="m", by="x", at=NOW, to_version=1, settings_sequence=1),
+    "given_up": GivenUp(error="E", message="m", by="x", at=NOW, to_offset=1, settings_sequence=1),
 }
 
 
@@ -190,31 +192,31 @@ def test_the_view_is_as_of_the_barrier_if_the_epoch_publishes():
     barrier = barrier_of(upstream=window_of(from_version=3, to_version=5), parts=(part_of(("5",), ("9",)),))
     assert barrier.view_before == (read_of(3, None, ("5",)),)
     assert barrier.view_after == (read_of(5, None, ("9",)),)
-    assert (barrier.changes_after, barrier.has_changes) == (3, True)
+    assert (barrier.changes_after.number, barrier.has_changes) == (3, True)
 
 
 def test_rows_whose_changes_wait_are_as_of_when_they_were_read():
     waiting = {"publishes": False, "parts": (part_of(("5",), ("9",)),)}
     first = barrier_of(upstream=window_of(from_version=3, to_version=5), **waiting)
     assert first.view_after == (read_of(3, None, ("5",)), read_of(5, ("5",), ("9",)))
-    assert first.changes_after == 3
+    assert first.changes_after.number == 3
 
     second = barrier_of(
         upstream=window_of(from_version=5, to_version=5), read_as_of=first.view_after, **{**waiting, "parts": ()}
     )
     assert second.view_before == second.view_after == first.view_after
-    assert (second.changes_after, second.has_changes) == (5, False)
+    assert (second.changes_after.number, second.has_changes) == (5, False)
 
     last = barrier_of(upstream=window_of(from_version=5, to_version=5), read_as_of=first.view_after, parts=())
-    assert last.view_after == (PinnedRead(ranges=last.read_before, version=5),)
-    assert (last.changes_after, last.has_changes, last.has_window) == (3, True, False)
+    assert last.view_after == (PinnedRead(ranges=last.read_before, offset=5),)
+    assert (last.changes_after.number, last.has_changes, last.has_window) == (3, True, False)
 
 
 @pytest.mark.parametrize("to_version", [5, 7])
 def test_chunks_read_at_one_version_are_together(to_version):
     upstream = window_of(from_version=5, to_version=to_version)
-    barrier = barrier_of(upstream=upstream, publishes=False, older_version=5, parts=(part_of(("5",), ("9",)),))
-    assert barrier.chunk_version == 5
+    barrier = barrier_of(upstream=upstream, publishes=False, older_offset=5, parts=(part_of(("5",), ("9",)),))
+    assert barrier.chunk_offset.number == 5
     assert barrier.view_after == (read_of(5, None, ("9",)),)
 
 
@@ -222,7 +224,7 @@ def test_ranges_between_which_something_is_unread_stay_apart():
     parts = (part_of(("6",), ("9",)), part_of(("9",), None))
     barrier = barrier_of(upstream=window_of(from_version=5, to_version=5), publishes=False, parts=parts)
     ranges = (PinnedRange(after=None, up_to=("5",)), PinnedRange(after=("6",), up_to=None))
-    assert barrier.view_after == (PinnedRead(ranges=ranges, version=5),)
+    assert barrier.view_after == (PinnedRead(ranges=ranges, offset=5),)
 
 
 def test_a_range_without_an_end_is_joined_with_none():
@@ -234,13 +236,23 @@ def test_a_range_without_an_end_is_joined_with_none():
 
 
 def test_a_chunk_is_read_at_the_end_of_the_window_unless_an_older_version_is_pinned():
-    assert barrier_of(upstream=window_of(from_version=3, to_version=5)).chunk_version == 5
-    assert barrier_of(upstream=window_of(from_version=3, to_version=5), older_version=0).chunk_version == 0
+    assert barrier_of(upstream=window_of(from_version=3, to_version=5)).chunk_offset.number == 5
+    assert barrier_of(upstream=window_of(from_version=3, to_version=5), older_offset=0).chunk_offset.number == 0
 
 
-def test_a_barrier_that_an_older_release_pinned_keeps_its_digest():
-    fields = barrier_of().model_dump(mode="json", exclude={"read_as_of", "publishes", "older_version"})
-    assert Barrier.model_validate(fields).digest == barrier_of().digest == "b6525f887271029657d2058f7e089618"
+def test_a_window_is_pinned_for_each_upstream_and_positions_are_of_the_first():
+    customers = window_of(2, 7, relation="customers", table_id="other")
+    barrier = barrier_of(windows=(window_of(3, 5), customers))
+    assert (barrier.upstream.relation, barrier.upstream.to_offset.number) == ("upstream", 5)
+    assert Barrier.model_validate_json(barrier.model_dump_json()) == barrier
+    later = customers.model_copy(update={"to_offset": Offset(8)})
+    assert barrier.digest != barrier_of(windows=(window_of(3, 5), later)).digest, "each decides about rows"
+    with pytest.raises(ValidationError):
+        barrier_of(windows=())
+
+
+def test_what_a_source_knows_its_history_by_decides_about_no_row():
+    assert barrier_of(upstream=window_of(mark="then")).digest == barrier_of(upstream=window_of(mark="now")).digest
 
 
 def test_a_barrier_without_parts_leaves_what_was_read():
@@ -260,17 +272,17 @@ def test_a_pinned_range_that_is_none_of_the_keys_is_refused(bounds):
 def test_a_barrier_before_which_nothing_was_read_shows_nothing_but_its_chunk():
     nothing = barrier_of(upstream=window_of(from_version=3, to_version=5), read_before=(), parts=())
     assert (nothing.view_before, nothing.view_after) == ((), ())
-    assert (nothing.oldest_version_after, nothing.changes_after) == (5, 3)
+    assert (nothing.oldest_offset_after.number, nothing.changes_after.number) == (5, 3)
 
 
 def test_the_oldest_version_of_the_view_is_the_one_behind_which_its_changes_are_needed():
     waiting = barrier_of(upstream=window_of(from_version=3, to_version=5), publishes=False)
-    assert [read.version for read in waiting.view_after] == [3, 5]
-    assert waiting.oldest_version_after == 3
+    assert [read.offset.number for read in waiting.view_after] == [3, 5]
+    assert waiting.oldest_offset_after.number == 3
 
 
 def test_what_an_epoch_publishes_is_as_of_its_window_wherever_its_chunk_is_read():
-    barrier = barrier_of(upstream=window_of(from_version=3, to_version=5), older_version=4)
+    barrier = barrier_of(upstream=window_of(from_version=3, to_version=5), older_offset=4)
     assert barrier.view_after == (read_of(5, None, ("5",)), read_of(4, ("5",), ("9",)))
 
 

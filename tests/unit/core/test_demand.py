@@ -6,7 +6,7 @@ import pytest
 
 from airflow_backfill_provider.core.demand import demand_of
 from airflow_backfill_provider.core.failures import GivenUp
-from airflow_backfill_provider.core.table_version import TableVersion
+from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from tests.builders import NOW, barrier_of, commit_of, settings_of, window_of
 
 FIRST = barrier_of(1, upstream=window_of(-1, 5))
@@ -14,20 +14,24 @@ UNFINISHED = commit_of(FIRST)
 COMPLETED = commit_of(FIRST, completed=True)
 
 
-def reason_of(settings, newest, commit, latest_version):
-    demand = demand_of(settings, newest, commit, latest_version)
-    return demand and demand.reason
+def demand(settings, newest, commit, latest, **changes):
+    return demand_of(settings, newest, commit, Offset(latest), **changes)
+
+
+def reason_of(settings, newest, commit, latest):
+    found = demand(settings, newest, commit, latest)
+    return found and found.reason
 
 
 def test_a_job_that_is_not_created_needs_its_first_run_once_per_version():
     assert reason_of(None, None, None, 5) == "the job is not created yet"
-    assert demand_of(None, None, None, 5).key == demand_of(None, None, None, 5).key
-    assert demand_of(None, None, None, 5).key != demand_of(None, None, None, 6).key
+    assert demand(None, None, None, 5).key == demand(None, None, None, 5).key
+    assert demand(None, None, None, 5).key != demand(None, None, None, 6).key
 
 
 def test_a_job_that_was_just_created_is_what_the_run_that_creates_it_was_told_of():
-    assert demand_of(settings_of(), None, None, 5).key == demand_of(None, None, None, 5).key
-    assert demand_of(settings_of(sequence=2), None, None, 5).key != demand_of(None, None, None, 5).key
+    assert demand(settings_of(), None, None, 5).key == demand(None, None, None, 5).key
+    assert demand(settings_of(sequence=2), None, None, 5).key != demand(None, None, None, 5).key
 
 
 def test_a_version_that_no_epoch_covers_needs_one_whatever_else_is():
@@ -38,17 +42,17 @@ def test_a_version_that_no_epoch_covers_needs_one_whatever_else_is():
 
 @pytest.mark.parametrize("latest", [5, 4])
 def test_a_finished_job_needs_nothing_for_a_version_that_an_epoch_covers(latest):
-    assert demand_of(settings_of(finished_epoch=1), FIRST, COMPLETED, latest) is None
-    assert demand_of(settings_of(), FIRST, COMPLETED, latest) is None, "finishing is the same run's business"
+    assert demand(settings_of(finished_epoch=1), FIRST, COMPLETED, latest) is None
+    assert demand(settings_of(), FIRST, COMPLETED, latest) is None, "finishing is the same run's business"
 
 
 def test_an_unfinished_job_needs_the_next_epoch_once_the_last_one_is_committed():
-    assert demand_of(settings_of(), FIRST, None, 5) is None, "one is under way"
+    assert demand(settings_of(), FIRST, None, 5) is None, "one is under way"
     assert "snapshot" in reason_of(settings_of(), FIRST, UNFINISHED, 5)
 
 
 def test_what_was_created_of_the_newest_version_still_needs_its_first_epoch():
-    arranged = settings_of(strategy="arrangement", start=TableVersion(version=5))
+    arranged = settings_of(strategy="arrangement", start=HistoryPoint(offset=5))
 
     assert "snapshot" in reason_of(arranged, None, None, 5)
     assert "version 5" in reason_of(settings_of(), None, None, 5)
@@ -58,55 +62,55 @@ def test_what_was_created_of_the_newest_version_still_needs_its_first_epoch():
 def test_a_replaced_upstream_needs_the_epoch_that_refuses_it_once_per_version(commit):
     """I6: nothing is new below the version that the job has come to, and nobody would ever hear the refusal."""
     settings = settings_of(finished_epoch=1)
-    demand = demand_of(settings, FIRST, commit, 4, replaced="the log ends with version 4")
+    found = demand(settings, FIRST, commit, 4, replaced="the log ends with version 4")
     assert demand.reason == "the log ends with version 4"
-    assert demand.key == demand_of(settings, FIRST, commit, 4, replaced="the log ends with version 4").key
-    assert demand.key != demand_of(settings, FIRST, commit, 3, replaced="the log ends with version 3").key
-    assert demand_of(settings_of(cancelled=True), FIRST, commit, 4, replaced="gone") is None
+    assert demand.key == demand(settings, FIRST, commit, 4, replaced="the log ends with version 4").key
+    assert demand.key != demand(settings, FIRST, commit, 3, replaced="the log ends with version 3").key
+    assert demand(settings_of(cancelled=True), FIRST, commit, 4, replaced="gone") is None
 
 
 @pytest.mark.parametrize("held", [{"paused": True}, {"rate_limit": 0}])
 def test_a_job_that_reads_no_snapshot_waits_for_new_versions_alone(held):
-    assert demand_of(settings_of(**held), FIRST, UNFINISHED, 5) is None
+    assert demand(settings_of(**held), FIRST, UNFINISHED, 5) is None
 
 
 def test_a_repair_needs_an_epoch_until_a_barrier_carries_it():
     asked = settings_of(finished_epoch=1, sequence=3, repair_sequence=3)
 
     assert reason_of(asked, FIRST, COMPLETED, 5) == "a repair waits for an epoch"
-    assert demand_of(asked, barrier_of(1, upstream=window_of(-1, 5), settings_sequence=3), COMPLETED, 5) is None
+    assert demand(asked, barrier_of(1, upstream=window_of(-1, 5), settings_sequence=3), COMPLETED, 5) is None
 
 
 def test_a_cancelled_job_needs_nothing_any_more():
-    assert demand_of(settings_of(cancelled=True), FIRST, UNFINISHED, 9) is None
+    assert demand(settings_of(cancelled=True), FIRST, UNFINISHED, 9) is None
 
 
 def test_resuming_asks_again_for_what_was_told_before_the_pause():
     before, resumed = settings_of(sequence=1), settings_of(sequence=3)
 
-    assert demand_of(before, FIRST, UNFINISHED, 5).key != demand_of(resumed, FIRST, UNFINISHED, 5).key
+    assert demand(before, FIRST, UNFINISHED, 5).key != demand(resumed, FIRST, UNFINISHED, 5).key
 
 
 def test_a_rebuild_asks_again_for_a_version_that_was_told_before():
     before, rebuilt = settings_of(), settings_of(incarnation="b2", base_epoch=1, sequence=2)
 
-    assert demand_of(before, FIRST, COMPLETED, 6).key != demand_of(rebuilt, None, None, 6).key
+    assert demand(before, FIRST, COMPLETED, 6).key != demand(rebuilt, None, None, 6).key
 
 
 def test_a_rebuild_asks_again_for_what_is_left_of_the_snapshot():
     """The same epoch and the same record of settings may come to be told of again, if control tables were made anew."""
-    assert demand_of(settings_of(), FIRST, UNFINISHED, 5).key != (
-        demand_of(settings_of(incarnation="b2"), FIRST, UNFINISHED, 5).key
+    assert demand(settings_of(), FIRST, UNFINISHED, 5).key != (
+        demand(settings_of(incarnation="b2"), FIRST, UNFINISHED, 5).key
     )
 
 
 def test_a_version_that_came_behind_the_first_epoch_is_not_what_the_creating_run_was_told_of():
-    assert demand_of(settings_of(), FIRST, UNFINISHED, 6).key != demand_of(None, None, None, 6).key
+    assert demand(settings_of(), FIRST, UNFINISHED, 6).key != demand(None, None, None, 6).key
 
 
 def given_up_at(to_version, **changes):
     """An epoch that was given up: its window, up to a version, did not move."""
-    why = GivenUp(error="QueryFailedError", message="m", by="x", at=NOW, to_version=to_version, settings_sequence=1)
+    why = GivenUp(error="QueryFailedError", message="m", by="x", at=NOW, to_offset=to_version, settings_sequence=1)
     return barrier_of(upstream=window_of(4, 4), given_up=why, **changes)
 
 
@@ -115,7 +119,7 @@ def test_what_was_given_up_asks_for_nothing_until_the_upstream_or_the_settings_c
     newest = given_up_at(7)
     commit = commit_of(newest, given_up=True)
     settings = settings_of()
-    assert demand_of(settings, newest, commit, 7) is None
-    assert demand_of(settings, newest, commit, 8).reason == "the upstream has version 8, and epochs cover those up to 4"
+    assert demand(settings, newest, commit, 7) is None
+    assert demand(settings, newest, commit, 8).reason == "the upstream has version 8, and epochs cover those up to 4"
     resumed = settings.model_copy(update={"sequence": 2})
-    assert demand_of(resumed, newest, commit, 7) is not None
+    assert demand(resumed, newest, commit, 7) is not None

@@ -11,7 +11,9 @@ import yaml
 from pydantic import ValidationError
 
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
-from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, KeyColumn, Restriction, Upstream
+from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, Restriction
+from airflow_backfill_provider.core.upstream import KeyColumn
+from airflow_backfill_provider.sources.delta import DeltaUpstream
 from tests.builders import job_fields, job_of, order_of
 
 HOSTILE_NAMES = ["", "Paid", "a b", "a-b", "a/b", "../a", "a\n", "ä", "a.b", "a'b", "a;--", "x%00", "\x00"]
@@ -76,7 +78,7 @@ def test_a_minimal_job_gets_the_documented_defaults():
         {"upstream": upstream(key=["a", "b"], distribution_key=["b"])},
         {"upstream": upstream(distribution_key=["customer"])},
         {"upstream": upstream(key=["order id", "a.b", 'q"', "it's", "`", "ünï", "select"])},
-        {"upstream": Upstream(path="/lake/orders", key=("id",))},
+        {"upstream": DeltaUpstream(path="/lake/orders", key=("id",))},
         {"upstream": upstream(path="s3://bucket/orders")},
     ],
     ids=str,
@@ -174,7 +176,7 @@ def test_a_required_field_that_is_missing_is_named(field):
     ("change", "field", "allowed"),
     [
         ({"rate_limits": 5}, "rate_limits", list(BackfillJob.model_fields)),
-        ({"upstream": upstream(keys=["id"])}, "upstream.keys", list(Upstream.model_fields)),
+        ({"upstream": upstream(keys=["id"])}, "upstream.keys", list(DeltaUpstream.model_fields)),
         (
             {"upstream": upstream(key=[{"column": "id", "desc": True}])},
             "upstream.key.0.desc",

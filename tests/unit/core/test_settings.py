@@ -8,9 +8,9 @@ import pytest
 
 from airflow_backfill_provider.core.barrier import Mutation, Repair
 from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.offset import HistoryPoint
 from airflow_backfill_provider.core.progress import Completed, NotStarted
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
-from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import NOW, barrier_of, job_of, order_of, settings_of
 
@@ -62,7 +62,7 @@ def test_a_view_is_repaired_by_the_barrier_at_hand_or_by_the_one_after_it(repair
 @pytest.mark.parametrize(("version", "first"), [(None, -1), (0, 0), (7, 7)])
 def test_the_first_window_begins_behind_what_the_arrangement_has(version, first):
     """I1: version 0 is a version."""
-    assert settings_of(start=None if version is None else TableVersion(version=version)).first_version == first
+    assert settings_of(start=None if version is None else HistoryPoint(offset=version)).first_offset.number == first
 
 
 def test_each_incarnation_has_an_arrangement_of_its_own():
@@ -89,7 +89,7 @@ def test_a_job_about_a_part_of_the_upstream_scans_that_part():
     job = job_of(restrict_to={"vnodes": [1, 3], "keys": {"after": [2], "up_to": [6]}})
     in_place = settings_of(job).scan
     assert in_place.unread(in_place.initial(0)) == (KeyRange((2,), (6,)),)
-    arranged = settings_of(job, strategy="arrangement", start=TableVersion(version=0)).scan
+    arranged = settings_of(job, strategy="arrangement", start=HistoryPoint(offset=0)).scan
     nothing = Completed(None, 0)
     assert arranged.initial(0).vnodes == (nothing, NotStarted(), nothing, NotStarted())
 

@@ -6,6 +6,7 @@ import datetime as dt
 
 import pytest
 
+from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status import (
@@ -16,7 +17,6 @@ from airflow_backfill_provider.core.status import (
     job_summary,
     progress_of,
 )
-from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.watchdog import AlarmKind, ChangeFeed
@@ -50,7 +50,7 @@ def status_of(
         state=BackfillState(epoch=len(commits), vnodes=(progress or NotStarted(),) * vnodes),
         barriers=barriers,
         commits=commits,
-        feed=ChangeFeed(latest_version=latest, kept_for=dt.timedelta(days=7), **feed),
+        feed=ChangeFeed(latest=Offset(latest), kept_for=dt.timedelta(days=7), **feed),
         now=now or (commits[-1].committed_at if commits else NOW),
         verified=verified,
         verification_waits=verification_waits,
@@ -81,7 +81,7 @@ def test_a_running_job():
     assert status.rows_per_second == pytest.approx(300 / 30)
     # each hundred rows take a minute, fifty seconds of which are a wait
     assert status.eta_seconds == pytest.approx(7 * 60)
-    assert (status.upstream_version, status.oldest_rows_version, status.lag_versions) == (2, 2, 5)
+    assert (status.upstream_version.number, status.oldest_rows_version.number, status.lag_versions) == (2, 2, 5)
     assert status.vnodes.in_progress == 4
     assert status.watermark is None, "design §5.13: the watermark is published once the view is finished"
 
@@ -90,7 +90,7 @@ def test_a_job_whose_changes_wait_has_rows_of_several_versions():
     barriers, commits = running(3)
     barriers[-1] = barriers[-1].model_copy(update={"publishes": False})
     status = status_of(InProgress((9,), 300), barriers, commits, latest=7)
-    assert (status.upstream_version, status.oldest_rows_version, status.lag_versions) == (2, 1, 5)
+    assert (status.upstream_version.number, status.oldest_rows_version.number, status.lag_versions) == (2, 1, 5)
 
 
 def test_a_finished_job():
@@ -134,7 +134,7 @@ def test_a_pinned_epoch_shows_before_it_is_committed():
     barriers, commits = running(3)
     status = status_of(InProgress((9,), 200), barriers, commits[:2], latest=9)
     assert (status.epoch, status.pinned_epoch) == (2, 3)
-    assert (status.upstream_version, status.lag_versions) == (1, 8)
+    assert (status.upstream_version.number, status.lag_versions) == (1, 8)
 
 
 @pytest.mark.parametrize("change", [{"paused": True}, {"rate_limit": 0}, {"cancelled": True}])
@@ -240,7 +240,7 @@ def map_of(*vnodes, restrict_to=None, **settings):
     barriers, commits = running(1, rows=400)
     made = settings_of(job_of(vnode_count=len(vnodes), restrict_to=restrict_to or {}), **settings)
     seen = {"barriers": barriers, "commits": commits, "now": NOW}
-    feed = ChangeFeed(latest_version=0, kept_for=dt.timedelta(days=7))
+    feed = ChangeFeed(latest=Offset(0), kept_for=dt.timedelta(days=7))
     found = job_status(settings=made, state=state, feed=feed, **seen).vnode_map
     return [(run.first, run.last, run.state, run.rows, run.position, run.progress) for run in found]
 
@@ -257,7 +257,7 @@ def test_neighbours_that_are_equally_far_are_shown_together_with_the_rows_of_all
         Completed(None, 0),
     )
     each = 2180 / 8
-    assert map_of(*vnodes, strategy="arrangement", start=TableVersion(version=0)) == [
+    assert map_of(*vnodes, strategy="arrangement", start=HistoryPoint(offset=0)) == [
         (0, 1, "completed", 150, None, 1.0),
         (2, 2, "in_progress", 10, ("3",), 10 / each),
         (3, 3, "in_progress", 20, ("4",), 20 / each),
@@ -273,7 +273,7 @@ def test_vnodes_with_one_position_for_all_are_shown_with_the_rows_that_each_stan
 
 def test_a_vnode_of_a_part_of_the_upstream_is_measured_by_the_vnodes_that_the_job_is_about():
     vnodes = (InProgress((3,), 50), NotStarted(), Completed(None, 0), Completed(None, 0))
-    (begun, *_) = map_of(*vnodes, restrict_to={"vnodes": [0, 1]}, strategy="arrangement", start=TableVersion(version=0))
+    (begun, *_) = map_of(*vnodes, restrict_to={"vnodes": [0, 1]}, strategy="arrangement", start=HistoryPoint(offset=0))
     assert begun[-1] == 50 / 200
 
 
@@ -314,7 +314,7 @@ def test_lag_that_is_none_or_not_known(barriers, latest, unread_since, expected)
 def test_headroom_is_a_number_of_hours(days, hours):
     barriers, commits = running(2)
     now = NOW + dt.timedelta(days=days)
-    needed = {"needed_version": 2, "needed_since": NOW}
+    needed = {"needed": Offset(2), "needed_since": NOW}
     assert status_of(InProgress((9,), 1), barriers, commits, latest=2, now=now, **needed).headroom_hours == hours
 
 
@@ -366,7 +366,7 @@ def test_the_summary_is_the_status_without_its_map():
         "state": BackfillState(epoch=3, vnodes=(InProgress((9,), 300),) * 4),
         "barriers": barriers,
         "commits": commits,
-        "feed": ChangeFeed(latest_version=2, kept_for=dt.timedelta(days=7)),
+        "feed": ChangeFeed(latest=Offset(2), kept_for=dt.timedelta(days=7)),
         "now": NOW,
     }
 

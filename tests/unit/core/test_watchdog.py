@@ -6,8 +6,8 @@ import datetime as dt
 
 import pytest
 
+from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.core.watchdog import (
     AlarmKind,
     ChangeFeed,
@@ -31,7 +31,7 @@ def log_of(*, epochs=5, every=HOUR, taking=5 * MINUTE, **changes):
 
 
 def feed_of(**changes):
-    return ChangeFeed(**{"latest_version": 4, "kept_for": 7 * DAY, **changes})
+    return ChangeFeed(**{"latest": Offset(4), "kept_for": 7 * DAY, **changes})
 
 
 def alarms_of(log, after, *, settings=None, feed=None, finished=False):
@@ -216,7 +216,7 @@ def test_who_has_just_resumed_a_job_gets_time_for_its_next_epoch():
 
 
 def needed(age, **changes):
-    return feed_of(needed_version=5, needed_since=NOW - age, **changes)
+    return feed_of(needed=Offset(5), needed_since=NOW - age, **changes)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_a_time_that_nobody_can_read_is_an_alarm_and_not_the_default(feed):
     assert feed.headroom(NOW) is None
 
 
-@pytest.mark.parametrize("feed", [needed(8 * DAY), feed_of(needed_version=5)])
+@pytest.mark.parametrize("feed", [needed(8 * DAY), feed_of(needed=Offset(5))])
 def test_changes_that_may_be_gone_are_told_as_such(feed):
     """By the clock, or because the log has forgotten them."""
     (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=feed)
@@ -303,14 +303,14 @@ def test_a_stalled_job_whose_changes_go_has_both_alarms():
 
 def test_changes_are_needed_behind_the_committed_epochs_also_if_one_is_pinned():
     log = log_of()
-    assert read_up_to(settings_of(), *log) == 4
-    assert read_up_to(settings_of(), *pinned(log)) == 3
+    assert read_up_to(settings_of(), *log) == Offset(4)
+    assert read_up_to(settings_of(), *pinned(log)) == Offset(3)
 
 
 def test_before_the_first_epoch_only_an_arrangement_needs_changes():
     assert read_up_to(settings_of(), [], []) is None
     assert read_up_to(settings_of(), *pinned(log_of(epochs=1))) is None
-    assert read_up_to(settings_of(start=TableVersion(version=7)), [], []) == 7
+    assert read_up_to(settings_of(start=HistoryPoint(offset=7)), [], []) == Offset(7)
 
 
 def test_an_earlier_incarnation_has_read_nothing_for_this_one():
@@ -319,10 +319,10 @@ def test_an_earlier_incarnation_has_read_nothing_for_this_one():
 
 def test_changes_that_wait_are_needed_from_an_older_version_on():
     barriers, commits = log_of(epochs=2)
-    assert changes_needed_after(settings_of(), barriers, commits) == 1
+    assert changes_needed_after(settings_of(), barriers, commits) == Offset(1)
     waits = barrier_of(2, upstream=window_of(0, 1), publishes=False)
-    assert changes_needed_after(settings_of(), [barriers[0], waits], commits) == 0
-    assert read_up_to(settings_of(), [barriers[0], waits], commits) == 1
+    assert changes_needed_after(settings_of(), [barriers[0], waits], commits) == Offset(0)
+    assert read_up_to(settings_of(), [barriers[0], waits], commits) == Offset(1)
 
 
 def test_a_log_that_lacks_the_committed_barrier_tells_nothing():
@@ -351,5 +351,5 @@ def test_a_job_has_come_to_its_newest_barrier_whether_it_is_committed_or_not():
     assert come_to(settings, log[0]) == log[0][-1].upstream.end
     others = [barrier.model_copy(update={"incarnation": "b2"}) for barrier in log[0]]
     assert come_to(settings, others) is None
-    arranged = settings_of(start=TableVersion(version=5, written_at=NOW))
-    assert come_to(arranged, others) == TableVersion(version=5, written_at=NOW)
+    arranged = settings_of(start=HistoryPoint(offset=5, mark="then"))
+    assert come_to(arranged, others) == HistoryPoint(offset=5, mark="then")

@@ -17,7 +17,7 @@ from airflow_backfill_provider.core.errors import EpochFailedError, Materialized
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
 from airflow_backfill_provider.core.scan import by_vnode
 from airflow_backfill_provider.core.table_version import TableVersion
-from airflow_backfill_provider.engine.source import Upstream
+from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.stamped_table import StampedTable
 from airflow_backfill_provider.engine.stamps import is_harmless, is_ours, stamp_for
 from airflow_backfill_provider.engine.view import MaterializedView
@@ -28,6 +28,7 @@ from airflow_backfill_provider.lake.view_identity import (
     JOB_PROPERTY,
     ViewIdentity,
 )
+from airflow_backfill_provider.sources.delta.reader import DeltaReader
 from airflow_backfill_provider.strategies.arrangement.table import ArrangementTable
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 from tests.builders import NOW, barrier_of, window_of
@@ -223,8 +224,9 @@ def test_a_watermark_is_published_only_with_a_complete_view():
 def test_nothing_is_added_to_an_arrangement_that_is_gone(lake):
     """An append would make a new table, of changes alone."""
     key = KeyOrder((KeyField(name="id", type="long"),))
-    source = Upstream(
-        path="/lake/orders",
+    source = JobRows(
+        location="/lake/orders",
+        reader=DeltaReader(NO_SPARK, "/lake/orders"),
         types={"id": "long"},
         key=key,
         scan=by_vnode(key, OwnColumns()),

@@ -98,8 +98,8 @@ def test_changes_of_the_window_are_seen_before_they_are_there(backfilling):
     backfilling.orders.remove(5, 6)
     backfilling.orders.add(40)
     settings = backfilling.store.settings()
-    order, latest = settings.scan.order, backfilling.orders.table.latest_version()
-    coming = backfilling.orders.table.window_changes(settings, settings.first_version, latest)
+    order, latest = settings.scan.order, backfilling.orders.table.latest()
+    coming = backfilling.orders.table.window_changes(settings, settings.first_offset, latest)
     files, keys = ArrangementFiles(location_of(settings)).statistics(
         order, settings.base_epoch, settings.own_columns, coming
     )

@@ -11,6 +11,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
 
 from airflow_backfill_provider.lake.delta_log import DeltaLog, stamp_of
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import CHANGE_DATA_FEED, NOW, Orders, commit_file, committed_at, edit_commit, write_table
 
 
@@ -137,7 +138,7 @@ def test_any_character_may_stand_in_a_commit(tmp_path, character):
     """A string of the upstream's rows gets into the commit by its statistics: reading the watermark must not fail."""
     table = write_table(tmp_path / "t", {"name": pa.array([f"a{character}b"])})
     assert character in commit_file(tmp_path / "t", 0).read_text(encoding="utf-8")
-    assert table.watermark(0) is not None
+    assert table.watermark(offset_of(0)) is not None
 
 
 def test_only_commits_are_versions(orders):

@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
 from airflow_backfill_provider.core.planner import plan_chunk
 from airflow_backfill_provider.lake.table_files import table_files
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.strategies.arrangement.files import _pieces
 from tests.builders import commit_file, write_table
 
@@ -81,7 +82,7 @@ def order_by(kind, *, descending=False):
 
 
 def plan(table, order, rate_limit):
-    files, keys = table.files(0, order)
+    files, keys = table.files_at(offset_of(0)).statistics(order)
     return plan_chunk(files, unread=[EVERYTHING], rate_limit=rate_limit, order=order, keys=keys)
 
 
@@ -113,7 +114,7 @@ def test_a_chunk_that_ends_elsewhere_works(edge):
     assert order.encode(chunk.up_to) is not None
     assert plan(table, order, 3).completes
     assert plan(table, order, None).completes
-    files, keys = table.files(0, order)
+    files, keys = table.files_at(offset_of(0)).statistics(order)
     assert sum(keys.count(file, EVERYTHING) for file in files) == 3
     assert sum(keys.count(file, chunk) for file in files) == 2
 
@@ -131,12 +132,12 @@ def test_statistics_of_text_that_is_no_utf8_are_refused(lake):
     with pytest.raises(
         UpstreamError, match=r"key column 'k' of data file .*parquet of .* is no UTF-8.*make the column"
     ):
-        table.files(0, order_by("string"))
+        table.files_at(offset_of(0)).statistics(order_by("string"))
 
 
 def test_text_that_has_the_replacement_character_itself_is_text(lake):
     table = upstream_of(lake, "string", pa.array(["a", "\ufffd"]), ("a", "\ufffd"))
-    files, _ = table.files(0, order_by("string"))
+    files, _ = table.files_at(offset_of(0)).statistics(order_by("string"))
     assert (files[0].lower, files[0].upper) == (("a",), ("\ufffd",))
 
 
@@ -146,7 +147,7 @@ def test_a_partition_of_such_a_year_is_told_from_others_and_is_not_null(lake, va
     table = write_table(path, {"k": SOUND["date"], "v": pa.array([1, 2, 3])}, partition_by=["k"])
     edit_adds(path, lambda add: add | {"partitionValues": {"k": value}} if "01-03" in add["path"] else add)
     order = order_by("date")
-    files, keys = table.files(0, order)
+    files, keys = table.files_at(offset_of(0)).statistics(order)
     assert [(len(file.lower), len(file.upper)) for file in files].count((0, 0)) == 1
     assert [keys.read(file).column("k").null_count for file in files] == [0] * len(files)
     assert len({file.partition for file in table_files(str(path)).files}) == 3

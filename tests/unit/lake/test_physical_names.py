@@ -6,15 +6,17 @@ import pyarrow as pa
 import pytest
 
 from airflow_backfill_provider.core import errors
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
-from airflow_backfill_provider.lake.upstream import UpstreamVersion
+from airflow_backfill_provider.sources.delta.description import DeltaDescription
 from tests.builders import write_table
 
 
 def mapped(version, physical_name):
     """Let a version of a table say that a column has another name in its files."""
-    return UpstreamVersion(
-        version=version,
+    return DeltaDescription(
+        location="/t",
+        offset=Offset(version),
         table_id="t",
         types={"id": "long"},
         change_data_feed=True,
@@ -25,9 +27,9 @@ def mapped(version, physical_name):
 @pytest.mark.parametrize(("then", "now"), [("col-1", "col-2"), (None, "col-2")])
 def test_a_column_that_was_dropped_and_made_anew_under_its_old_name_is_another_one(then, now):
     upstream = ResolvedUpstream(table_id="t", columns=(UpstreamColumn(name="id", type="long", physical_name=then),))
-    mapped(1, then).require_as_created(upstream, "/t")
+    mapped(1, then).require_as_created(upstream)
     with pytest.raises(errors.UpstreamSchemaChangedError, match="column 'id' was dropped and is a new one"):
-        mapped(2, now).require_as_created(upstream, "/t")
+        mapped(2, now).require_as_created(upstream)
 
 
 def test_a_table_without_column_mapping_has_no_other_names(lake):

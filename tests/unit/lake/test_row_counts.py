@@ -12,7 +12,8 @@ from airflow_backfill_provider.core.errors import DataFileError
 from airflow_backfill_provider.lake import row_counts
 from airflow_backfill_provider.lake.row_counts import LoggedFile, RowCount, stored_rows
 from airflow_backfill_provider.lake.table_files import table_files
-from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.sources.delta.source import DeltaSource
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import commit_file, order_of
 from tests.deletion_vectors import actions_of, added_in, hide, removed, write_actions
 
@@ -20,7 +21,7 @@ LONG = order_of("long")
 
 
 def files_of(path, version=None):
-    return UpstreamTable(str(path)).files_at(DeltaTable(path).version() if version is None else version)
+    return DeltaSource(str(path)).files_at(offset_of(DeltaTable(path).version() if version is None else version))
 
 
 def recount(path, version, rows):
@@ -52,7 +53,11 @@ def test_the_log_counts_without_a_look_at_any_file(table):
 def test_a_count_that_is_missing_or_cannot_be_is_the_files_own(table, count):
     recount(table, 0, count)
     files = files_of(table)
-    assert (files.live_rows(), files.row_count(), UpstreamTable(str(table)).row_count(1)) == (RowCount(15), 15, 15)
+    assert (files.live_rows(), files.row_count(), DeltaSource(str(table)).row_count(offset_of(1))) == (
+        RowCount(15),
+        15,
+        15,
+    )
     assert sorted(file.row_count for file in files.files(LONG)) == [5, 10]
     assert sorted(file.rows for file in table_files(str(table)).files) == [5, 10]
 

@@ -12,8 +12,8 @@ from deltalake.exceptions import DeltaError
 from airflow_backfill_provider.core.errors import DataFileError, StorageUnavailableError, TableLogError
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.storage import data_file_errors, log_errors, one_line, storage_errors
-from airflow_backfill_provider.lake.upstream import UpstreamTable
 from airflow_backfill_provider.lake.view_identity import view_identity
+from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.state.reader import BackfillReader
 
 NOBODY_THERE = {
@@ -32,7 +32,7 @@ PLACE = "s3://bucket/table"
     [
         lambda: BackfillReader(PLACE, NOBODY_THERE).settings(),
         lambda: BackfillReader(PLACE, NOBODY_THERE).barriers(),
-        lambda: UpstreamTable(PLACE, NOBODY_THERE).latest_version(),
+        lambda: DeltaSource(PLACE, NOBODY_THERE).latest().number,
         lambda: DeltaLog(PLACE, NOBODY_THERE).versions(),
         lambda: DeltaLog(PLACE, NOBODY_THERE).commit(3),
         lambda: view_identity(PLACE, NOBODY_THERE),

@@ -11,7 +11,8 @@ from airflow_backfill_provider.core.errors import DataFileError
 from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.lake.stored_columns import read_stored
-from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.sources.delta.source import DeltaSource
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import order_of, write_table
 
 
@@ -60,9 +61,9 @@ def test_a_key_beside_a_struct_of_the_same_path_has_its_own_statistics(tmp_path)
     rows = {"a.b": [1, 2, 3], "a": [{"b": 10}, {"b": 11}, {"b": 12}]}
     table = write_table(tmp_path / "t", {"a.b": pa.array(rows["a.b"]), "a": pa.array(rows["a"])})
     order = KeyOrder((KeyField(name="a.b", type="long"),))
-    (file,), _ = table.files(0, order)
+    (file,), _ = table.files_at(offset_of(0)).statistics(order)
     assert (file.lower, file.upper, file.row_count) == ((1,), (3,), 3)
-    assert table.files_at(0).keys(order).count(file, KeyRange((1,), None)) == 2
+    assert table.files_at(offset_of(0)).keys(order).count(file, KeyRange((1,), None)) == 2
 
 
 def test_a_file_whose_columns_cannot_be_told_apart_is_named(tmp_path):
@@ -70,4 +71,6 @@ def test_a_file_whose_columns_cannot_be_told_apart_is_named(tmp_path):
     (path,) = (tmp_path / "t").glob("*.parquet")
     pq.write_table(pa.table({"k1": [1], "K1": [2]}), path)
     with pytest.raises(DataFileError, match=path.name):
-        UpstreamTable(table.path).files_at(0).keys(order_of("long")).read(FileStatistics(path=path.name, row_count=1))
+        DeltaSource(table.location).files_at(offset_of(0)).keys(order_of("long")).read(
+            FileStatistics(path=path.name, row_count=1)
+        )

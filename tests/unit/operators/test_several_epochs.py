@@ -92,7 +92,7 @@ def test_the_window_of_each_epoch_ends_with_the_runs_interval(created: Lake, spa
     end = created.backfill.upstream.watermark(1)
     run(created, context("run_epoch", run_type=DagRunType.SCHEDULED, data_interval_end=end))
     assert spark.submitted[0][-2:] == ["--until", end.isoformat()]
-    assert [barrier.upstream.to_version for barrier in created.backfill.store.barriers()] == [1, 1]
+    assert [barrier.upstream.to_offset.number for barrier in created.backfill.store.barriers()] == [1, 1]
 
 
 def test_a_failure_in_between_fails_the_task_and_the_retry_carries_what_is_left(created: Lake, spark: StandInSpark):
@@ -115,7 +115,7 @@ def test_a_retry_goes_on_with_the_epoch_that_is_pinned(created: Lake, spark: Sta
     created.append([2000])
     assert run(created, ctx, epochs_per_run=3)["epochs"] == [1, 2, 3]
     assert spark.epochs == [pinned.epoch] == [2]
-    assert created.backfill.store.pinned(2).upstream.to_version == 3
+    assert created.backfill.store.pinned(2).upstream.to_offset.number == 3
     assert events(ctx) == [1, 2, 3], "the try that committed the first one told nobody"
 
 

@@ -153,7 +153,7 @@ def test_changes_that_nobody_read_before_a_job_was_created_are_not_needed(backfi
 def roll_back(orders, count=1):
     """Put the upstream back as it was so many versions ago."""
     for _ in range(count):
-        commit_file(orders.path, orders.table.latest_version()).unlink()
+        commit_file(orders.path, orders.table.latest().number).unlink()
 
 
 def made_anew(backfilling, versions):

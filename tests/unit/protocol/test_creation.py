@@ -253,8 +253,8 @@ def test_a_column_of_a_name_that_the_package_uses_itself_is_one_like_any_other(l
             r"restrict_to.keys.after: .* key column 'id' is no long",
         ),
         ({"restrict_to": {"keys": {"up_to": [1, 2]}}}, r"restrict_to.keys.up_to: .* has 2 columns"),
-        ({"restrict_to": {"keys": {"after": [6], "up_to": [2]}}}, r"no key lies behind .*6.* and at or before .*2"),
-        ({"restrict_to": {"keys": {"after": [6], "up_to": [6]}}}, r"no key lies behind .*6.* and at or before .*6"),
+        ({"restrict_to": {"keys": {"after": [6], "up_to": [2]}}}, r"no key lies after .*6.* and at or before .*2"),
+        ({"restrict_to": {"keys": {"after": [6], "up_to": [6]}}}, r"no key lies after .*6.* and at or before .*6"),
     ],
 )
 def test_what_cannot_be_done_right_is_refused_before_anything_is_written(backfilling, change, said):
@@ -606,7 +606,7 @@ def test_a_barrier_from_before_a_rebuild_is_refused_and_the_next_one_is_a_new_on
     assert created.rows() == []
     barrier = created.inject()
     assert (barrier.epoch, barrier.prev_epoch) == (3, 2)
-    assert (barrier.upstream.from_version, barrier.read_before) == (-1, ())
+    assert (barrier.upstream.from_offset.number, barrier.read_before) == (-1, ())
     created.run(barrier)
     created.assert_truth()
     created.finish()
@@ -699,11 +699,11 @@ def arrangement(backfilling):
 def test_creating_makes_the_arrangement_of_the_version_that_was_looked_at(arranging):
     arranging.orders.add(10)
     settings = arranging.create()
-    assert (settings.strategy, settings.first_version) == ("arrangement", 1)
+    assert (settings.strategy, settings.first_offset) == ("arrangement", 1)
     assert arrangement(arranging).exists()
     assert creation.is_created(arranging.job, arranging.store)
     barrier = arranging.inject()
-    assert (barrier.upstream.from_version, barrier.upstream.to_version) == (1, 1)
+    assert (barrier.upstream.from_offset.number, barrier.upstream.to_offset.number) == (1, 1)
     arranging.finish()
     assert len(arranging.rows()) == 11
 

@@ -11,6 +11,7 @@ from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import JobCancelledError
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import epochs, mutations
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.dying import Died, dying_at
 from tests.property.memory_engine import Backfilling, Prepared
 
@@ -87,15 +88,15 @@ def test_what_is_new_after_each_epoch_is_in_the_next(backfilling):
         backfilling.orders.change([0], amount=50)
 
     run(backfilling, 3, change, change)
-    assert [b.upstream.to_version for b in backfilling.store.barriers()] == [0, 1, 2]
+    assert [b.upstream.to_offset.number for b in backfilling.store.barriers()] == [0, 1, 2]
     backfilling.assert_truth()
 
 
 def test_a_run_up_to_an_instant_stays_there(backfilling):
-    until = backfilling.orders.table.watermark(0)
+    until = backfilling.orders.table.watermark(offset_of(0))
     backfilling.orders.change([0], amount=50)
     run(backfilling, 3, until=until)
-    assert [b.upstream.to_version for b in backfilling.store.barriers()] == [0, 0, 0]
+    assert [b.upstream.to_offset.number for b in backfilling.store.barriers()] == [0, 0, 0]
 
 
 def test_a_pause_takes_effect_with_the_next_epoch_and_nothing_to_do_ends_the_run(backfilling):
@@ -181,7 +182,7 @@ def test_a_task_run_whose_epoch_is_committed_needs_no_engine(backfilling):
 
 
 def test_the_next_epoch_is_up_to_the_instant_that_was_asked_for(backfilling):
-    until = backfilling.orders.table.watermark(0)
+    until = backfilling.orders.table.watermark(offset_of(0))
     backfilling.orders.change([0], amount=50)
     for _ in range(2):
         done = protocol.run_next_epoch(
@@ -192,5 +193,5 @@ def test_the_next_epoch_is_up_to_the_instant_that_was_asked_for(backfilling):
             until=until,
             epochs=2,
         )
-        assert done.barrier.upstream.to_version == 0
+        assert done.barrier.upstream.to_offset.number == 0
     assert done.barrier.epoch == 2, "the task run carries two"

@@ -102,7 +102,7 @@ def test_the_first_epoch_is_given_up_and_pinned_anew_without_a_rebuild(backfilli
     barrier = fail(backfilling)
     left = backfilling.store.pinned(1)
     assert left.given_up.error == "QueryFailedError"
-    assert left.given_up.to_version == barrier.upstream.to_version
+    assert left.given_up.to_offset.number == barrier.upstream.to_offset.number
     assert left.parts == ()
     assert backfilling.store.commit_of(1).given_up
     assert backfilling.rows() == []
@@ -132,16 +132,16 @@ def test_an_epoch_of_a_finished_view_is_given_up_and_the_next_window_begins_wher
     spoil(backfilling, 3)
     barrier = fail(backfilling)
     left = backfilling.store.pinned(barrier.epoch)
-    assert (left.upstream.from_version, left.upstream.to_version) == (before.upstream.to_version,) * 2
-    assert [read.version for read in left.view_after] == [read.version for read in before.view_after]
+    assert (left.upstream.from_offset.number, left.upstream.to_offset.number) == (before.upstream.to_offset.number,) * 2
+    assert [read.offset.number for read in left.view_after] == [read.offset.number for read in before.view_after]
     assert left.completes
     assert backfilling.store.commit_of(barrier.epoch).completed
     assert backfilling.rows() == rows
     backfilling.assert_truth()
     heal(backfilling, 3)
     again = backfilling.inject()
-    assert again.upstream.from_version == barrier.upstream.from_version
-    assert again.upstream.to_version == barrier.upstream.to_version + 1
+    assert again.upstream.from_offset.number == barrier.upstream.from_offset.number
+    assert again.upstream.to_offset.number == barrier.upstream.to_offset.number + 1
     finish(backfilling)
 
 

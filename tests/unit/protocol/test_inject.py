@@ -31,6 +31,7 @@ from airflow_backfill_provider.core.progress import BackfillState, Completed, In
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.protocol.decision import PARTIAL_REPAIR
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.store import BackfillStore
@@ -80,8 +81,8 @@ def test_changes_wait_until_the_last_vnode_completes(waiting):
     assert (first.publishes, second.publishes) == (True, False)
     last = waiting.inject()
     assert (last.publishes, last.completes) == (True, True)
-    assert {read.version for read in last.view_before} == {0}
-    assert (last.upstream.from_version, last.changes_after) == (1, 0)
+    assert {read.offset.number for read in last.view_before} == {0}
+    assert (last.upstream.from_offset.number, last.changes_after.number) == (1, 0)
     commit = waiting.run(last)
     assert (commit.upstream_output_row_count, commit.snapshot_read_row_count) == (6, 3)
     waiting.assert_truth()
@@ -92,10 +93,10 @@ def test_changes_wait_until_the_last_vnode_completes(waiting):
 def test_chunks_are_read_at_one_version_while_changes_wait(waiting):
     """Where files are as large as they were, and what is behind it waits for all of them alike."""
     first, second = waiting.store.barriers()
-    assert (first.chunk_version, second.chunk_version, second.upstream.to_version) == (0, 0, 1)
+    assert (first.chunk_offset.number, second.chunk_offset.number, second.upstream.to_offset.number) == (0, 0, 1)
     assert len(second.view_after) == 1
     last = waiting.inject()
-    assert (last.older_version, last.chunk_version) == (None, 2)
+    assert (last.older_offset, last.chunk_offset.number) == (None, 2)
 
 
 def test_what_was_added_behind_the_last_chunk_is_read_at_the_newest_version(lake):
@@ -105,12 +106,12 @@ def test_what_was_added_behind_the_last_chunk_is_read_at_the_newest_version(lake
     backfilling.orders.add(*range(6, 12))
     backfilling.orders.change([0, 4, 7], amount=50)
     second = backfilling.inject()
-    assert (second.publishes, second.completes, second.chunk_version) == (False, False, 2)
+    assert (second.publishes, second.completes, second.chunk_offset.number) == (False, False, 2)
     backfilling.run(second)
-    assert {read.version for read in second.view_after} == {0, 2}
+    assert {read.offset.number for read in second.view_after} == {0, 2}
     backfilling.orders.change([8, 11], amount=60)
     third = backfilling.inject()
-    assert (third.publishes, third.chunk_version) == (False, 2)
+    assert (third.publishes, third.chunk_offset.number) == (False, 2)
     backfilling.run(third)
     backfilling.finish()
 
@@ -121,7 +122,7 @@ def test_an_arrangement_has_its_rows_as_of_the_newest_version(lake):
     backfilling.epoch()
     backfilling.orders.change(range(9), amount=50)
     barrier = backfilling.inject()
-    assert (barrier.publishes, barrier.older_version, bool(barrier.parts)) == (False, None, True)
+    assert (barrier.publishes, barrier.older_offset, bool(barrier.parts)) == (False, None, True)
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ def test_an_epoch_that_reads_no_chunk_pins_no_version_for_it(waiting):
     """I2: it would be part of the digest."""
     mutations.pause_job(store=waiting.store, requested_by="x")
     barrier, _ = waiting.ask().newest
-    assert (barrier.epoch, barrier.has_window, barrier.parts, barrier.older_version) == (3, True, (), None)
+    assert (barrier.epoch, barrier.has_window, barrier.parts, barrier.older_offset) == (3, True, (), None)
 
 
 def test_nothing_waits_before_anything_was_read(arranged):
@@ -237,8 +238,11 @@ def test_the_first_barrier_pins_everything_that_the_epoch_depends_on(backfilling
     assert (barrier.job, barrier.incarnation) == ("paid_orders", settings.incarnation)
     assert (barrier.epoch, barrier.prev_epoch) == (1, 0)
     window = barrier.upstream
-    assert (window.from_version, window.to_version, window.row_count) == (-1, 0, 7)
-    assert (window.table_id, window.watermark) == (settings.upstream.table_id, backfilling.orders.table.watermark(0))
+    assert (window.from_offset.number, window.to_offset.number, window.row_count) == (-1, 0, 7)
+    assert (window.table_id, window.watermark) == (
+        settings.upstream.table_id,
+        backfilling.orders.table.watermark(offset_of(0)),
+    )
     assert barrier.definition == settings.definition_digest
     assert barrier.parts == (part_of(None, ("2",)),)
     assert (barrier.read_before, barrier.completes) == ((), False)
@@ -256,7 +260,7 @@ def test_the_next_barrier_continues_where_the_one_before_ended(backfilling):
     backfilling.orders.add(101)
     barrier = backfilling.inject()
     assert (barrier.epoch, barrier.prev_epoch) == (2, 1)
-    assert (barrier.upstream.from_version, barrier.upstream.to_version) == (0, 2)
+    assert (barrier.upstream.from_offset.number, barrier.upstream.to_offset.number) == (0, 2)
     assert barrier.parts == (part_of(("2",), ("5",)),)
     assert barrier.read_before == (PinnedRange(after=None, up_to=("2",)),)
     assert not barrier.completes
@@ -470,7 +474,7 @@ def test_an_epoch_goes_on_where_the_newest_of_its_own_incarnation_ended(rebuilt)
     backfilling.epoch()
     pin_late()
     barrier = backfilling.inject()
-    assert (barrier.epoch, barrier.prev_epoch, barrier.upstream.from_version) == (4, 3, 1)
+    assert (barrier.epoch, barrier.prev_epoch, barrier.upstream.from_offset.number) == (4, 3, 1)
     assert barrier.parts == (part_of(("2",), ("5",)),)
 
 
@@ -514,7 +518,7 @@ def test_an_injector_that_sleeps_anywhere_while_another_works_pins_nothing_twice
     barriers = backfilling.store.barriers()
     assert [barrier.epoch for barrier in barriers] == list(range(1, len(barriers) + 1))
     for earlier, later in pairwise(barriers):
-        assert later.upstream.from_version == earlier.upstream.to_version
+        assert later.upstream.from_offset.number == earlier.upstream.to_offset.number
         assert later.parts[0].ranges[0].after == earlier.parts[0].ranges[0].up_to
 
 
@@ -559,21 +563,21 @@ def test_versions_that_change_no_row_are_passed_without_an_engine(backfilling):
     assert (injection.barrier, injection.commit) == (None, None)
     assert injection.reason == "the upstream has no changes after version 1"
     barriers, commits = backfilling.store.log(since_epoch=4)
-    assert [(b.upstream.from_version, b.upstream.to_version, b.parts) for b in barriers] == [(1, 3, ())]
+    assert [(b.upstream.from_offset.number, b.upstream.to_offset.number, b.parts) for b in barriers] == [(1, 3, ())]
     assert [(c.snapshot_read_row_count, c.upstream_output_row_count, c.completed) for c in commits] == [(0, 0, True)]
     assert injection.newest == (barriers[0], commits[0])
     before = backfilling.store.commit_of(3)
     assert (commits[0].tables, commits[0].rows_read) == (before.tables, before.rows_read)
     assert (commits[0].state_epoch, commits[0].seconds) == (before.state_epoch, {})
     assert (commits[0].incarnation, commits[0].digest) == (barriers[0].incarnation, barriers[0].digest)
-    assert commits[0].watermark == backfilling.orders.table.watermark(3)
+    assert commits[0].watermark == backfilling.orders.table.watermark(offset_of(3))
     assert commits[0].committed_at > barriers[0].injected_at
     assert backfilling.rows() == rows
     assert backfilling.ask().barrier is None
     assert len(backfilling.store.barriers()) == 4, "and nothing more without a new version"
     backfilling.orders.add(50)
     window = backfilling.inject().upstream
-    assert (window.from_version, window.to_version) == (3, 4)
+    assert (window.from_offset.number, window.to_offset.number) == (3, 4)
     backfilling.finish()
 
 
@@ -582,7 +586,7 @@ def test_a_window_whose_last_version_changed_no_row_has_changes_of_the_others(ba
     backfilling.finish()
     backfilling.orders.change([0], amount=50)
     write_a_version_without_rows(backfilling)
-    assert backfilling.inject().upstream.to_version == 2
+    assert backfilling.inject().upstream.to_offset.number == 2
     backfilling.finish()
 
 
@@ -663,7 +667,9 @@ def test_runs_of_a_schedule_see_the_upstream_as_of_their_instants_in_order(dated
         barrier = dated.inject(Requester(dag_id="d", run_id=f"r{number}", task_id="t"), until=minute(number))
         dated.run(barrier)
         dated.assert_truth()
-        seen.append((barrier.upstream.from_version, barrier.upstream.to_version, barrier.upstream.watermark))
+        seen.append(
+            (barrier.upstream.from_offset.number, barrier.upstream.to_offset.number, barrier.upstream.watermark)
+        )
     assert seen == [(-1, 1, minute(1)), (1, 2, minute(2)), (2, 4, minute(4))]
 
 
@@ -693,7 +699,7 @@ def test_an_unfinished_job_goes_on_reading_at_the_same_version(dated):
     """I4: every unpaused barrier advances the position, also without a new version."""
     dated.run(dated.inject(until=minute(2)))
     barrier = dated.inject(until=minute(2))
-    assert (barrier.upstream.from_version, barrier.upstream.to_version) == (2, 2)
+    assert (barrier.upstream.from_offset.number, barrier.upstream.to_offset.number) == (2, 2)
     assert barrier.parts == (part_of(("0",), ("1",)),)
     dated.run(barrier)
     dated.assert_truth()
@@ -714,7 +720,7 @@ def test_a_repair_is_carried_by_a_run_whose_window_is_covered(dated, number):
     dated.view.rows.append(dated.view.rows[0])
     mutations.repair_job(keys=[[0]], store=dated.store, requested_by="x")
     barrier = dated.inject(TASK, until=minute(number))
-    assert (barrier.upstream.from_version, barrier.upstream.to_version) == (3, 3)
+    assert (barrier.upstream.from_offset.number, barrier.upstream.to_offset.number) == (3, 3)
     assert barrier.repair.keys == (("0",),)
     dated.run(barrier)
     dated.assert_truth()
@@ -906,7 +912,7 @@ def overwrite(backfilling, **columns):
 def test_columns_that_the_job_does_not_use_may_come_and_go(lake):
     backfilling = over(lake, 1, 2, query="SELECT id, status FROM upstream")
     overwrite(backfilling, id=[1, 2], status=["paid", "paid"], note=["new", "column"])
-    assert backfilling.inject().upstream.to_version == 1
+    assert backfilling.inject().upstream.to_offset.number == 1
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.storage import DamagedLogError, panics_as_errors, storage_errors
 from airflow_backfill_provider.lake.table_files import table_files
-from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.sources.delta.source import DeltaSource
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from tests.builders import Orders, commit_file, order_of
@@ -93,7 +94,7 @@ def scramble(file):
 def test_a_damaged_data_file_is_named_by_whoever_plans_a_chunk(orders, damage):
     file = data_file(orders.path)
     damage(file)
-    files, keys = orders.table.files(0, KEY)
+    files, keys = orders.table.files_at(offset_of(0)).statistics(KEY)
     with pytest.raises(errors.DataFileError, match=f"data file {file.name} of .*orders is (damaged|gone)"):
         keys.count(files[0], EVERYTHING)
 
@@ -110,7 +111,7 @@ def test_a_damaged_log_is_named_by_whoever_asks_for_files(orders):
     with pytest.raises(errors.TableLogError, match="orders is damaged"):
         table_files(orders.path)
     with pytest.raises(errors.UpstreamNotFoundError, match="cannot be read"):
-        UpstreamTable(orders.path).at()
+        DeltaSource(orders.path).at()
 
 
 @pytest.fixture

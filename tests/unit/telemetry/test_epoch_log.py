@@ -7,6 +7,7 @@ import datetime as dt
 import pytest
 
 from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation, Repair
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress
 from airflow_backfill_provider.core.status import job_status
 from airflow_backfill_provider.core.watchdog import ChangeFeed
@@ -23,7 +24,7 @@ def status_of(state: BackfillState, *, completed: bool = False):
         state=state,
         barriers=[barrier],
         commits=[commit_of(barrier, completed=completed)],
-        feed=ChangeFeed(latest_version=0, kept_for=dt.timedelta(days=7)),
+        feed=ChangeFeed(latest=Offset(0), kept_for=dt.timedelta(days=7)),
         now=NOW,
     )
 

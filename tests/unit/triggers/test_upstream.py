@@ -42,7 +42,7 @@ def events(lake: Lake, *steps: Step, watcher: UpstreamCommitTrigger | None = Non
         for step in steps:
             await asyncio.to_thread(step)
             fired.append([])
-            version = lake.backfill.upstream.latest_version()
+            version = lake.backfill.upstream.latest().number
             for _ in range(2):
                 yield UpstreamCommit(version, "2026-01-01T00:00:00+00:00")
 

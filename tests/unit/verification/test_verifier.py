@@ -74,12 +74,12 @@ def test_the_newest_committed_epoch_is_pinned(backfill, orders):
     epoch(backfill)
     orders.add(20)
     pinned = verifier.begin_verification(backfill, requester=VERA, clock=lambda: NOW, steps=2).pinned
-    assert (pinned.number, pinned.epoch, pinned.upstream_version, pinned.begun_at) == (1, 1, 0, NOW)
+    assert (pinned.number, pinned.epoch, pinned.upstream_version.number, pinned.begun_at) == (1, 1, 0, NOW)
     assert [(run.first, run.last, run.up_to) for run in pinned.read] == [(0, 3, ("2",))]
     assert (pinned.steps, pinned.by_key, pinned.begun_by) == (((0, 1), (2, 3)), False, VERA)
     epoch(backfill)
     assert verifier.begin_verification(backfill, requester=VERA).pinned == pinned
-    assert verifier.begin_verification(backfill, requester=VERA, anew=True).pinned.upstream_version == 1
+    assert verifier.begin_verification(backfill, requester=VERA, anew=True).pinned.upstream_version.number == 1
 
 
 def test_an_epoch_whose_state_is_committed_counts_before_the_log_says_so(backfill, orders):
@@ -96,7 +96,7 @@ def test_an_epoch_whose_state_is_committed_counts_before_the_log_says_so(backfil
         epoch(backfill)
     assert backfill.store.commit_of(2) is None
     pinned = verify(backfill).pinned
-    assert (pinned.epoch, pinned.upstream_version, pinned.read[0].up_to) == (2, 1, ("5",))
+    assert (pinned.epoch, pinned.upstream_version.number, pinned.read[0].up_to) == (2, 1, ("5",))
 
 
 def test_an_epoch_that_left_the_state_as_it_was_counts(backfill, orders):
@@ -107,7 +107,7 @@ def test_an_epoch_that_left_the_state_as_it_was_counts(backfill, orders):
     epoch(backfill)
     assert backfill.store.state().epoch == 3
     pinned = verify(backfill).pinned
-    assert (pinned.epoch, pinned.upstream_version) == (4, 1)
+    assert (pinned.epoch, pinned.upstream_version.number) == (4, 1)
 
 
 def test_an_epoch_that_is_pinned_alone_does_not_count(backfill, orders):
@@ -115,7 +115,7 @@ def test_an_epoch_that_is_pinned_alone_does_not_count(backfill, orders):
     orders.add(20)
     protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=VERA)
     pinned = verify(backfill).pinned
-    assert (pinned.epoch, pinned.upstream_version, pinned.read[0].up_to) == (1, 0, ("2",))
+    assert (pinned.epoch, pinned.upstream_version.number, pinned.read[0].up_to) == (1, 0, ("2",))
 
 
 def test_before_the_first_epoch_and_after_a_rebuild_there_is_nothing_to_verify(backfill):
@@ -383,7 +383,7 @@ class Forgetful(CountingEngine):
         self.gone, self.error = gone, error
 
     def compare(self, settings: Any, pinned: Any, *arguments: Any) -> Any:
-        if pinned.upstream_version == self.gone:
+        if pinned.upstream_version.number == self.gone:
             raise self.error
         return super().compare(settings, pinned, *arguments)
 
@@ -406,7 +406,12 @@ def test_one_that_compares_what_is_gone_meanwhile_begins_anew(backfill, orders, 
     orders.add(20)
     epoch(backfill)
     found = resume(backfill, Forgetful(0, error))
-    assert (found.pinned.number, found.pinned.epoch, found.pinned.upstream_version, found.equal) == (2, 2, 1, True)
+    assert (found.pinned.number, found.pinned.epoch, found.pinned.upstream_version.number, found.equal) == (
+        2,
+        2,
+        1,
+        True,
+    )
     assert len(found.compared) == 2, "of the other versions nothing is taken over"
     (said,) = [record.getMessage() for record in caplog.records if "verification" in record.name]
     assert "verification 1 of job paid_orders, of epoch 1, can no longer be finished" in said

@@ -3,61 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
-from airflow_backfill_provider.core.query import check_query
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnOrigin:
-    """
-    Where a column of the view comes from.
-
-    :param inputs: columns of the upstream, in its order.
-    :param unchanged: whether it is the one input as it is.
-    """
-
-    inputs: tuple[str, ...]
-    unchanged: bool
-
-
-@dataclass(frozen=True, slots=True)
-class QueryLineage:
-    """
-    Where the rows of a view come from.
-
-    :param columns: column of the view → its origin; columns whose name only Spark knows are left out.
-    :param filtered_by: columns of the upstream that decide which rows the view has.
-    """
-
-    columns: Mapping[str, ColumnOrigin]
-    filtered_by: tuple[str, ...]
+from airflow_backfill_provider.shapes.base import ColumnOrigin, QueryLineage
+from airflow_backfill_provider.shapes.row.query import RowQuery
 
 
 def query_lineage(
-    query: str, available: Sequence[str], key: Sequence[str], upstream_names: Collection[str] = ()
+    query: RowQuery, available: Sequence[str], key: Sequence[str], upstream_names: Collection[str] = ()
 ) -> QueryLineage:
     """
     Read the lineage off a view's query.
 
-    :param query: a query that was checked when its job was created.
+    :param query: the query.
     :param available: the upstream's columns.
     :param key: its key columns; the view keeps the ones that the query drops, in hidden columns.
     :param upstream_names: names that a star may stand for, as of the job's creation.
     """
-    checked = check_query(query)
     known = {column: ColumnOrigin((column,), unchanged=True) for column in available}
     filtered_by: set[str] = set()
-    for level in checked.levels:
+    for level in query.levels:
         sources = _Sources(available, known, level.alias)
         if (where := level.select.args.get("where")) is not None:
             filtered_by.update(sources.of(where))
         known = {}
         for projection in level.select.selects:
             known.update(_origins(projection, sources))
-    for column, hidden in checked.hidden_keys(key, upstream_names).items():
+    for column, hidden in query.hidden_keys(key, upstream_names).items():
         known[hidden] = ColumnOrigin((column,), unchanged=True)
     return QueryLineage(known, tuple(column for column in available if column in filtered_by))
 

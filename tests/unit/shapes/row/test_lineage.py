@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.core.lineage import ColumnOrigin, query_lineage
+from airflow_backfill_provider.shapes.row.lineage import query_lineage
 
 COLUMNS = ("id", "Status", "amount", "address")
 

@@ -23,10 +23,11 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.core.job import KeyColumn
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.core.offset import HistoryPoint
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
-from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.lake.key_index import arrow_type
-from airflow_backfill_provider.lake.upstream import UpstreamTable
+from airflow_backfill_provider.sources.delta.source import DeltaSource
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import (
     NOW,
     Orders,
@@ -60,11 +61,11 @@ def test_a_version_is_described_by_the_log_alone(orders):
     for file in Path(orders.path).glob("*.parquet"):
         file.unlink()
     described = orders.table.at()
-    assert (described.version, described.change_data_feed) == (1, True)
+    assert (described.offset.number, described.change_data_feed) == (1, True)
     assert described.types == {"id": "long", "status": "string", "amount": "long"}
     assert described.table_id == str(DeltaTable(orders.path).metadata().id)
-    assert orders.table.latest_version() == 1
-    assert orders.table.at(0).version == 0
+    assert orders.table.latest().number == 1
+    assert orders.table.at(offset_of(0)).offset == offset_of(0)
 
 
 def test_nested_types_are_described_so_that_a_change_shows(tmp_path):
@@ -85,7 +86,7 @@ def test_a_place_without_a_table_says_what_to_do(tmp_path, make):
         place.mkdir()
         if make == "files":
             (place / "data.csv").write_text("x")
-    for look in (UpstreamTable(str(place)).latest_version, UpstreamTable(str(place)).at):
+    for look in (DeltaSource(str(place)).latest, DeltaSource(str(place)).at):
         with pytest.raises(UpstreamNotFoundError) as caught:
             look()
         assert str(place) in str(caught.value)
@@ -93,14 +94,14 @@ def test_a_place_without_a_table_says_what_to_do(tmp_path, make):
 
 def test_looking_for_a_table_makes_none(tmp_path):
     with pytest.raises(UpstreamNotFoundError, match=r"check upstream\.path, or create the table first"):
-        UpstreamTable(str(tmp_path / "orders")).at()
+        DeltaSource(str(tmp_path / "orders")).at()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_version_that_does_not_exist_is_named(orders):
     orders.add(1)
     with pytest.raises(UpstreamNotFoundError, match="at version 5"):
-        orders.table.at(5)
+        orders.table.at(offset_of(5))
 
 
 def test_a_damaged_log_is_an_upstream_that_cannot_be_read(orders):
@@ -128,7 +129,7 @@ def test_the_table_of_creation_is_accepted_also_with_more_columns(orders):
             '{"type":"struct","fields":[{"name":"note","type":"string","nullable":true,"metadata":{}}]}'
         ).fields
     )
-    orders.table.at().require_as_created(created, orders.path)
+    orders.table.at().require_as_created(created)
 
 
 def test_another_table_at_the_path_is_refused(orders):
@@ -138,10 +139,10 @@ def test_another_table_at_the_path_is_refused(orders):
     shutil.rmtree(orders.path)
     orders.add(1)
     with pytest.raises(UpstreamReplacedError, match="rebuild the job") as caught:
-        orders.table.at().require_as_created(created, orders.path)
+        orders.table.at().require_as_created(created)
     assert created.table_id in str(caught.value)
     with pytest.raises(UpstreamReplacedError):
-        orders.table.at().require_same_table(created, orders.path)
+        orders.table.at().require_same_table(created)
 
 
 def test_columns_that_are_gone_or_of_another_type_are_all_named(orders):
@@ -150,7 +151,7 @@ def test_columns_that_are_gone_or_of_another_type_are_all_named(orders):
     described = orders.table.at()
     created = as_created(described, id="integer", status="string", customer="long")
     with pytest.raises(UpstreamSchemaChangedError, match="as of version 0") as caught:
-        described.require_as_created(created, orders.path)
+        described.require_as_created(created)
     assert "column 'id' was integer and is long; column 'customer' is gone" in str(caught.value)
     assert "status" not in str(caught.value)
     assert "adapt the job's query and rebuild it" in str(caught.value)
@@ -160,13 +161,13 @@ def test_a_table_without_change_data_feed_gets_the_statement_that_switches_it_on
     """I6."""
     path = tmp_path / "a `quoted` table"
     write_deltalake(str(path), pa.table({"id": [1]}))
-    described = UpstreamTable(str(path)).at()
+    described = DeltaSource(str(path)).at()
     with pytest.raises(ChangeDataFeedDisabledError) as caught:
-        described.require_change_data_feed(str(path))
+        described.require_usable()
     quoted = str(path).replace("`", "``")
     assert f"ALTER TABLE delta.`{quoted}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)" in str(caught.value)
     with pytest.raises(ChangeDataFeedDisabledError):
-        described.require_as_created(as_created(described), str(path))
+        described.require_as_created(as_created(described))
 
 
 @pytest.mark.parametrize(("value", "on"), [("true", True), ("TRUE", True), ("false", False)])
@@ -174,7 +175,7 @@ def test_the_feed_is_on_as_of_the_version_looked_at(orders, value, on):
     orders.add(1)
     DeltaTable(orders.path).alter.set_table_properties({"delta.enableChangeDataFeed": value})
     assert orders.table.at().change_data_feed is on
-    assert orders.table.at(0).change_data_feed
+    assert orders.table.at(offset_of(0)).change_data_feed
 
 
 # --- versions and instants ------------------------------------------------------------------------
@@ -205,12 +206,12 @@ def every_minute(six_versions):
     ("minute", "version"), [(-1000, None), (-0.001, None), (0, 0), (0.5, 0), (2.999, 2), (3, 3), (5, 5), (10**6, 5)]
 )
 def test_the_version_at_an_instant_is_the_newest_committed_by_then(every_minute, minute, version):
-    assert every_minute.table.version_at(at_minute(minute)) == version
+    assert every_minute.table.offset_at(at_minute(minute)) == (None if version is None else offset_of(version))
 
 
 def test_an_instant_in_another_zone_is_the_same_instant(every_minute):
     zone = dt.timezone(dt.timedelta(hours=-8))
-    assert every_minute.table.version_at(at_minute(3).astimezone(zone)) == 3
+    assert every_minute.table.offset_at(at_minute(3).astimezone(zone)) == offset_of(3)
 
 
 def test_versions_at_the_same_instant_count_as_a_millisecond_apart(every_minute):
@@ -218,17 +219,17 @@ def test_versions_at_the_same_instant_count_as_a_millisecond_apart(every_minute)
     for version in (2, 3, 4):
         committed_at(every_minute.path, version, at_minute(2))
     millisecond = dt.timedelta(milliseconds=1)
-    found = [every_minute.table.version_at(at_minute(2) + n * millisecond) for n in (-1, 0, 1, 2, 3)]
-    assert found == [1, 2, 3, 4, 4]
+    found = [every_minute.table.offset_at(at_minute(2) + n * millisecond) for n in (-1, 0, 1, 2, 3)]
+    assert found == [*map(offset_of, (1, 2, 3, 4, 4))]
 
 
 def test_a_version_that_was_written_before_the_one_before_it_counts_behind_it(every_minute):
     """Clocks go backwards; a search over such times answers anything."""
     committed_at(every_minute.path, 1, at_minute(4))
     millisecond = dt.timedelta(milliseconds=1)
-    found = [every_minute.table.version_at(instant) for instant in (at_minute(3), at_minute(4), at_minute(4.5))]
-    assert found == [0, 1, 4]
-    assert every_minute.table.watermark(3) == at_minute(4) + 2 * millisecond
+    found = [every_minute.table.offset_at(instant) for instant in (at_minute(3), at_minute(4), at_minute(4.5))]
+    assert found == [*map(offset_of, (0, 1, 4))]
+    assert every_minute.table.watermark(offset_of(3)) == at_minute(4) + 2 * millisecond
 
 
 def test_what_a_commit_says_of_its_time_is_not_asked(every_minute):
@@ -238,7 +239,7 @@ def test_what_a_commit_says_of_its_time_is_not_asked(every_minute):
         written = file.stat().st_mtime_ns
         edit_commit(every_minute.path, version, timestamp=stated)
         os.utime(file, ns=(written, written))
-    assert [every_minute.table.version_at(at_minute(minute)) for minute in (1, 2, 3)] == [1, 2, 3]
+    assert [every_minute.table.offset_at(at_minute(minute)) for minute in (1, 2, 3)] == [*map(offset_of, (1, 2, 3))]
 
 
 def test_an_instant_before_what_can_be_read_has_no_version(every_minute):
@@ -246,31 +247,31 @@ def test_an_instant_before_what_can_be_read_has_no_version(every_minute):
     DeltaTable(every_minute.path, version=3).create_checkpoint()
     for version in range(2):
         commit_file(every_minute.path, version).unlink()
-    assert every_minute.table.version_at(at_minute(2)) is None
-    assert every_minute.table.version_at(at_minute(3)) == 3
+    assert every_minute.table.offset_at(at_minute(2)) is None
+    assert every_minute.table.offset_at(at_minute(3)) == offset_of(3)
 
 
 def test_the_watermark_is_the_versions_commit_time(every_minute):
     """Design §5.13."""
-    assert every_minute.table.watermark(4) == at_minute(4)
+    assert every_minute.table.watermark(offset_of(4)) == at_minute(4)
 
 
 def test_the_watermark_of_a_version_that_was_cleaned_up_is_a_gap(every_minute):
     commit_file(every_minute.path, 0).unlink()
     with pytest.raises(ChangeFeedGapError, match="version 0"):
-        every_minute.table.watermark(0)
+        every_minute.table.watermark(offset_of(0))
 
 
 # --- another log ----------------------------------------------------------------------------------
 
 
 def window_at(version, minute):
-    return window_of(0, version, watermark=at_minute(minute)).end
+    return window_of(0, version, mark=at_minute(minute).isoformat()).end
 
 
 def test_a_log_that_went_on_is_the_same(every_minute):
     for version in range(6):
-        every_minute.table.require_same_log(window_at(version, version))
+        every_minute.table.require_same_history(window_at(version, version))
 
 
 def test_a_log_that_went_back_is_another(every_minute):
@@ -280,12 +281,12 @@ def test_a_log_that_went_back_is_another(every_minute):
     with pytest.raises(
         UpstreamReplacedError, match="ends with version 3, but the job has come to version 4; .* rebuild"
     ):
-        every_minute.table.require_same_log(window_at(4, 4))
+        every_minute.table.require_same_history(window_at(4, 4))
 
 
 def test_a_log_in_which_a_version_was_written_at_another_time_is_another(every_minute):
     with pytest.raises(UpstreamReplacedError, match="version 4 of .* was written at .* older copy"):
-        every_minute.table.require_same_log(window_at(4, 4.001))
+        every_minute.table.require_same_history(window_at(4, 4.001))
 
 
 def test_of_a_commit_that_was_cleaned_up_or_does_not_say_when_nothing_is_known(every_minute):
@@ -293,11 +294,11 @@ def test_of_a_commit_that_was_cleaned_up_or_does_not_say_when_nothing_is_known(e
     commit_file(every_minute.path, 2).unlink()
     for version in (2, 3):
         assert every_minute.table.log.written_at(version) is None
-        every_minute.table.require_same_log(window_at(version, 99))
+        every_minute.table.require_same_history(window_at(version, 99))
 
 
 def test_of_a_version_that_was_come_to_at_nobody_knows_what_time_nothing_is_known(every_minute):
-    every_minute.table.require_same_log(TableVersion(version=4))
+    every_minute.table.require_same_history(HistoryPoint(offset=4))
 
 
 def test_a_version_before_the_log_begins_is_gone_and_not_the_table(every_minute):
@@ -305,7 +306,7 @@ def test_a_version_before_the_log_begins_is_gone_and_not_the_table(every_minute)
     for version in range(3):
         commit_file(every_minute.path, version).unlink()
     with pytest.raises(ChangeFeedGapError, match="version 2 of .* is gone: .* begins with version 3"):
-        every_minute.table.row_count(2)
+        every_minute.table.row_count(offset_of(2))
 
 
 # --- gaps -----------------------------------------------------------------------------------------
@@ -332,37 +333,37 @@ def cleaned(ten_versions):
 
 @pytest.mark.parametrize(("from_version", "to_version"), [(4, 9), (5, 9), (8, 9), (9, 9), (3, 3), (9, 3)])
 def test_a_window_that_the_log_still_holds_is_accepted(cleaned, from_version, to_version):
-    assert cleaned.latest_version() == 9
-    cleaned.require_changes(from_version, to_version)
+    assert cleaned.latest().number == 9
+    cleaned.require_changes(offset_of(from_version), offset_of(to_version))
 
 
 @pytest.mark.parametrize(("from_version", "first"), [(-1, 0), (0, 1), (3, 4)])
 def test_a_window_whose_versions_were_cleaned_up_is_refused(cleaned, from_version, first):
     """I6: a change feed gap."""
     with pytest.raises(ChangeFeedGapError, match=f"from version {first} on, but its log begins at version 5") as caught:
-        cleaned.require_changes(from_version, 9)
+        cleaned.require_changes(offset_of(from_version), offset_of(9))
     assert "Rebuild the job" in str(caught.value)
     assert "delta.logRetentionDuration" in str(caught.value)
 
 
 def test_a_log_without_commits_is_a_gap(cleaned):
     for version in range(5, 10):
-        commit_file(cleaned.path, version).unlink()
+        commit_file(cleaned.location, version).unlink()
     with pytest.raises(ChangeFeedGapError, match="begins at version none"):
-        cleaned.require_changes(3, 9)
+        cleaned.require_changes(offset_of(3), offset_of(9))
 
 
 def test_a_hole_in_the_middle_of_the_window_is_a_gap(cleaned):
     """I6: as of a restore of some files only; found here, before Spark is started for it."""
-    commit_file(cleaned.path, 7).unlink()
+    commit_file(cleaned.location, 7).unlink()
     with pytest.raises(ChangeFeedGapError):
-        cleaned.require_changes(5, 9)
+        cleaned.require_changes(offset_of(5), offset_of(9))
 
 
 def test_a_window_whose_last_version_is_missing_is_a_gap(cleaned):
-    commit_file(cleaned.path, 9).unlink()
+    commit_file(cleaned.location, 9).unlink()
     with pytest.raises(ChangeFeedGapError, match="its log lacks version 9"):
-        cleaned.require_changes(5, 9)
+        cleaned.require_changes(offset_of(5), offset_of(9))
 
 
 def test_whether_a_window_changed_rows(orders):
@@ -371,17 +372,17 @@ def test_whether_a_window_changed_rows(orders):
     orders.compact()
     orders.add(3)
     table = orders.table
-    assert table.changes_data(0, 1)
-    assert not table.changes_data(1, 2), "compaction changes no row"
-    assert table.changes_data(1, 3)
-    assert not table.changes_data(3, 3)
+    assert table.has_changes(offset_of(0), offset_of(1))
+    assert not table.has_changes(offset_of(1), offset_of(2)), "compaction changes no row"
+    assert table.has_changes(offset_of(1), offset_of(3))
+    assert not table.has_changes(offset_of(3), offset_of(3))
     commit_file(orders.path, 2).unlink()
-    assert table.changes_data(1, 2), "who knows what it was"
+    assert table.has_changes(offset_of(1), offset_of(2)), "who knows what it was"
 
 
 def test_a_long_window_is_not_read_commit_by_commit(orders):
     orders.add(1)
-    assert orders.table.changes_data(0, 10**6)
+    assert orders.table.has_changes(offset_of(0), offset_of(10**6))
 
 
 # --- data files -----------------------------------------------------------------------------------
@@ -408,7 +409,7 @@ VALUES = {
 
 def assert_bounds_hold_all_keys(table, order, keys_by_file):
     """Statistics are hints: a bound may be wide, but no key may lie outside of it."""
-    files, index = table.files(table.latest_version(), order)
+    files, index = table.files_at(offset_of(table.latest().number)).statistics(order)
     assert len(files) == len(keys_by_file)
     found = []
     for file in files:
@@ -461,19 +462,19 @@ def test_a_missing_statistic_leaves_a_bound_open_from_there_on(tmp_path):
             KeyField(name="c", type="long", descending=True),
         )
     )
-    files, index = write_table(tmp_path / "t", columns).files(0, order)
+    files, index = write_table(tmp_path / "t", columns).files_at(offset_of(0)).statistics(order)
     assert (files[0].lower, files[0].upper) == ((1,), (2,))
     assert index.nth(files, EVERYTHING, 2) == (2, b"y", 4)
 
 
 def test_files_without_statistics_have_no_bounds_and_are_counted_by_their_footer(tmp_path):
     table = write_table(tmp_path / "t", {"k": pa.array([3, 1, 2])})
-    file = commit_file(table.path, 0)
+    file = commit_file(table.location, 0)
     actions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     for action in actions:
         action.get("add", {}).pop("stats", None)
     file.write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
-    files, index = table.files(0, order_by("k"))
+    files, index = table.files_at(offset_of(0)).statistics(order_by("k"))
     assert (files[0].row_count, files[0].lower, files[0].upper) == (3, (), ())
     assert index.nth(files, EVERYTHING, 1) == (1,)
 
@@ -482,19 +483,23 @@ def test_files_are_those_of_the_version(orders):
     orders.add(1, 2)
     orders.add(3)
     orders.change([1], amount=5)
-    assert [len(orders.table.files(version, order_by("id"))[0]) for version in (0, 1, 2)] == [1, 2, 1]
-    assert [orders.table.row_count(version) for version in (0, 1, 2)] == [2, 3, 3]
-    files, _ = orders.table.files(2, order_by("id"))
+    assert [len(orders.table.files_at(offset_of(version)).statistics(order_by("id"))[0]) for version in (0, 1, 2)] == [
+        1,
+        2,
+        1,
+    ]
+    assert [orders.table.row_count(offset_of(version)) for version in (0, 1, 2)] == [2, 3, 3]
+    files, _ = orders.table.files_at(offset_of(2)).statistics(order_by("id"))
     assert files[0].size == (Path(orders.path) / files[0].path).stat().st_size
 
 
 def test_files_of_the_version_that_was_described_need_no_other_look_at_the_log(orders):
     orders.add(1, 2)
-    table = UpstreamTable(orders.path)
+    table = DeltaSource(orders.path)
     table.at()
     shutil.rmtree(Path(orders.path, "_delta_log"))
-    assert table.row_count(0) == 2
-    assert len(table.files(0, order_by("id"))[0]) == 1
+    assert table.row_count(offset_of(0)) == 2
+    assert len(table.files_at(offset_of(0)).statistics(order_by("id"))[0]) == 1
 
 
 def test_the_newest_version_is_told_without_reading_what_is_in_the_log(orders):
@@ -502,24 +507,24 @@ def test_the_newest_version_is_told_without_reading_what_is_in_the_log(orders):
     orders.add(2)
     for version in (0, 1):
         commit_file(orders.path, version).write_text("", encoding="utf-8")
-    assert UpstreamTable(orders.path).latest_version() == 1
+    assert DeltaSource(orders.path).latest().number == 1
 
 
 def test_a_table_that_was_made_anew_is_described_anew(orders):
     """I6: what was read of the one before is forgotten."""
     orders.add(1, 2)
-    table = UpstreamTable(orders.path)
+    table = DeltaSource(orders.path)
     before = table.at()
     shutil.rmtree(orders.path)
     orders.add(1)
     assert table.at().table_id != before.table_id
-    assert table.row_count(0) == 1
+    assert table.row_count(offset_of(0)) == 1
 
 
 def test_an_empty_table_has_no_files(orders):
     orders.add()
-    assert orders.table.row_count(0) == 0
-    assert [file for file in orders.table.files(0, order_by("id"))[0] if file.row_count] == []
+    assert orders.table.row_count(offset_of(0)) == 0
+    assert [file for file in orders.table.files_at(offset_of(0)).statistics(order_by("id"))[0] if file.row_count] == []
 
 
 NAMES = [
@@ -548,7 +553,7 @@ def test_a_key_column_may_have_any_name(tmp_path, name, partitioned):
         partition_by=[name] if partitioned else None,
     )
     order = order_by(name)
-    files, index = table.files(0, order)
+    files, index = table.files_at(offset_of(0)).statistics(order)
     assert [index.nth(files, EVERYTHING, n) for n in range(1, 5)] == [(None,), (1,), (2,), (3,)]
     lowers = sorted((file.lower for file in files), key=str)
     assert lowers == ([(1,), (2,), (3,), (None,)] if partitioned else [(None,)])
@@ -558,7 +563,7 @@ def test_a_column_named_like_anothers_path_is_not_mixed_up_with_it(tmp_path):
     table = write_table(
         tmp_path / "t", {"a": pa.array([{"b": 1}, {"b": 2}]), "a.b": pa.array([30, 40]), "b": pa.array([5, 6])}
     )
-    files, index = table.files(0, order_by("b"))
+    files, index = table.files_at(offset_of(0)).statistics(order_by("b"))
     assert (files[0].lower, index.nth(files, EVERYTHING, 2)) == ((5,), (6,))
 
 
@@ -584,7 +589,7 @@ def test_a_partition_column_may_be_the_key(tmp_path, kind):
         partition_by=["k1"],
     )
     assert_bounds_hold_all_keys(table, order, [[value] for value in values])
-    files, _ = table.files(0, order)
+    files, _ = table.files_at(offset_of(0)).statistics(order)
     assert all(file.lower == file.upper for file in files), "a partition's value is exact"
 
 
@@ -595,7 +600,7 @@ def test_a_partition_column_may_be_part_of_the_key(tmp_path):
         partition_by=["region"],
     )
     order = KeyOrder((KeyField(name="id", type="long", descending=True), KeyField(name="region", type="string")))
-    files, index = table.files(0, order)
+    files, index = table.files_at(offset_of(0)).statistics(order)
     assert [index.nth(files, EVERYTHING, n) for n in (1, 2, 3, 4)] == [(4, "a"), (3, None), (2, "a"), (1, "b")]
     assert index.nth(files, KeyRange((3, None), None), 1) == (2, "a")
     assert sorted(str((file.lower, file.upper)) for file in files) == [
@@ -615,7 +620,7 @@ def test_a_shallow_clone_is_refused(tmp_path, orders):
             action["add"]["path"] = f"file:///elsewhere/{action['add']['path']}"
     file.write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
     with pytest.raises(UpstreamError, match="shallow clone"):
-        orders.table.files(0, order_by("id"))
+        orders.table.files_at(offset_of(0)).statistics(order_by("id"))
 
 
 # --- schemas --------------------------------------------------------------------------------------
@@ -628,17 +633,17 @@ def mapped(path, *columns):
     log = commit_file(path, 0)
     written = log.read_text(encoding="utf-8").replace(r"\"stored\"", r"\"delta.columnMapping.physicalName\"")
     log.write_text(written, encoding="utf-8")
-    return UpstreamTable(str(path))
+    return DeltaSource(str(path))
 
 
 def test_a_column_that_was_renamed_is_known_by_its_name_in_the_files(tmp_path):
     table = mapped(tmp_path / "t", ("order", pa.int64(), "col-1"), ("id", pa.int64(), "col-2"))
     assert table.at().physical_names == {"order": "col-1", "id": "col-2"}
     used = UpstreamColumn(name="id", type="long", physical_name="col-1")
-    table.require_used_columns(-1, 0, ResolvedUpstream(table_id="t", columns=(used,)))
+    table.require_used_columns(offset_of(-1), offset_of(0), ResolvedUpstream(table_id="t", columns=(used,)))
     gone = UpstreamColumn(name="id", type="long", physical_name="col-3")
     with pytest.raises(UpstreamSchemaChangedError, match="'col-3' is gone"):
-        table.require_used_columns(-1, 0, ResolvedUpstream(table_id="t", columns=(gone,)))
+        table.require_used_columns(offset_of(-1), offset_of(0), ResolvedUpstream(table_id="t", columns=(gone,)))
 
 
 def test_a_part_of_a_column_that_was_made_anew_is_another_type(tmp_path):
@@ -655,9 +660,9 @@ def test_versions_in_which_a_column_had_another_type_are_refused(tmp_path):
     for ids in ([1], ["one"], [1]):
         write_deltalake(path, pa.table({"id": ids}), mode="overwrite", schema_mode="overwrite")
     resolved = ResolvedUpstream(table_id="t", columns=(UpstreamColumn(name="id", type="long"),))
-    UpstreamTable(path).require_used_columns(1, 2, resolved)
+    DeltaSource(path).require_used_columns(offset_of(1), offset_of(2), resolved)
     with pytest.raises(UpstreamSchemaChangedError, match="at version 1 .*column 'id' was long and is string"):
-        UpstreamTable(path).require_used_columns(0, 2, resolved)
+        DeltaSource(path).require_used_columns(offset_of(0), offset_of(2), resolved)
 
 
 def test_of_columns_that_a_job_does_not_use_a_window_may_have_any(tmp_path):
@@ -665,7 +670,7 @@ def test_of_columns_that_a_job_does_not_use_a_window_may_have_any(tmp_path):
     for other in ({"a": [1]}, {"a": ["x"]}, {}, {"a": [1]}):
         write_deltalake(path, pa.table({"id": [1], **other}), mode="overwrite", schema_mode="overwrite")
     resolved = ResolvedUpstream(table_id="t", columns=(UpstreamColumn(name="id", type="long"),))
-    UpstreamTable(path).require_used_columns(0, 3, resolved)
+    DeltaSource(path).require_used_columns(offset_of(0), offset_of(3), resolved)
 
 
 @pytest.mark.parametrize("from_version", [0, 1])
@@ -680,13 +685,13 @@ def test_changes_from_before_a_used_column_was_a_partition_column_are_refused(tm
         with commit_file(path, version).open("a", encoding="utf-8") as commit:
             commit.write("\n" + metadata.replace('"partitionColumns":[]', '"partitionColumns":["day"]') + "\n")
     used = ResolvedUpstream(table_id="t", columns=(UpstreamColumn(name="day", type="long"),))
-    table = UpstreamTable(path)
-    table.require_used_columns(from_version, 2, ResolvedUpstream(table_id="t", columns=()))
+    table = DeltaSource(path)
+    table.require_used_columns(offset_of(from_version), offset_of(2), ResolvedUpstream(table_id="t", columns=()))
     if from_version:
-        table.require_used_columns(from_version, 2, used)
+        table.require_used_columns(offset_of(from_version), offset_of(2), used)
         return
     with pytest.raises(UpstreamSchemaChangedError, match="partitioned by day since version 1"):
-        table.require_used_columns(from_version, 2, used)
+        table.require_used_columns(offset_of(from_version), offset_of(2), used)
 
 
 def test_a_comment_on_a_part_of_a_column_changes_no_type(tmp_path):
@@ -695,7 +700,7 @@ def test_a_comment_on_a_part_of_a_column_changes_no_type(tmp_path):
         path = tmp_path / f"{comment} {nullable} {name}"
         schema = pa.schema([("id", pa.int64()), ("address", pa.list_(pa.struct([part])))])
         DeltaTable.create(str(path), schema, mode="ignore")
-        return UpstreamTable(str(path)).at().types["address"]
+        return DeltaSource(str(path)).at().types["address"]
 
     assert typed("x") == typed("y") == typed("z", nullable=False)
     assert typed("x") != typed("x", name="town")
@@ -706,7 +711,7 @@ def test_a_constraint_on_the_values_of_a_map_changes_no_type(tmp_path):
         path = tmp_path / str(nullable)
         value = pa.field("value", pa.int64(), nullable=nullable)
         DeltaTable.create(str(path), pa.schema([("amounts", pa.map_(pa.string(), value))]))
-        return UpstreamTable(str(path)).at().types["amounts"]
+        return DeltaSource(str(path)).at().types["amounts"]
 
     assert typed(nullable=True) == typed(nullable=False)
 
@@ -723,13 +728,13 @@ def test_the_files_of_a_version_are_its_own_also_where_another_one_was_described
     orders.add(1)
     orders.add(2, 3)
     table = orders.table
-    assert table.at().version == 1
-    assert (table.row_count(0), table.row_count(1)) == (1, 3)
+    assert table.at().offset == offset_of(1)
+    assert (table.row_count(offset_of(0)), table.row_count(offset_of(1))) == (1, 3)
 
 
 def test_a_file_of_nothing_but_null_keys_begins_and_ends_with_them(tmp_path):
     table = write_table(tmp_path / "t", {"id": pa.array([None, None], pa.int64())})
-    ((file,), _) = table.files(0, order_by("id"))
+    ((file,), _) = table.files_at(offset_of(0)).statistics(order_by("id"))
     assert (file.lower, file.upper) == ((None,), (None,))
 
 
@@ -741,7 +746,7 @@ def test_rows_of_a_file_of_which_the_log_says_nothing_are_counted_in_the_file(or
     for action in actions:
         action.get("add", {}).pop("stats", None)
     log.write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
-    assert orders.table.row_count(1) == 5
+    assert orders.table.row_count(offset_of(1)) == 5
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
@@ -750,7 +755,7 @@ def test_a_files_last_instant_is_no_later_than_its_bound(tmp_path, kind):
     last = dt.datetime(2024, 2, 29, 0, 0, 0, 1999, dt.UTC if kind == "timestamp" else None)
     order = order_of(kind)
     table = write_table(tmp_path / "t", {"k1": pa.array([last], arrow_type(order.fields[0]))})
-    ((file,), _) = table.files(0, order)
+    ((file,), _) = table.files_at(offset_of(0)).statistics(order)
     assert file.lower <= (last,) <= file.upper
 
 
@@ -759,7 +764,7 @@ def test_a_key_beyond_the_years_of_python_is_no_bound(tmp_path):
     days = pa.array([0, 2_932_897, None], pa.int32()).cast(pa.date32())
     order = KeyOrder((KeyField(name="day", type="date"),))
     table = write_table(tmp_path / "plain", {"day": days})
-    ((file,), index) = table.files(0, order)
+    ((file,), index) = table.files_at(offset_of(0)).statistics(order)
     assert (file.lower, file.upper) == ((None,), ())
     assert index.nth([file], EVERYTHING, 2) == (dt.date(1970, 1, 1),)
     with pytest.raises(UpstreamError, match="end at a key whose column 'day' has a value that cannot be written down"):
@@ -770,23 +775,23 @@ def test_a_key_beyond_the_years_of_python_is_no_bound(tmp_path):
 
 
 def test_the_feed_tells_since_when_versions_are_unread(every_minute):
-    feed = every_minute.table.change_feed(2)
-    assert (feed.latest_version, feed.kept_for) == (5, dt.timedelta(days=7))
+    feed = every_minute.table.change_feed(offset_of(2))
+    assert (feed.latest.number, feed.kept_for) == (5, dt.timedelta(days=7))
     assert feed.unread_since == feed.needed_since == at_minute(3)
-    assert feed.needed_version == 3
+    assert feed.needed == offset_of(3)
 
 
 @pytest.mark.parametrize("read_up_to", [5, 9, None])
 def test_a_feed_of_which_nothing_is_needed(every_minute, read_up_to):
-    feed = every_minute.table.change_feed(read_up_to)
-    assert feed.latest_version == 5
-    assert (feed.unread_since, feed.needed_version, feed.needed_since) == (None, None, None)
+    feed = every_minute.table.change_feed(None if read_up_to is None else offset_of(read_up_to))
+    assert feed.latest.number == 5
+    assert (feed.unread_since, feed.needed and feed.needed.number, feed.needed_since) == (None, None, None)
 
 
 def test_changes_of_older_versions_may_be_needed_than_the_next_epoch_goes_on_from(every_minute):
-    feed = every_minute.table.change_feed(4, needed_after=1)
+    feed = every_minute.table.change_feed(offset_of(4), needed_after=offset_of(1))
     assert feed.unread_since == at_minute(5)
-    assert (feed.needed_version, feed.needed_since) == (2, at_minute(2))
+    assert (feed.needed and feed.needed.number, feed.needed_since) == (2, at_minute(2))
 
 
 def test_a_version_without_changes_is_unread_but_not_needed(orders):
@@ -796,14 +801,14 @@ def test_a_version_without_changes_is_unread_but_not_needed(orders):
     orders.add(3)
     for version in range(4):
         committed_at(orders.path, version, at_minute(version))
-    feed = orders.table.change_feed(1)
+    feed = orders.table.change_feed(offset_of(1))
     assert feed.unread_since == at_minute(2)
-    assert (feed.needed_version, feed.needed_since) == (3, at_minute(3))
+    assert (feed.needed and feed.needed.number, feed.needed_since) == (3, at_minute(3))
 
 
 def test_changes_whose_commit_was_cleaned_up_are_needed_and_nobody_knows_since_when(cleaned):
-    feed = cleaned.change_feed(2)
-    assert (feed.latest_version, feed.needed_version) == (9, 3)
+    feed = cleaned.change_feed(offset_of(2))
+    assert (feed.latest, feed.needed) == (offset_of(9), offset_of(3))
     assert (feed.unread_since, feed.needed_since) == (None, None)
 
 

@@ -16,22 +16,22 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from airflow_backfill_provider.core.barrier import Barrier, Repair, decoded
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyKind
-from airflow_backfill_provider.core.query import quote
+from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.engine.job_rows import JobRows, column
 from airflow_backfill_provider.engine.predicates import in_any, unskipped
-from airflow_backfill_provider.engine.source import Upstream, column
 
 
-def rows_to_write(spark: SparkSession, source: Upstream, barrier: Barrier) -> DataFrame:
-    """Return the chosen rows as the upstream has them at ``to_version``, of those that were read before the epoch."""
-    rows = _read(spark, source, barrier)
+def rows_to_write(spark: SparkSession, job_rows: JobRows, barrier: Barrier) -> DataFrame:
+    """Return the chosen rows as the upstream has them at ``to_offset``, of those that were read before the epoch."""
+    rows = _read(job_rows, barrier)
     repair = barrier.repair
-    is_chosen = F.col(source.own.vnode).isin(list(repair.vnodes))
+    is_chosen = F.col(job_rows.own.vnode).isin(list(repair.vnodes))
     of_vnodes, others = rows.filter(is_chosen), rows.filter(~is_chosen)
-    return of_vnodes.unionAll(_with_keys(spark, source, others, repair)) if repair.keys else of_vnodes
+    return of_vnodes.unionAll(_with_keys(spark, job_rows, others, repair)) if repair.keys else of_vnodes
 
 
 def keys_to_remove(
-    spark: SparkSession, source: Upstream, barrier: Barrier, view: DataFrame, outputs: Sequence[str]
+    spark: SparkSession, job_rows: JobRows, barrier: Barrier, view: DataFrame, outputs: Sequence[str]
 ) -> DataFrame:
     """
     Return the keys that the view must not have when the rows are written.
@@ -43,41 +43,41 @@ def keys_to_remove(
     :returns: the view's key columns.
     """
     repair = barrier.repair
-    names = source.key.names
-    found = [_named(rows_to_write(spark, source, barrier).select(*map(column, names)), outputs)]
+    names = job_rows.key.names
+    found = [_named(rows_to_write(spark, job_rows, barrier).select(*map(column, names)), outputs)]
     if repair.keys:
-        found.append(_named(_keys(spark, source, repair.keys), outputs))
+        found.append(_named(_keys(spark, job_rows, repair.keys), outputs))
     if repair.vnodes:
-        known = _named(_read(spark, source, barrier).select(*map(column, names)), outputs)
+        known = _named(_read(job_rows, barrier).select(*map(column, names)), outputs)
         shown = view.select(*map(column, outputs))
         same = [shown[quote(output)].eqNullSafe(known[quote(output)]) for output in outputs]
         stray = shown.join(known, same, "left_anti")
-        if set(source.distribution_key) <= set(names):
+        if set(job_rows.distribution_key) <= set(names):
             by_key = dict(zip(names, outputs, strict=True))
-            stray = stray.filter(source.vnode_of(by_key).isin(list(repair.vnodes)))
+            stray = stray.filter(job_rows.vnode_of(by_key).isin(list(repair.vnodes)))
         found.append(stray)
     return reduce(DataFrame.unionAll, found).distinct()
 
 
-def _read(spark: SparkSession, source: Upstream, barrier: Barrier) -> DataFrame:
-    read_before = decoded(barrier.read_before, source.scan)
+def _read(job_rows: JobRows, barrier: Barrier) -> DataFrame:
+    read_before = decoded(barrier.read_before, job_rows.scan)
     # What statistics hide is what a repair has to find.
-    return source.at(spark, barrier.upstream.to_version).filter(unskipped(in_any(source.scan, read_before)))
+    return job_rows.at(barrier.upstream.to_offset).filter(unskipped(in_any(job_rows.scan, read_before)))
 
 
-def _with_keys(spark: SparkSession, source: Upstream, rows: DataFrame, repair: Repair) -> DataFrame:
-    names = source.own.numbered("wanted", len(source.key.names))
-    wanted = _named(_keys(spark, source, repair.keys), names)
-    same = [column(key).eqNullSafe(F.col(name)) for key, name in zip(source.key.names, names, strict=True)]
+def _with_keys(spark: SparkSession, job_rows: JobRows, rows: DataFrame, repair: Repair) -> DataFrame:
+    names = job_rows.own.numbered("wanted", len(job_rows.key.names))
+    wanted = _named(_keys(spark, job_rows, repair.keys), names)
+    same = [column(key).eqNullSafe(F.col(name)) for key, name in zip(job_rows.key.names, names, strict=True)]
     return rows.join(wanted, same, "left_semi")
 
 
-def _keys(spark: SparkSession, source: Upstream, keys: Sequence[EncodedPosition]) -> DataFrame:
+def _keys(spark: SparkSession, job_rows: JobRows, keys: Sequence[EncodedPosition]) -> DataFrame:
     """Return keys that are written as text as rows of the key's own types."""
-    texts = StructType([StructField(f"text_{i}", StringType()) for i in range(len(source.key.fields))])
+    texts = StructType([StructField(f"text_{i}", StringType()) for i in range(len(job_rows.key.fields))])
     rows = spark.createDataFrame([tuple(key) for key in keys], texts)
     values = []
-    for i, field in enumerate(source.key.fields):
+    for i, field in enumerate(job_rows.key.fields):
         text = F.col(f"text_{i}")
         value = F.unhex(text) if field.kind is KeyKind.BINARY else text.cast(field.type)
         values.append(value.alias(field.name))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-from airflow_backfill_provider.core.query import check_query, quote
+from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.shapes.row.query import check_query
 
 # --- what is row-level ----------------------------------------------------------------------------
 
@@ -443,13 +444,13 @@ def test_only_the_level_over_the_upstream_uses_its_columns(text, used):
 def test_a_function_without_parentheses_is_looked_for_among_what_the_level_before_gives():
     """Spark reads the name as a function where the level before does not give such a column."""
     query = check_query("SELECT user FROM (SELECT id AS user FROM upstream)")
-    query.refuse_functions_without_parentheses(["id"])
+    query.require_names(["id"])
     query = check_query("SELECT id, user FROM (SELECT id FROM upstream)")
     with pytest.raises(InvalidJobError, match="user, which does not give the same value"):
-        query.refuse_functions_without_parentheses(["id", "user"])
+        query.require_names(["id", "user"])
     query = check_query("FROM upstream |> DROP user |> EXTEND user AS u")
     with pytest.raises(InvalidJobError, match="user, which does not give the same value"):
-        query.refuse_functions_without_parentheses(["id", "user"])
+        query.require_names(["id", "user"])
 
 
 def test_a_hidden_key_column_has_a_name_that_no_level_has():
@@ -577,9 +578,9 @@ def test_a_function_without_parentheses_is_refused_unless_a_column_has_its_name(
     """I2: Spark reads such a name as a function where the upstream has no such column."""
     query = check_query(f"SELECT id, {name} FROM upstream")
     with pytest.raises(InvalidJobError, match=f"{name}, which does not give the same value every time"):
-        query.refuse_functions_without_parentheses(["id"])
-    query.refuse_functions_without_parentheses(["id", name.upper()])
-    check_query(f"SELECT upstream.{name} FROM upstream").refuse_functions_without_parentheses(["id"])
+        query.require_names(["id"])
+    query.require_names(["id", name.upper()])
+    check_query(f"SELECT upstream.{name} FROM upstream").require_names(["id"])
 
 
 # --- key columns ----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@ The materialized view's query: what it may be, and how it is read.
 
 A query is row-level: each upstream row gives at most one row of the view, by itself and always the same one. That is
 what lets an epoch apply a change by its key alone. It is one ``SELECT … FROM upstream [WHERE …]``, or a chain of such
-levels (:mod:`~airflow_backfill_provider.core.query_levels`). The shape is checked on the syntax trees, here and
+levels (:mod:`~airflow_backfill_provider.shapes.row.levels`). The shape is checked on the syntax trees, here and
 without Spark; names and types are Spark's to check when the job is created.
 
 The text that the user wrote is never printed back from the trees: hidden key columns are spliced into it at
@@ -12,7 +12,6 @@ token positions, so that Spark runs the very expressions that were written.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,23 +19,21 @@ from functools import lru_cache
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
-from airflow_backfill_provider.core.query_columns import possible_columns
-from airflow_backfill_provider.core.query_functions import (
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.sql import is_moving_text, quote
+from airflow_backfill_provider.shapes.base import QueryLineage, ShapedQuery, Units
+from airflow_backfill_provider.shapes.row.columns import possible_columns
+from airflow_backfill_provider.shapes.row.functions import (
     AGGREGATES,
     GENERATORS,
     NON_DETERMINISTIC,
     identifier_clauses,
     refuse_other_functions,
 )
-from airflow_backfill_provider.core.query_levels import RELATION, Level, query_levels, unsupported
-
-__all__ = ["HIDDEN_KEY_PREFIX", "RELATION", "CheckedQuery", "check_query", "is_moving_text", "quote"]
+from airflow_backfill_provider.shapes.row.levels import Level, query_levels, unsupported
 
 HIDDEN_KEY_PREFIX = "__key_"
 """What the name of a hidden key column begins with; with more underscores where the view has such a name already."""
-
-_MOVING = re.compile(r"^\s*((now|today|tomorrow|yesterday)(\s+\S+)?\s*$|T?\d{1,2}:)", re.IGNORECASE)
-"""Texts that Spark reads as another date or timestamp each day: a word, or a time without a date."""
 
 _UNSUPPORTED: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.Query, exp.Subquery, exp.Exists), "subqueries"),
@@ -71,7 +68,7 @@ _CLAUSES = {
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedQuery:
+class RowQuery(ShapedQuery):
     """
     A query known to be row-level.
 
@@ -96,7 +93,12 @@ class CheckedQuery:
             return tuple(available)
         return tuple(column for column in available if column.lower() in self.words)
 
-    def refuse_functions_without_parentheses(self, available: Sequence[str]) -> None:
+    @property
+    def has_steps(self) -> bool:
+        """Whether it is a chain of levels."""
+        return len(self.levels) > 1
+
+    def require_names(self, available: Sequence[str]) -> None:
         """
         Refuse a name such as ``user``, which Spark reads as a function where no column has that name.
 
@@ -158,6 +160,29 @@ class CheckedQuery:
             text = text[:start] + written + text[end:]
         return text
 
+    def units(self, settings: JobSettings, *, by_key: bool) -> Units:
+        """Return the key, hidden or not, and what a row's vnode is worked out from."""
+        names, order = settings.upstream.names, settings.key_order
+        placed_by = order.names if by_key else tuple(settings.definition.upstream.distribution_key)
+        return Units(
+            order=order,
+            outputs=self.key_outputs(order.names, names),
+            placed_by=placed_by,
+            place_outputs=self.key_outputs(placed_by, names),
+        )
+
+    def carries_distribution_key(self, settings: JobSettings) -> bool:
+        """Tell whether the view has the distribution key, be it in hidden columns."""
+        distribution_key = settings.definition.upstream.distribution_key
+        carried = {*settings.key_order.names, *filter(self.output_of_key, distribution_key)}
+        return carried.issuperset(distribution_key)
+
+    def lineage(self, columns: Sequence[str], key: Sequence[str], upstream_names: Collection[str]) -> QueryLineage:
+        """Return where the view's columns come from, as far as the text tells."""
+        from airflow_backfill_provider.shapes.row.lineage import query_lineage
+
+        return query_lineage(self, columns, key, upstream_names)
+
     def _edits(self, relation: str, hidden: dict[str, str]) -> Iterator[tuple[int, int, str]]:
         """Yield what to write in the text: from, to, words."""
         for number, level in enumerate(self.levels):
@@ -182,13 +207,8 @@ class CheckedQuery:
         return f"|> EXTEND {', '.join(read)}" if level.is_piped else f", {', '.join(read)}"
 
 
-def quote(identifier: str) -> str:
-    """Quote an identifier for Spark SQL."""
-    return "`" + identifier.replace("`", "``") + "`"
-
-
 @lru_cache(maxsize=256)
-def check_query(text: str) -> CheckedQuery:
+def check_query(text: str) -> RowQuery:
     """
     Check that a query is row-level over ``upstream``.
 
@@ -203,7 +223,7 @@ def check_query(text: str) -> CheckedQuery:
         _refuse_stars_in_expressions(level.select)
     refuse_other_functions(tokens)
     innermost = levels[0]
-    return CheckedQuery(
+    return RowQuery(
         text=text,
         levels=levels,
         words=possible_columns(innermost.tokens, innermost.select, innermost.alias),
@@ -262,11 +282,6 @@ def _refuse_stars_in_expressions(select: exp.Select) -> None:
         place = star.parent if isinstance(star.parent, exp.Column) else star
         if place.parent is not select:
             raise unsupported("* inside of an expression over another SELECT; name the columns instead. It")
-
-
-def is_moving_text(text: str) -> bool:
-    """Tell whether Spark reads a text as another date or timestamp each day."""
-    return _MOVING.match(text) is not None
 
 
 def _is_moving(node: exp.Expr) -> bool:

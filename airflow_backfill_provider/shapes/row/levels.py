@@ -19,8 +19,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_backfill_provider.core.errors import InvalidJobError
-
-RELATION = "upstream"
+from airflow_backfill_provider.core.sql import RELATION
 
 _ONE_SELECT = f"the query must be one SELECT … FROM {RELATION} [WHERE …]"
 

@@ -1,0 +1,21 @@
+"""Pieces of Spark SQL."""
+
+from __future__ import annotations
+
+import re
+
+RELATION = "upstream"
+"""What a query calls its upstream."""
+
+_MOVING = re.compile(r"^\s*((now|today|tomorrow|yesterday)(\s+\S+)?\s*$|T?\d{1,2}:)", re.IGNORECASE)
+"""Texts that Spark reads as another date or timestamp each day: a word, or a time without a date."""
+
+
+def quote(identifier: str) -> str:
+    """Quote an identifier for Spark SQL."""
+    return "`" + identifier.replace("`", "``") + "`"
+
+
+def is_moving_text(text: str) -> bool:
+    """Tell whether Spark reads a text as another date or timestamp each day."""
+    return _MOVING.match(text) is not None

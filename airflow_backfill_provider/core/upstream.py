@@ -1,0 +1,96 @@
+"""What a job's definition says of its upstream: what every kind of source needs to know."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    StrictStr,
+    model_serializer,
+    model_validator,
+)
+
+from airflow_backfill_provider.core import kinds
+from airflow_backfill_provider.core.errors import InvalidJobError
+
+
+class KeyColumn(BaseModel):
+    """A column of the upstream's primary key; in YAML its name alone, or ``{column, descending}``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    column: Annotated[StrictStr, Field(min_length=1)]
+    descending: StrictBool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"column": value} if isinstance(value, str) else value
+
+    @model_serializer
+    def _to_name(self) -> str | dict[str, Any]:
+        return {"column": self.column, "descending": True} if self.descending else self.column
+
+
+class UpstreamDefinition(BaseModel):
+    """
+    The changing table that a job reads, and which columns identify and distribute its rows.
+
+    A kind of source subclasses it and adds where its upstreams lie. In a job its fields stand below the kind's name,
+    ``upstream: {postgres: {…}}``; those of the first kind stand alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: ClassVar[str]
+    """The name of the kind of source."""
+
+    key: Annotated[tuple[KeyColumn, ...], Field(min_length=1)]
+    distribution_key: tuple[StrictStr, ...] = ()
+
+    @property
+    @abstractmethod
+    def location(self) -> str:
+        """Where the upstream lies, as messages and pages name it; without secrets."""
+
+    @property
+    def folders(self) -> Mapping[str, str]:
+        """The folders that it lies in, by the fields that name them; none if it does not lie in the lake."""
+        return {}
+
+    @model_validator(mode="after")
+    def _default_distribution_key(self) -> Self:
+        names = [column.column for column in self.key]
+        for field, columns in (("key", names), ("distribution_key", list(self.distribution_key))):
+            repeated = sorted({name for name in columns if columns.count(name) > 1})
+            if repeated:
+                raise InvalidJobError(f"{field} names {', '.join(repeated)} more than once; name each column once")
+        if not self.distribution_key:
+            object.__setattr__(self, "distribution_key", tuple(names))
+        return self
+
+    @model_serializer(mode="wrap")
+    def _below_its_kind(self, fields_of: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = fields_of(self)
+        return fields if self.kind == kinds.SOURCES.names[0] else {self.kind: fields}
+
+
+def definition_class(value: Any) -> tuple[type[UpstreamDefinition], Any]:
+    """
+    Find the kind of source that an upstream is of.
+
+    :param value: what a job's definition says of its upstream.
+    :returns: the kind's class of definitions, and the fields for it.
+    """
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((name, fields),) = value.items()
+        if name in kinds.SOURCES and isinstance(fields, Mapping):
+            return kinds.SOURCES.named(name).definition, fields
+    return next(iter(kinds.SOURCES)).definition, value

@@ -1,0 +1,244 @@
+"""
+The upstream as a job sees it on Spark: the rows and columns that the job is about, each row's vnode, and what changed.
+
+What the rows and changes are read from is the source's business; see :mod:`airflow_backfill_provider.sources.base`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.barrier import PinnedRange, PinnedRead, decoded
+from airflow_backfill_provider.core.columns import OwnColumns, names_within, own_columns
+from airflow_backfill_provider.core.errors import DuplicateKeyError
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.settings import ResolvedUpstream
+from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.engine.created_types import as_created
+from airflow_backfill_provider.engine.predicates import unskipped, value_of, within
+from airflow_backfill_provider.sources.base import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
+
+HASHES_IN_MEMORY = 10_000_000
+"""Rows whose keys' hashes, of eight bytes each, a driver takes into its memory."""
+
+_CHANGE_TYPE, _OFFSET = "change_type", "offset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRows:
+    """
+    The rows of the upstream that a job is about.
+
+    :param location: where the upstream lies, for messages.
+    :param reader: reads it.
+    :param types: the used columns and their types, as Delta writes them.
+    :param key: the key's order.
+    :param scan: the order of positions: that of the key, or of (vnode, key).
+    :param distribution_key: the columns that a row's vnode comes from.
+    :param vnode_count: vnodes of the job.
+    :param vnodes: those that the job is about.
+    :param keys: the keys that the job is about.
+    """
+
+    location: str
+    reader: SourceReader = field(compare=False, repr=False)
+    types: Mapping[str, str]
+    key: KeyOrder
+    scan: KeyOrder
+    distribution_key: Sequence[str]
+    vnode_count: int
+    vnodes: frozenset[int]
+    keys: KeyRange
+
+    @classmethod
+    def of(
+        cls, job: BackfillJob, reader: SourceReader, upstream: ResolvedUpstream, scan: KeyOrder | None = None
+    ) -> Self:
+        """
+        Return the rows that a job is about.
+
+        :param upstream: its columns as of the job's creation.
+        :param scan: the order of positions; by default that of the key.
+        """
+        types = {found.name: found.type for found in upstream.columns}
+        key = KeyOrder(
+            tuple(
+                KeyField(name=column.column, type=types[column.column], descending=column.descending)
+                for column in job.upstream.key
+            )
+        )
+        bounds = job.restrict_to.keys
+        return cls(
+            location=job.upstream.location,
+            reader=reader,
+            types=types,
+            key=key,
+            scan=scan or key,
+            distribution_key=job.upstream.distribution_key,
+            vnode_count=job.vnode_count,
+            vnodes=job.vnodes,
+            keys=KeyRange(key.decode(bounds.after), key.decode(bounds.up_to)),
+        )
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the used columns."""
+        return list(self.types)
+
+    @property
+    def has_key_positions(self) -> bool:
+        """Whether positions are keys, so that all vnodes share one."""
+        return self.scan == self.key
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of the used columns, and of all fields inside of them."""
+        return names_within(self.types)
+
+    @property
+    def own(self) -> OwnColumns:
+        """The package's names beside the used columns."""
+        return own_columns(self.types)
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether the job is about some vnodes alone."""
+        return len(self.vnodes) < self.vnode_count
+
+    @property
+    def key_spans_vnodes(self) -> bool:
+        """Whether rows with one key may lie in several vnodes, each with a position of its own."""
+        return not self.has_key_positions and not set(self.distribution_key) <= set(self.key.names)
+
+    def at(self, offset: Offset) -> DataFrame:
+        """Return the used columns and the vnode as of an offset."""
+        return self._about(self.reader.rows(offset))
+
+    def empty(self) -> DataFrame:
+        """Return the used columns and the vnode, without a row."""
+        return self._about(self.reader.empty())
+
+    def changes(self, after: Offset, up_to: Offset) -> DataFrame:
+        """
+        Return what changed in ``(after, up_to]``.
+
+        :returns: the used columns, the vnode, and the columns of :attr:`change_type` and :attr:`change_offset`.
+        """
+        of_source = {self.change_type: F.col(CHANGE_TYPE), self.change_offset: F.col(CHANGE_OFFSET)}
+        return self._about(self.reader.changes(after, up_to).withColumns(of_source), *of_source)
+
+    @property
+    def change_type(self) -> str:
+        """Name of the column that says what kind of change it is."""
+        return self.own.named(_CHANGE_TYPE)
+
+    @property
+    def change_offset(self) -> str:
+        """Name of the column with a change's offset."""
+        return self.own.named(_OFFSET)
+
+    def after(self, reads: Sequence[PinnedRead]) -> Column:
+        """Return the condition: a change of rows in some ranges, after the offset that they were read at."""
+        values = {covered: literal(read.offset) for read in reads for covered in decoded(read.ranges, self.scan)}
+        if not values:
+            return F.lit(False)
+        return F.coalesce(F.col(self.change_offset) > value_of(self.scan, values), F.lit(False))
+
+    def is_after(self, offset: Offset) -> Column:
+        """Return the condition: a change was committed after an offset."""
+        return F.col(self.change_offset) > literal(offset)
+
+    def is_read(self, ranges: Iterable[PinnedRange]) -> Column:
+        """Return the condition: a row lies in some ranges; never null."""
+        return value_of(self.scan, dict.fromkeys(decoded(ranges, self.scan), 1)).isNotNull()
+
+    def _about(self, rows: DataFrame, *extra: str) -> DataFrame:
+        """Select what the job is about."""
+        vnode = self.own.vnode
+        rows = rows.select(*as_created(rows, self.types), *extra).withColumn(vnode, self.vnode_of({}))
+        if self.is_restricted:
+            rows = rows.filter(F.col(vnode).isin(sorted(self.vnodes)))
+        return rows if self.keys == EVERYTHING else rows.filter(unskipped(within(self.key, self.keys)))
+
+    def vnode_of(self, renamed: Mapping[str, str]) -> Column:
+        """
+        Return a row's vnode.
+
+        :param renamed: the names of columns of the distribution key, where they are not the upstream's.
+        """
+        # In the types that the columns had when the job was created; others have other hashes.
+        hashed = [
+            column(renamed.get(name, name)).cast(self.types[name])
+            if not self.types[name].startswith("{")
+            else column(renamed.get(name, name))
+            for name in self.distribution_key
+        ]
+        return F.pmod(F.hash(*hashed), F.lit(self.vnode_count))
+
+    def measure_chunk(self, chunk: DataFrame, *, expected: int) -> int:
+        """
+        Count the chunk's rows, and refuse a key that several of them have.
+
+        Reads the key columns only. It is the same number for every attempt of an epoch, also for one that finds the
+        chunk written already, which the write's own metrics could not say.
+
+        :param expected: about how many rows it has.
+        :raises DuplicateKeyError: if the key does not identify the rows.
+        """
+        keys = [column(name) for name in self.key.names]
+        # Hashes are narrow, whatever the key is, and hardly ever the same.
+        hashes = chunk.select(F.xxhash64(*keys).alias("__hash"))
+        rows, distinct = _count_here(hashes) if are_few(expected) else _count_there(hashes)
+        if distinct < rows and self.has_several(chunk):
+            raise self.duplicates()
+        return rows
+
+    def has_several(self, rows: DataFrame) -> bool:
+        """Tell whether several rows have the same key."""
+        count = self.own.named("rows")
+        counted = rows.groupBy(*map(column, self.key.names)).agg(F.count("*").alias(count))
+        return bool(counted.filter(F.col(count) > 1).head(1))
+
+    def duplicates(self) -> DuplicateKeyError:
+        """Return the error that says that the key does not identify the rows."""
+        return DuplicateKeyError(
+            f"{self.location} has several rows with the same key ({', '.join(self.key.names)}); give upstream.key the "
+            "columns that identify a row, or remove the duplicates"
+        )
+
+
+def are_few(rows: int) -> bool:
+    """Tell whether so many rows' keys can be looked at in the driver's memory."""
+    return rows <= HASHES_IN_MEMORY
+
+
+def column(name: str) -> Column:
+    """Return a top-level column by its exact name, dots and all."""
+    return F.col(quote(name))
+
+
+def literal(offset: Offset) -> Column:
+    """Return an offset as a source's reader writes it beside a change; Spark compares structs part by part."""
+    value = -1 if offset.root is None else offset.root
+    return F.struct(*map(F.lit, value)) if isinstance(value, tuple) else F.lit(value)
+
+
+def _count_here(hashes: DataFrame) -> tuple[int, int]:
+    """Return the number of rows, and of different ones, from the driver's memory: a fraction of a shuffle's cost."""
+    collected = hashes.toArrow().column(0)
+    return len(collected), int(pc.count_distinct(collected, mode="all").as_py())
+
+
+def _count_there(hashes: DataFrame) -> tuple[int, int]:
+    """Return the number of rows, and of different ones, however many there are."""
+    counted = hashes.groupBy("__hash").agg(F.count("*").alias("__rows"))
+    total = counted.agg(F.sum("__rows").alias("rows"), F.count("*").alias("distinct")).collect()[0]
+    return int(total["rows"] or 0), int(total["distinct"])

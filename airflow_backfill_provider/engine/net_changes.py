@@ -1,0 +1,221 @@
+"""
+The changes of a window, netted per key: what an epoch applies.
+
+Ports the executors' buffered upstream chunks with ``mark_chunk``. A source gives the changes of whole commits
+instead of a stream, so they are netted per key before they are applied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.engine.job_rows import JobRows, column
+
+_UPSERTS = ("insert", "update_postimage")
+
+_FIRST_OFFSET, _IMAGE = "first_offset", "image"
+
+KEY_APPEARED = "key_appeared"
+"""Of a net change per vnode and key: whether no vnode had a row of the key before."""
+
+HAS_DOUBLE = "has_double"
+"""Of a net change: whether the upstream had several rows of the key at some time."""
+
+ROWS_ADDED = "rows_added"
+"""Of a net change: how many rows it adds; negative if it removes some."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredChanges:
+    """
+    How many net changes there are.
+
+    :param through: those that are let through to the view.
+    :param held_back: the others.
+    :param rows_added: rows that those let through add to what was read before; negative if they remove more.
+    :param some_appeared: whether one of all these may be of a row that did not exist before.
+    :param some_doubtful: whether the upstream had several rows of one of the keys at some time.
+    :param has_nulls: for each key column, whether it is null in one of them.
+    """
+
+    through: int
+    held_back: int
+    rows_added: int
+    some_appeared: bool
+    some_doubtful: bool
+    has_nulls: tuple[bool, ...]
+
+
+NO_CHANGES = MeasuredChanges(0, 0, 0, some_appeared=False, some_doubtful=False, has_nulls=())
+
+
+def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> DataFrame:
+    """
+    Return the net change of everything that changed in ``(after, up_to]``: per key, or per vnode and key.
+
+    The latest offset wins, and at one offset an insert or a postimage beats a delete or a preimage: an update that
+    changes the key is a delete of the old key and an insert of the new one, unless the same commit also writes the old
+    key (a swap). An update that moves a row to another vnode is a delete in one and an insert in the other.
+
+    :param wanted: which changes to look at.
+    :returns: the used columns as of ``up_to``, and of the package's own columns ``vnode`` if the scan's order has it,
+        ``is_upsert`` (else it is deleted; only the key columns count then), ``appeared``: it was written without having
+        been removed, so it did not exist before; and what :func:`net_by_key` needs.
+    """
+    own = rows.own
+    feed = rows.changes(after, up_to).filter(wanted)
+    keys = [column(name) for name in rows.key.names]
+    scanned = [column(name) for name in rows.scan.names]
+    vnode = [] if rows.has_key_positions else [F.col(own.vnode)]
+    offset, upsert = F.col(rows.change_offset), F.col(own.is_upsert)
+    image = F.col(own.named(_IMAGE))
+    changes = feed.select(
+        *map(column, rows.columns),
+        *vnode,
+        offset,
+        _is_upsert(rows).alias(own.is_upsert),
+        _image_of(rows).alias(own.named(_IMAGE)),
+    )
+    # Windows that begin alike share one shuffle and one sort; groupings that carry whole rows sort once for each.
+    in_order = Window.partitionBy(*scanned).orderBy(offset, upsert)
+    by_key = Window.partitionBy(*keys).orderBy(offset, upsert)
+    in_commit = Window.partitionBy(*keys, offset)
+    was_upsert = F.lag(upsert).over(by_key)
+    counted = changes.repartition(*keys).withColumns(
+        {
+            own.named("is_last"): F.lead(F.lit(1)).over(in_order).isNull(),
+            own.named(_FIRST_OFFSET): F.first(offset).over(in_order),
+        }
+    )
+    counted = counted.withColumns(
+        {
+            # What identifies a row is written and removed in turns, and what is removed is what was written.
+            own.named("is_double"): was_upsert.eqNullSafe(upsert)
+            | (was_upsert & ~upsert & ~F.lag(image).over(by_key).eqNullSafe(image)),
+            own.named("key_is_new"): F.every(upsert).over(in_commit),
+        }
+    )
+    of_all = Window.partitionBy(*scanned)
+    is_later = offset > F.col(own.named(_FIRST_OFFSET))
+    counted = counted.withColumns(
+        {
+            own.appeared: F.every(is_later | upsert).over(of_all),
+            own.named(KEY_APPEARED): F.every(is_later | F.col(own.named("key_is_new"))).over(of_all),
+            own.named(HAS_DOUBLE): F.some(own.named("is_double")).over(Window.partitionBy(*keys)),
+            own.named(ROWS_ADDED): F.sum(F.when(upsert, 1).otherwise(-1)).over(of_all),
+        }
+    )
+    return counted.filter(F.col(own.named("is_last"))).select(
+        *map(column, rows.columns),
+        *vnode,
+        own.is_upsert,
+        own.appeared,
+        *map(own.named, (KEY_APPEARED, _FIRST_OFFSET, HAS_DOUBLE, ROWS_ADDED)),
+    )
+
+
+def old_images(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> DataFrame:
+    """
+    Return the rows as of ``after`` of all that changed in ``(after, up_to]``: the ``old`` images of the net changes.
+
+    That is the preimage or the delete of the first change of each key, or of each vnode and key. A row that appeared in
+    the window has none.
+
+    :param wanted: which changes to look at, as for :func:`net_changes`.
+    :returns: the used columns, and the vnode if the scan's order has it.
+    """
+    own = rows.own
+    first, upsert = own.named("is_first"), own.is_upsert
+    vnode = [] if rows.has_key_positions else [F.col(own.vnode)]
+    feed = rows.changes(after, up_to).filter(wanted).withColumn(upsert, _is_upsert(rows))
+    in_order = Window.partitionBy(*(column(name) for name in rows.scan.names)).orderBy(rows.change_offset, upsert)
+    images = feed.withColumn(first, F.lag(F.lit(1)).over(in_order).isNull()).filter(F.col(first) & ~F.col(upsert))
+    return images.select(*map(column, rows.columns), *vnode)
+
+
+def leaves_something(rows: JobRows) -> Column:
+    """Return the condition: a net change matters, that is, not of a row that came and went in between."""
+    return F.col(rows.own.is_upsert) | ~F.col(rows.own.appeared)
+
+
+def net_by_key(rows: JobRows, net: DataFrame) -> DataFrame:
+    """
+    Return net changes per key, of those per vnode and key that were let through.
+
+    A row that moved between vnodes is deleted in one and written in the other; the upsert wins.
+
+    :returns: the used columns, and the package's own ``is_upsert`` and ``appeared``.
+    """
+    if rows.has_key_positions:
+        return net
+    own = rows.own
+    keys = [column(name) for name in rows.key.names]
+    upsert = F.col(own.is_upsert)
+    row = own.named("row")
+    grouped = net.groupBy(*keys).agg(
+        F.max_by(F.struct(*map(column, rows.columns)), upsert).alias(row),
+        F.max(upsert).alias(own.is_upsert),
+        F.min_by(own.named(KEY_APPEARED), own.named(_FIRST_OFFSET)).alias(own.appeared),
+    )
+    return grouped.select(F.col(f"{row}.*"), own.is_upsert, own.appeared)
+
+
+def measure_changes(rows: JobRows, net: DataFrame, visible: Column) -> MeasuredChanges:
+    """
+    Count net changes.
+
+    :param visible: whether a change is let through to the view.
+    """
+    own = rows.own
+    total = net.agg(
+        F.count_if(visible).alias("through"),
+        F.count("*").alias("rows"),
+        F.sum(F.when(visible, F.col(own.named(ROWS_ADDED)))).alias("added"),
+        F.some(own.named(HAS_DOUBLE)).alias("doubles"),
+        F.some(F.col(own.appeared) | F.col(own.named(KEY_APPEARED))).alias("appeared"),
+        F.array(*(F.some(column(name).isNull()) for name in rows.key.names)).alias("has_nulls"),
+    ).first()
+    if total is None or not total["rows"]:
+        return NO_CHANGES
+    through = int(total["through"])
+    return MeasuredChanges(
+        through,
+        int(total["rows"]) - through,
+        int(total["added"] or 0),
+        some_appeared=bool(total["appeared"]),
+        some_doubtful=bool(total["doubles"]),
+        has_nulls=tuple(total["has_nulls"]),
+    )
+
+
+def require_single(rows: JobRows, net: DataFrame, offset: Offset) -> None:
+    """
+    Refuse a key that appeared where several rows of the upstream have it.
+
+    A merge sees that only where the view, and only where the same vnode has the key already.
+
+    :param net: net changes.
+    :param offset: the window's end.
+    :raises DuplicateKeyError: if the key does not identify the rows.
+    """
+    names, own = rows.key.names, rows.own
+    appeared = own.numbered("appeared", len(names))
+    new = net.filter(F.col(own.is_upsert) & F.col(own.appeared))
+    keys = new.select(*map(column, names)).toDF(*appeared).distinct()
+    same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, appeared, strict=True)]
+    if rows.has_several(rows.at(offset).select(*map(column, names)).join(keys, same, "left_semi")):
+        raise rows.duplicates()
+
+
+def _is_upsert(rows: JobRows) -> Column:
+    return F.col(rows.change_type).isin(*_UPSERTS)
+
+
+def _image_of(rows: JobRows) -> Column:
+    """Return a hash of a row's used columns, as far as Spark can hash them; nulls count, which it passes over."""
+    hashable = [column(name) for name, kind in rows.types.items() if '"map"' not in kind and "variant" not in kind]
+    return F.xxhash64(*(part for value in hashable for part in (value.isNull(), value)))

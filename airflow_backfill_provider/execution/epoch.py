@@ -1,0 +1,261 @@
+"""
+One epoch on Spark: the evaluator of its stages.
+
+The stages and their order stand in :mod:`airflow_backfill_provider.core.stages`. The changes go before the chunk: a row
+may leave the keys at or before the position and come back inside the chunk in one window. Whatever can be refused is
+looked at before the view's first write.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+
+from airflow_backfill_provider.core.barrier import Barrier, decoded
+from airflow_backfill_provider.core.engine import EpochWrites, PartWrites
+from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.stages import Stage, StageKind, changes_stages, part_stages, stage_of, timed
+from airflow_backfill_provider.core.table_version import TableVersions
+from airflow_backfill_provider.engine.net_changes import (
+    NO_CHANGES,
+    MeasuredChanges,
+    leaves_something,
+    measure_changes,
+    net_changes,
+    require_single,
+)
+from airflow_backfill_provider.engine.spark_errors import epoch_errors
+from airflow_backfill_provider.execution.repeated_keys import settled
+from airflow_backfill_provider.execution.tables import JobTables
+from airflow_backfill_provider.shapes.base import Changes
+from airflow_backfill_provider.strategies.reader import Chunk
+
+
+class EpochEvaluator:
+    """
+    Takes the stages of one epoch on Spark; each write happens once, however often the epoch is run.
+
+    :param tables: the job's.
+    :param since: the versions that the previous epoch left, ``None`` if there was none.
+    """
+
+    def __init__(self, tables: JobTables, barrier: Barrier, since: TableVersions | None) -> None:
+        self._tables = tables
+        self._barrier = barrier
+        self._since = since
+        self._rows = tables.job_rows
+        self._visible: Column = tables.job_rows.is_read(barrier.read_before)
+        self._net: DataFrame | None = None
+        self._measured: MeasuredChanges = NO_CHANGES
+        self._chunks: dict[int, Chunk] = {}
+        self._opened = ExitStack()
+        self.seconds: dict[str, float] = {}
+
+    def whole_epoch(self) -> EpochWrites:
+        """
+        Write the barrier's changes, then every part of its chunk.
+
+        :raises BackfillError: see :mod:`airflow_backfill_provider.core.errors`.
+        """
+        with self._running("epoch"):
+            self._take(changes_stages(self._barrier, counts_chunk=self._tables.reader.counts_before_changes))
+            rows = self._write_parts()
+        return EpochWrites(rows, self._measured.through, self.seconds, self._measured.rows_added)
+
+    def changes(self) -> PartWrites:
+        """
+        Write the barrier's changes, for an epoch that several task runs share.
+
+        :raises BackfillError: as :meth:`whole_epoch`.
+        """
+        with self._running("epoch"):
+            self._take(changes_stages(self._barrier, counts_chunk=False))
+        return PartWrites({0: self._measured.through}, self.seconds, self._measured.rows_added)
+
+    def part(self, part: int) -> PartWrites:
+        """
+        Write one part of the barrier's chunk; the changes must have been written.
+
+        :raises BackfillError: as :meth:`whole_epoch`.
+        """
+        with self._running(f"part {part} of epoch"):
+            self._take((stage_of(StageKind.CHECK_TABLES),))
+            rows = self._write_part(part, self.seconds)
+        return PartWrites(rows, self.seconds)
+
+    @contextmanager
+    def _running(self, what: str) -> Iterator[None]:
+        """
+        Refuse an upstream that is another table than the one that was pinned, before and after it is read.
+
+        What was read of another one in between is written, but never committed.
+        """
+        barrier, upstream = self._barrier, self._tables.upstream
+        with (
+            epoch_errors(f"{what} {barrier.epoch} of job {barrier.job}", tables=self._tables.reader.tables),
+            self._opened,
+        ):
+            upstream.require_same_history(barrier.upstream.end)
+            yield
+            upstream.require_same_history(barrier.upstream.end)
+
+    # --------------------------------------------------------------------------------------------- the stages
+
+    def _take(self, stages: Iterable[Stage]) -> None:
+        visits = {
+            StageKind.CHECK_TABLES: self._check_tables,
+            StageKind.FIND_CHANGES: self._find_changes,
+            StageKind.COUNT_CHUNK: self._count_chunk,
+            StageKind.WRITE_CHANGES: self._write_changes,
+            StageKind.REPAIR: self._repair,
+            StageKind.KEEP_CHANGES: self._keep_changes,
+        }
+        for stage in stages:
+            with stage.taken(self.seconds):
+                visits[stage.kind]()
+
+    def _check_tables(self) -> None:
+        table_versions(self._tables, self._barrier, self._since)
+
+    def _find_changes(self) -> None:
+        """Find the window's changes and count them."""
+        barrier, rows, visible = self._barrier, self._rows, self._visible
+        net = self._net_changes()
+        if net is not None:
+            self._hold(net, measure_changes(rows, net, visible))
+            if self._measured.some_doubtful:
+                net = settled(rows, net, barrier.upstream.to_offset).persist()
+                self._hold(net, measure_changes(rows, net, visible))
+            must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes
+            if self._measured.some_appeared and must_be_single:
+                require_single(rows, net, barrier.upstream.to_offset)
+        if barrier.repair:
+            self._tables.writer.check_repair(barrier)
+
+    def _hold(self, net: DataFrame, measured: MeasuredChanges) -> None:
+        self._opened.callback(net.unpersist)
+        self._net, self._measured = net, measured
+
+    def _net_changes(self) -> DataFrame | None:
+        """
+        Return the net changes that the epoch writes somewhere.
+
+        Those of rows that the view has, after the offset that it has each row as of, unless they wait; and those that
+        the strategy keeps.
+        """
+        tables, barrier, rows = self._tables, self._barrier, self._rows
+        shown = barrier.view_before if barrier.publishes else ()
+        kept = tables.reader.wanted(self._visible, barrier)
+        if not barrier.has_changes or not (shown or kept is not None):
+            return None
+        after, to_offset = barrier.changes_after, barrier.upstream.to_offset
+        tables.upstream.require_used_columns(after, to_offset, tables.settings.upstream)
+        wanted = rows.after(shown)
+        if kept is not None:
+            wanted |= kept
+        return net_changes(rows, after, to_offset, wanted).persist()
+
+    def _count_chunk(self) -> None:
+        """Count the chunk, and hold its rows against those that there are."""
+        barrier = self._barrier
+        for part in range(len(barrier.parts)):
+            self._chunks[part] = self._opened.enter_context(self._chunk(part))
+        rows_read = sum(sum(chunk.count().values()) for chunk in self._chunks.values())
+        present = barrier.rows_present(self._since, chunk=rows_read, added=self._measured.rows_added)
+        self._tables.account.settle(barrier, present)
+
+    def _write_changes(self) -> None:
+        if self._net is None or not self._measured.through:
+            return
+        tables, barrier = self._tables, self._barrier
+        shown = barrier.view_before if barrier.publishes else ()
+        changes = Changes(
+            net=self._net.filter(self._visible),
+            wanted=self._rows.after(shown) & self._visible,
+            measured=self._measured,
+        )
+        tables.writer.write_changes(changes, tables.identity, barrier, repairs=tables.settings.repairs_view(barrier))
+
+    def _repair(self) -> None:
+        self._tables.writer.repair(self._tables.identity, self._barrier)
+
+    def _keep_changes(self) -> None:
+        """Let the strategy keep the other changes; after all that a row can make fail, for it cannot be given up."""
+        if self._net is not None and self._measured.held_back:
+            held_back = self._net.filter(~self._visible & leaves_something(self._rows))
+            with timed(self.seconds, self._tables.settings.strategy):
+                self._tables.reader.keep(held_back, self._barrier, self._measured.held_back)
+
+    # ---------------------------------------------------------------------------------------------- the chunk
+
+    def _write_parts(self) -> dict[int, int]:
+        """Write all parts of the chunk side by side, and return their rows by vnode."""
+        parts = range(len(self._barrier.parts))
+        timings: list[dict[str, float]] = [{} for _ in parts]
+        with ThreadPoolExecutor(max_workers=max(len(parts), 1)) as runs:
+            writing = [runs.submit(self._write_part, part, timings[part]) for part in parts]
+        counts = [done.result() for done in writing]
+        for spent in timings:
+            for phase, took in spent.items():
+                self.seconds[phase] = max(self.seconds.get(phase, 0.0), took)
+        return _sum(counts)
+
+    def _write_part(self, part: int, seconds: dict[str, float]) -> dict[int, int]:
+        """Write one part of the chunk; return its rows by vnode."""
+        tables, barrier = self._tables, self._barrier
+        known = self._chunks.get(part)
+        with nullcontext(known) if known is not None else self._chunk(part) as chunk:
+            try:
+                if tables.view.has_chunk(part, tables.identity, barrier):
+                    chunk.require_sound()
+                return self._count_and_write(part, chunk, seconds)
+            except (PySparkException, Py4JError) as error:
+                other = tables.reader.chunk_after(error, barrier, self._ranges(part))
+                if other is None:
+                    raise
+        return self._count_and_write(part, other, seconds)
+
+    def _count_and_write(self, part: int, chunk: Chunk, seconds: dict[str, float]) -> dict[int, int]:
+        count, write = part_stages()
+        with count.taken(seconds):
+            rows = dict(chunk.count())
+        with write.taken(seconds):
+            # Also one without a row leaves its commit: where none is, the part was given up, or may still be.
+            self._tables.writer.write_part(chunk.rows(), part, self._tables.identity, self._barrier)
+        return rows
+
+    def _chunk(self, part: int) -> AbstractContextManager[Chunk]:
+        return self._tables.reader.chunk(self._barrier, self._ranges(part))
+
+    def _ranges(self, part: int) -> tuple[KeyRange, ...]:
+        """Return what a part of the chunk reads."""
+        return decoded(self._barrier.parts[part].ranges, self._rows.scan)
+
+
+def table_versions(tables: JobTables, barrier: Barrier, since: TableVersions | None) -> TableVersions:
+    """
+    Return the newest versions of the view and of the strategy's tables, which only the job has written to since.
+
+    :raises MaterializedViewError: if something else wrote to the view, unless it is repaired.
+    :raises StateError: if something else wrote to a table of the strategy, which nothing repairs.
+    """
+    view, before = tables.view, since.view if since else None
+    # Before the looks at what was written: what is written from here on, the next epoch looks at.
+    newest = view.require_ours(tables.identity, barrier, before)
+    if not tables.settings.repairs_view(barrier):
+        view.table.require_untouched(tables.identity, barrier, before)
+    return TableVersions(view=newest, strategy=tables.reader.require_untouched(barrier, since))
+
+
+def _sum(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    """Add rows by vnode."""
+    total: Counter[int] = Counter()
+    for count in counts:
+        total.update(count)
+    return dict(total)

@@ -1,0 +1,146 @@
+"""Writing a row-level view on Spark: changes are merged by their key, and chunks are appended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StructType
+
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.columns import OF_DELETION_VECTORS, OF_DELTAS_WRITES, own_columns
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.engine.job_rows import column
+from airflow_backfill_provider.engine.lasting_values import require_lasting_values
+from airflow_backfill_provider.engine.net_changes import MeasuredChanges, leaves_something, net_by_key
+from airflow_backfill_provider.engine.predicates import shielded
+from airflow_backfill_provider.engine.view_columns import require_columns
+from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
+from airflow_backfill_provider.shapes.row import repair
+from airflow_backfill_provider.shapes.row.query import check_query
+
+_DELETION_VECTORS = "enableDeletionVectors"
+
+
+class RowWriter(ViewWriter):
+    """
+    Writes one job's view.
+
+    :param context: what it works with.
+    """
+
+    def __init__(self, context: WriterContext) -> None:
+        self._context = context
+        self._rows = context.job_rows
+        self._query = check_query(context.job.query)
+
+    def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
+        """Refuse columns that the view cannot have, values that change from day to day, and hidden aggregates."""
+        result = self._context.run(rows.limit(0))
+        names = self._rows.names
+        hidden = self._query.hidden_keys(self._rows.key.names, names).values()
+        written = self._query.written_names(names) | {name.lower() for name in hidden}
+        require_columns(result.schema, table_properties, written)
+        self._require_writable(result.schema, table_properties)
+        used = rows.select(*map(column, self._rows.columns))
+        require_lasting_values(self._context.spark, self._context.query, used)
+        if result.limit(1).count():
+            raise InvalidJobError("query: it gives a row where the upstream has none, so it is an aggregate")
+
+    def schema(self) -> StructType:
+        """Return the view's columns."""
+        return self._context.run(self._rows.empty()).schema
+
+    def write_changes(self, changes: Changes, identity: ViewIdentity, barrier: Barrier, *, repairs: bool) -> None:
+        """Merge the changed keys; where changes waited, remove these keys and append their rows."""
+        by_key = net_by_key(self._rows, changes.net).filter(leaves_something(self._rows))
+        if repairs:
+            # The upstream was looked at itself: what the view has of these keys is not its own.
+            by_key = by_key.withColumn(self._rows.own.appeared, F.lit(False))
+        # Rows as of several offsets make no view that anybody could read.
+        apply = self._rewrite if barrier.read_as_of else self._merge
+        apply(by_key, changes.measured, identity, barrier)
+
+    def write_part(self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier) -> None:
+        """Append the rows that pass the query."""
+        self._context.view.append(self._context.run(shielded(rows)), part, identity, barrier)
+
+    def check_repair(self, barrier: Barrier) -> None:
+        """Work out the rows that a repair writes."""
+        _evaluate(self._repaired(barrier))
+
+    def repair(self, identity: ViewIdentity, barrier: Barrier) -> None:
+        """Write the chosen rows anew; after the changes, for it writes them as of the window's end."""
+        outputs = self._key_outputs()
+        view = self._context.view
+        removed = repair.keys_to_remove(self._context.spark, self._rows, barrier, view.table.read(), outputs).persist()
+        try:
+            # Counted now: the view changes under the statement that removes them.
+            removed.count()
+            view.repair(removed, self._repaired(barrier), outputs, identity, barrier)
+        finally:
+            removed.unpersist()
+
+    def _repaired(self, barrier: Barrier) -> DataFrame:
+        """Return the view's rows that a repair writes."""
+        return self._context.run(shielded(repair.rows_to_write(self._context.spark, self._rows, barrier)))
+
+    def _key_outputs(self) -> tuple[str, ...]:
+        return self._query.key_outputs(self._rows.key.names, self._rows.names)
+
+    def _merge(self, changes: DataFrame, measured: MeasuredChanges, identity: ViewIdentity, barrier: Barrier) -> None:
+        """Merge the changed keys: with their new row if it passes the query's filter, else as a delete."""
+        source_own, names = self._rows.own, self._rows.key.names
+        outputs = self._key_outputs()
+        passing = self._context.run(changes.filter(F.col(source_own.is_upsert)))
+        columns = passing.columns
+        own = own_columns(columns)
+        changed = own.numbered("changed", len(names))
+        keys = changes.select(
+            *(column(key).alias(name) for key, name in zip(names, changed, strict=True)),
+            F.col(source_own.appeared).alias(own.appeared),
+        )
+        key_columns = {output: F.col(name) for output, name in zip(outputs, changed, strict=True)}
+        same = [name.eqNullSafe(column(output)) for output, name in key_columns.items()]
+        joined = keys.join(passing.withColumn(own.is_upsert, F.lit(True)), same, "left")
+        merged = joined.select(
+            *(key_columns.get(name, column(name)).alias(name) for name in columns),
+            F.coalesce(F.col(own.is_upsert), F.lit(False)).alias(own.is_upsert),
+            own.appeared,
+        )
+        self._context.view.merge(merged, measured, outputs, columns, own, identity, barrier)
+
+    def _rewrite(self, changes: DataFrame, measured: MeasuredChanges, identity: ViewIdentity, barrier: Barrier) -> None:
+        """Remove the changed keys, and append the new rows that pass the query's filter."""
+        outputs = self._key_outputs()
+        own = own_columns(outputs)
+        keys = [column(name).alias(output) for name, output in zip(self._rows.key.names, outputs, strict=True)]
+        written = self._context.run(changes.filter(F.col(self._rows.own.is_upsert)))
+        changed = changes.select(*keys, F.col(self._rows.own.appeared).alias(own.appeared))
+        _evaluate(written)
+        self._context.view.rewrite(changed, measured, written, outputs, own, identity, barrier)
+
+    def _require_writable(self, schema: StructType, table_properties: Mapping[str, str]) -> None:
+        """Refuse output columns that Delta could not merge changes into."""
+        spark = self._context.spark
+        default = spark.conf.get(f"spark.databricks.delta.properties.defaults.{_DELETION_VECTORS}", None)
+        has_vectors = table_properties.get(f"delta.{_DELETION_VECTORS}", default or "false").lower() == "true"
+        refused = OF_DELTAS_WRITES | OF_DELETION_VECTORS if has_vectors else OF_DELTAS_WRITES
+        for name in schema.names:
+            if name.lower() in refused:
+                raise InvalidJobError(
+                    f"query: the column {quote(name)} has a name that Delta uses itself when it merges changes"
+                    f"{' into a table with deletion vectors' if has_vectors else ''}; give it another alias"
+                )
+
+
+def _evaluate(rows: DataFrame) -> None:
+    """
+    Work rows out and throw them away.
+
+    What a row makes fail has to fail before others are removed to make room for it.
+    """
+    rows.write.format("noop").mode("overwrite").save()

@@ -1,0 +1,26 @@
+"""What an upstream is: the seam of sources, and its kinds."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from airflow_backfill_provider.core import kinds
+from airflow_backfill_provider.core.upstream import UpstreamDefinition
+from airflow_backfill_provider.sources.base import Source, SourceKind
+from airflow_backfill_provider.sources.delta import Delta
+
+KINDS = cast("kinds.Kinds[SourceKind]", kinds.SOURCES)
+"""All kinds of sources. The first one needs no name in a job's definition."""
+
+KINDS.register(Delta())
+
+
+def open_source(upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> Source:
+    """
+    Open the upstream of a job.
+
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+    return KINDS.named(upstream.kind).open(upstream, storage_options)
+
+
+__all__ = ["KINDS", "Source", "SourceKind", "open_source"]

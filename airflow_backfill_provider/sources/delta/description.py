@@ -1,0 +1,48 @@
+"""A Delta table as of one version, as a job's upstream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_backfill_provider.core.columns import OF_CHANGE_FEED
+from airflow_backfill_provider.core.errors import ChangeDataFeedDisabledError, UpstreamError
+from airflow_backfill_provider.core.settings import ResolvedUpstream
+from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.lake.schemas import TableSchema
+from airflow_backfill_provider.sources.base import UpstreamDescription
+
+CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaDescription(UpstreamDescription):
+    """
+    One version of a Delta table.
+
+    :param change_data_feed: whether the table records its changes as of this version.
+    """
+
+    change_data_feed: bool
+
+    def differences_from(self, upstream: ResolvedUpstream) -> list[str]:
+        """Return how the used columns differ from those of the job's creation; nested columns may have gained parts."""
+        return TableSchema(self.types, self.physical_names).differences_from(upstream)
+
+    def require_usable(self) -> None:
+        """
+        Refuse a table that does not record its changes, or one with changes that cannot be read.
+
+        :raises ChangeDataFeedDisabledError: with the statement that switches the feed on.
+        :raises UpstreamError: naming a column that is called like one of the feed's own.
+        """
+        if not self.change_data_feed:
+            raise ChangeDataFeedDisabledError(
+                f"{self.location} has no change data feed as of version {self.offset}; switch it on with: "
+                f"ALTER TABLE delta.{quote(self.location)} SET TBLPROPERTIES ({CHANGE_DATA_FEED} = true)"
+            )
+        for name in self.types:
+            if name.lower() in OF_CHANGE_FEED:
+                raise UpstreamError(
+                    f"{self.location} has a column {name}, and Delta's change data feed adds one of that name itself, "
+                    "so that nobody can read the table's changes; rename it, or remove it"
+                )

@@ -1,0 +1,318 @@
+"""
+A Delta table as the upstream of a job, as its log shows it: versions, schema, change data feed, file statistics.
+
+Everything that injecting a barrier needs to know comes from here, in milliseconds and without a JVM.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from airflow_backfill_provider.core.errors import (
+    ChangeFeedGapError,
+    StorageUnavailableError,
+    UpstreamNotFoundError,
+    UpstreamReplacedError,
+)
+from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
+from airflow_backfill_provider.core.keys import KeyOrder
+from airflow_backfill_provider.core.offset import BEGINNING, HistoryPoint, Offset
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.watchdog import ChangeFeed
+from airflow_backfill_provider.lake.chunk_keys import JobVnodes, chunk_files
+from airflow_backfill_provider.lake.commit_times import CommitTimes, RecordedSince
+from airflow_backfill_provider.lake.data_files import DataFiles
+from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.retention import changes_kept_for, unreadable
+from airflow_backfill_provider.lake.same_log import ends_before, written_at_another_time
+from airflow_backfill_provider.lake.schemas import TableSchema
+from airflow_backfill_provider.lake.storage import one_line, storage_errors
+from airflow_backfill_provider.lake.view_identity import unfinished_view
+from airflow_backfill_provider.lake.window_changes import window_changes
+from airflow_backfill_provider.sources.base import Source, SourceReader, SourceWatch, other_table
+from airflow_backfill_provider.sources.delta import windows
+from airflow_backfill_provider.sources.delta.description import CHANGE_DATA_FEED, DeltaDescription
+from airflow_backfill_provider.sources.delta.versions import offset_of, version_of
+from airflow_backfill_provider.sources.delta.watch import DeltaWatch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class DeltaSource(Source):
+    """
+    Reads a Delta table's log. An offset is a version.
+
+    :param path: canonical location of the table.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    def __init__(self, path: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self._path = path
+        self._options = dict(storage_options or {})
+        self._described: DataFiles | None = None
+
+    @property
+    def location(self) -> str:
+        """The table's path."""
+        return self._path
+
+    @property
+    def log(self) -> DeltaLog:
+        """The table's commits."""
+        return DeltaLog(self._path, self._options)
+
+    # ------------------------------------------------------------------------------------------------- history
+
+    def latest(self) -> Offset:
+        """
+        Return the newest version.
+
+        :raises UpstreamNotFoundError: if there is no Delta table.
+        """
+        return offset_of(self._latest_version())
+
+    def at(self, offset: Offset | None = None) -> DeltaDescription:
+        """
+        Describe one version, by default the newest, as it is now.
+
+        It stays open, so that what is asked next about its files does not read the log again.
+
+        :raises UpstreamNotFoundError: if there is no readable Delta table or no such version.
+        """
+        table = self._open(None if offset is None else version_of(offset))
+        self._described = self._files_of(table)
+        metadata, schema = table.metadata(), TableSchema.of(table.schema().to_json())
+        return DeltaDescription(
+            location=self._path,
+            offset=offset_of(table.version()),
+            table_id=str(metadata.id),
+            types=schema.types,
+            change_data_feed=metadata.configuration.get(CHANGE_DATA_FEED, "false").lower() == "true",
+            physical_names=schema.physical_names,
+            unfinished=unfinished_view(self._path, metadata.configuration),
+        )
+
+    def offset_at(self, instant: dt.datetime) -> Offset | None:
+        """
+        Return the newest version committed at or before an instant, as Delta finds it for ``timestampAsOf``.
+
+        :returns: ``None`` if the table's log begins later.
+        """
+        version = self._commit_times().version_at(instant)
+        return None if version is None else offset_of(version)
+
+    def watermark(self, offset: Offset) -> dt.datetime:
+        """
+        Return the commit timestamp of a version, as Delta has it for ``timestampAsOf``.
+
+        :raises ChangeFeedGapError: if the version's commit file was cleaned up.
+        """
+        version = version_of(offset)
+        committed_at = self._commit_times().at(version)
+        if committed_at is None:
+            raise ChangeFeedGapError(f"{self._path} has no commit file of version {version} any more; rebuild the job")
+        return committed_at
+
+    def committed_at(self, offset: Offset) -> dt.datetime | None:
+        """Return when a version's commit says that it was committed; ``None`` if its commit file was cleaned up."""
+        commit = self.log.commit(version_of(offset))
+        return None if commit is None else commit.timestamp
+
+    def point(self, offset: Offset) -> HistoryPoint:
+        """Return a version with the time at which its commit says that it was written."""
+        written_at = self.log.written_at(version_of(offset))
+        return HistoryPoint(offset=offset, mark=None if written_at is None else written_at.isoformat())
+
+    def require_same_history(self, known: HistoryPoint) -> None:
+        """
+        Refuse a log in which a version is another one than when the job came to it, or is not there yet.
+
+        :raises UpstreamReplacedError: saying how that was seen.
+        :raises UpstreamNotFoundError: if there is no table any more.
+        """
+        ended = ends_before(self._path, self._latest_version(), version_of(known.offset))
+        if another := ended or written_at_another_time(self.log, version_of(known.offset), known.mark):
+            raise UpstreamReplacedError(f"{another}: rebuild the job")
+
+    def watch(self) -> SourceWatch:
+        """Return what looks for new versions for the price of looking for two files."""
+        return DeltaWatch(self._path, self._options)
+
+    def _latest_version(self) -> int:
+        # Opening the table reads which files it has, which takes longer the more there are; it says best what is wrong.
+        with suppress(TableNotFoundError, StorageUnavailableError):
+            versions = self.log.versions()
+            if versions:
+                return versions[-1]
+        return self._open(None).version()
+
+    def _commit_times(self) -> CommitTimes:
+        log = self.log
+        files = log.files()
+        newest = max(files.commits, default=None)
+        # Opening the table takes longer than a look at its newest commit, which tells most tables' answer.
+        if newest is None or log.in_commit_timestamp(newest) is None:
+            return CommitTimes(log, files, None)
+        return CommitTimes(log, files, RecordedSince.of(self._open(None).metadata().configuration))
+
+    # ------------------------------------------------------------------------------------------------- changes
+
+    def has_changes(self, after: Offset, up_to: Offset) -> bool:
+        """Tell whether a version in ``(after, up_to]`` changed rows; compaction does not."""
+        return windows.changes_data(self.log, version_of(after), version_of(up_to))
+
+    def changes_kept_for(self) -> dt.timedelta | None:
+        """Return how long the table keeps its changes, as of now; ``None`` if its properties don't say it readably."""
+        return changes_kept_for(self._open(None).metadata().configuration)
+
+    def change_feed(
+        self,
+        read_up_to: Offset | None,
+        needed_after: Offset | None = None,
+        *,
+        created_on: ResolvedUpstream | None = None,
+        come_to: HistoryPoint | None = None,
+    ) -> ChangeFeed:
+        """
+        Tell how long the changes stay that a job has not read yet; reads a commit or two.
+
+        :param read_up_to: the version that its next epoch goes on from; ``None`` if it needs no changes yet.
+        :param needed_after: the version after which it needs the changes: an older one; by default that one.
+        :param created_on: what the upstream was when the job was created.
+        :param come_to: the version that the job has come to.
+        :raises UpstreamNotFoundError: if there is no readable Delta table.
+        """
+        table, log = self._open(None), self.log
+        latest, properties = table.version(), table.metadata().configuration
+        known: dict[str, Any] = {
+            "latest": offset_of(latest),
+            "kept_for": changes_kept_for(properties),
+            "unreadable": unreadable(properties),
+            "unfinished": unfinished_view(self._path, properties),
+        }
+        reached = max(come_to.offset if come_to else BEGINNING, read_up_to or BEGINNING)
+        replaced = (
+            (created_on and other_table(self._path, str(table.metadata().id), created_on.table_id))
+            or ends_before(self._path, latest, version_of(reached))
+            or (come_to and written_at_another_time(log, version_of(come_to.offset), come_to.mark))
+        )
+        if read_up_to is None or replaced:
+            # Of changes of another table nothing can be said.
+            return ChangeFeed(**known, replaced=replaced or "")
+        read = version_of(read_up_to)
+        after = read if needed_after is None else version_of(needed_after)
+        # Both look at the same commit, unless changes wait.
+        commit_of = functools.cache(log.commit)
+        oldest = commit_of(read + 1) if read < latest else None
+        # A version that changed no row is passed without its files.
+        needed = next(
+            (
+                (version, commit)
+                for version in range(after + 1, min(after + windows.COMMITS_WORTH_READING, latest) + 1)
+                if (commit := commit_of(version)) is None or commit.changes_data
+            ),
+            None,
+        )
+        return ChangeFeed(
+            **known,
+            unread_since=oldest.timestamp if oldest else None,
+            needed=offset_of(needed[0]) if needed else None,
+            needed_since=needed[1].timestamp if needed and needed[1] else None,
+        )
+
+    def require_changes(self, after: Offset, up_to: Offset) -> None:
+        """
+        Refuse a window ``(after, up_to]`` with versions that the log no longer holds.
+
+        :raises ChangeFeedGapError: naming the versions that are gone.
+        """
+        windows.require_changes(self.log, version_of(after), version_of(up_to))
+
+    def require_used_columns(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
+        """
+        Refuse a window ``(after, up_to]`` whose changes are not all of the used columns as they are now.
+
+        :raises UpstreamSchemaChangedError: naming the columns and the version.
+        """
+        window = version_of(after), version_of(up_to)
+        windows.require_used_columns(self.log, self._schema_at, window, upstream)
+
+    def _schema_at(self, version: int) -> TableSchema:
+        table = self._open(version)
+        return TableSchema.of(table.schema().to_json(), table.metadata().partition_columns)
+
+    # ------------------------------------------------------------------------------------------- rows and keys
+
+    def row_count(self, offset: Offset) -> int:
+        """Return the number of rows at a version; an estimate where the log does not tell."""
+        return self.files_at(offset).live_rows().rows
+
+    def blocks(self, offset: Offset, order: KeyOrder) -> Sequence[FileStatistics]:
+        """Return the data files of a version with bounds of their keys."""
+        return self.files_at(offset).files(order)
+
+    def blocks_of_job(self, offset: Offset, settings: JobSettings) -> tuple[Sequence[FileStatistics], KeyIndex]:
+        """Return the data files with the rows that a chunk of a job finds in them, and the means to read exact keys."""
+        about = JobVnodes.of(settings.definition, settings.types)
+        return chunk_files(self.files_at(offset), settings.key_order, about)
+
+    def window_changes(self, settings: JobSettings, after: Offset, up_to: Offset) -> pa.Table | None:
+        """
+        Return what became of each (vnode, key) of a job that changed in ``(after, up_to]``.
+
+        See :func:`~airflow_backfill_provider.lake.window_changes.window_changes`.
+        """
+        return window_changes(self.files_at(up_to).table, settings, version_of(after))
+
+    def files_at(self, offset: Offset) -> DataFiles:
+        """Return the data files of a version."""
+        version = version_of(offset)
+        if self._described is None or self._described.version != version:
+            self._described = self._files_of(self._open(version))
+        return self._described
+
+    # --------------------------------------------------------------------------------------------------- Spark
+
+    def reader(self, spark: SparkSession) -> SourceReader:
+        """Return what reads versions and the change data feed."""
+        from airflow_backfill_provider.sources.delta.reader import DeltaReader
+
+        return DeltaReader(spark, self._path)
+
+    def _files_of(self, table: DeltaTable) -> DataFiles:
+        return DataFiles(table, self._path, self._options)
+
+    def _open(self, version: int | None) -> DeltaTable:
+        try:
+            with storage_errors(self._path):
+                return DeltaTable(self._path, version=version, storage_options=self._options or None)
+        except TableNotFoundError as error:
+            begins = None if version is None else self._begins()
+            if begins is not None and version is not None and version < begins:
+                raise ChangeFeedGapError(
+                    f"version {version} of {self._path} is gone: its log was cleaned up and begins with version "
+                    f"{begins}. Rebuild the job, and run its epochs more often than delta.logRetentionDuration"
+                ) from error
+            raise UpstreamNotFoundError(
+                f"there is no Delta table at {self._path}; check upstream.path, or create the table first"
+            ) from error
+        except (DeltaError, ValueError) as error:
+            at = "" if version is None else f" at version {version}"
+            raise UpstreamNotFoundError(
+                f"the Delta table at {self._path} cannot be read{at}: {one_line(error)}"
+            ) from None
+
+    def _begins(self) -> int | None:
+        """Return the oldest version that the log still has, if there is a log."""
+        with suppress(TableNotFoundError, StorageUnavailableError):
+            return min(self.log.versions(), default=None)
+        return None

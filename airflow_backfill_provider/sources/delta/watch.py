@@ -1,0 +1,27 @@
+"""Looking for new versions of a Delta table."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.lake.version_watch import VersionWatch
+from airflow_backfill_provider.sources.base import SourceWatch
+from airflow_backfill_provider.sources.delta.versions import offset_of
+
+
+class DeltaWatch(SourceWatch):
+    """
+    Looks for two files of the log each time.
+
+    :param path: canonical location of the table.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    def __init__(self, path: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self._watch = VersionWatch(path, storage_options)
+
+    def look(self) -> tuple[Offset | None, Hashable]:
+        """Return the newest version, and what its commit file looks like."""
+        version = self._watch.latest()
+        return None if version is None else offset_of(version), self._watch.written

@@ -1,0 +1,91 @@
+"""What a Delta table's log says of the versions in a window: whether they are there, and what their changes are of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamSchemaChangedError
+from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
+from airflow_backfill_provider.lake.delta_log import DeltaLog
+from airflow_backfill_provider.lake.schemas import TableSchema
+
+COMMITS_WORTH_READING = 50
+_READERS = 8
+
+
+def require_changes(log: DeltaLog, from_version: int, to_version: int) -> None:
+    """
+    Refuse a window ``(from_version, to_version]`` with versions that the log no longer holds.
+
+    :raises ChangeFeedGapError: naming the versions that are gone.
+    """
+    if to_version <= from_version:
+        return
+    there = set(log.versions())
+    gone = [version for version in range(from_version + 1, to_version + 1) if version not in there]
+    if gone:
+        oldest = min(there, default="none")
+        lost = f"begins at version {oldest}" if gone[0] == from_version + 1 else f"lacks version {gone[0]}"
+        raise ChangeFeedGapError(
+            f"the job needs the changes of {log.location} from version {from_version + 1} on, but its log {lost}; "
+            "they were cleaned up before an epoch read them. Rebuild the job, and run its epochs more often than "
+            "delta.logRetentionDuration"
+        )
+
+
+def changes_data(log: DeltaLog, from_version: int, to_version: int) -> bool:
+    """Tell whether a version in ``(from_version, to_version]`` changed rows; compaction does not."""
+    if to_version - from_version > COMMITS_WORTH_READING:
+        return True
+    commits = (log.commit(version) for version in range(from_version + 1, to_version + 1))
+    return any(commit is None or commit.changes_data for commit in commits)
+
+
+def require_used_columns(
+    log: DeltaLog, schema_at: Callable[[int], TableSchema], window: tuple[int, int], upstream: ResolvedUpstream
+) -> None:
+    """
+    Refuse a window whose changes are not all of the used columns as they are now.
+
+    The schema at both ends tells nothing of those in between: a column may have been replaced, and put back by a
+    RESTORE. A column that was renamed meanwhile keeps its name in the data files, by which it is found.
+
+    :param schema_at: returns the table's schema as of a version.
+    :param window: the versions, ``(from_version, to_version]``.
+    :raises UpstreamSchemaChangedError: naming the columns and the version.
+    """
+    described = [(version, schema) for version, schema in _schemas(log, *window) if schema]
+    in_files = ResolvedUpstream(
+        table_id=upstream.table_id,
+        columns=tuple(
+            UpstreamColumn(name=column.physical_name or column.name, type=column.type) for column in upstream.columns
+        ),
+    )
+    for version, schema in described:
+        if problems := schema.stored().differences_from(in_files):
+            raise UpstreamSchemaChangedError(
+                f"the changes of {log.location} at version {version} are not of the columns that the job uses: "
+                f"{'; '.join(problems)}; rebuild the job"
+            )
+    used = frozenset(column.name for column in in_files.columns)
+    if not any(schema.stored().partitioned_by & used for _, schema in described):
+        return
+    from_version = window[0]
+    partitioned_by = schema_at(from_version).stored().partitioned_by & used if from_version >= 0 else used
+    for version, schema in described:
+        # Delta looks for the value of such a column beside the data file, where older files have none.
+        if came := sorted((schema.stored().partitioned_by & used) - partitioned_by):
+            raise UpstreamSchemaChangedError(
+                f"{log.location} is partitioned by {', '.join(came)} since version {version}, and Delta reads no "
+                "changes of that column from before; rebuild the job"
+            )
+        partitioned_by = schema.stored().partitioned_by & used
+
+
+def _schemas(log: DeltaLog, from_version: int, to_version: int) -> Iterable[tuple[int, TableSchema | None]]:
+    """Yield the schemas that the commits of a window wrote down, ``None`` for one that wrote none."""
+    versions = range(from_version + 1, to_version + 1)
+    # Each waits for the storage, and windows may be long.
+    with ThreadPoolExecutor(max_workers=_READERS) as readers:
+        return zip(versions, readers.map(log.schema, versions), strict=True)
