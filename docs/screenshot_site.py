@@ -16,7 +16,7 @@ from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import mutations
 from tests.integration.airflow.server import COMPONENTS, AirflowProcesses, airflow_server, wait_until
-from tests.unit.stand_in import Lake
+from tests.unit.stand_in import Lake, run_epoch
 
 CHECKOUT = Path(__file__).parents[1]
 DAGS = (CHECKOUT / "docs" / "screenshot_dags" / "orders.py", CHECKOUT / "dags" / "backfill_manual.py")
@@ -51,9 +51,10 @@ def make_jobs() -> list[str]:
     paid = job("paid_orders", epochs=9, rate_limit=2_000)
     paid.append(range(30_000, 30_010))
     mutations.throttle_job(4_000, store=paid.backfill.store, requested_by="admin (Airflow)")
-    paid.epochs(2)
+    for number in (10, 11):
+        run_epoch(paid.backfill, paid.inject(_task_run("paid_orders", number)).epoch)
     paid.append(range(30_010, 30_020))
-    paid.inject()
+    paid.inject(_task_run("paid_orders", 12))
     job("customers", epochs=7, rate_limit=3_000, strategy="arrangement")
     paused = job("shipments", epochs=3, rate_limit=4_000)
     mutations.pause_job(store=paused.backfill.store, requested_by="admin (Airflow)")
@@ -73,9 +74,15 @@ def job(name: str, *, epochs: int = 0, **fields: object) -> Lake:
     lake.append(range(30_000))
     if epochs:
         lake.create()
-        lake.epochs(epochs)
+        for number in range(1, epochs + 1):
+            run_epoch(lake.backfill, lake.inject(_task_run(name, number)).epoch)
     (LAKE / "jobs" / f"{name}.yaml").write_text(yaml.safe_dump(lake.definition), encoding="utf-8")
     return lake
+
+
+def _task_run(name: str, number: int) -> Requester:
+    run_id = f"scheduled__2026-11-02T{number:02}:00:00+00:00"
+    return Requester(dag_id=f"refresh_{name}", run_id=run_id, task_id="backfill.run_epoch", map_index=0)
 
 
 def pin_since(lake: Lake, ago: dt.timedelta) -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from docs import plan_example, reference_tables
+from docs import plan_example, reference_tables, terminal_picture
 from docs.generated import filled
 
 CHECKOUT = Path(__file__).parents[3]
 PAGES = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md")])
 
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+_SVG_TEXT = re.compile(r"<text[^>]*>([^<]*)</text>")
 _LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
@@ -26,6 +27,12 @@ def anchors_of(page: Path) -> set[str]:
 def test_the_reference_says_what_the_code_says():
     page = reference_tables.PAGE.read_text(encoding="utf-8")
     assert filled(page, reference_tables.make()) == page
+
+
+def test_the_picture_of_the_terminal_says_what_the_views_say():
+    # Text alone: versions of Rich draw the frame differently.
+    drawn, shown = terminal_picture.draw(), terminal_picture.PICTURE.read_text(encoding="utf-8")
+    assert _SVG_TEXT.findall(drawn) == _SVG_TEXT.findall(shown) != []
 
 
 @pytest.mark.slow
