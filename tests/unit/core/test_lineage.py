@@ -29,6 +29,12 @@ def origins(query, key=("id",)):
         ("id, IDENTIFIER('upstream.amount') AS a", {"id": (("id",), True), "a": (("amount",), False)}),
         ("id, address.city", {"id": (("id",), True), "city": (("address",), False)}),
         ("id, upstream.address.address AS a", {"id": (("id",), True), "a": (("address",), False)}),
+        (
+            "id, amount + 1 AS more, more * 2 AS most",
+            {"id": (("id",), True), "more": (("amount",), False), "most": (("amount",), False)},
+        ),
+        ("id, amount + 1, upper('now'), CAST(amount AS INT)", {"id": (("id",), True), "amount": (("amount",), False)}),
+        ("id, user", {"id": (("id",), True), "user": ((), False)}),
         ("id, transform(address, x -> x + amount) AS t", {"id": (("id",), True), "t": (("amount", "address"), False)}),
     ],
 )
@@ -42,6 +48,10 @@ def test_a_column_comes_from_the_columns_in_its_expression(select, expected):
         ("*", {"id": True, "Status": True, "amount": True, "address": True}),
         ("upstream.*", {"id": True, "Status": True, "amount": True, "address": True}),
         ("* EXCEPT (status, ADDRESS)", {"id": True, "amount": True}),
+        (
+            "* REPLACE (amount * 2 AS amount, status AS address)",
+            {"id": True, "Status": True, "amount": False, "address": True},
+        ),
         ("*, amount + 1 AS more", {"id": True, "Status": True, "amount": True, "address": True, "more": False}),
         ("id, address.*", {"id": True}),
     ],
