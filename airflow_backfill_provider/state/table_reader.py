@@ -144,7 +144,6 @@ class TableReader:
             with storage_errors(self.location):
                 table = DeltaTable(self.location, storage_options=self._options)
             layout = layout_of(table)
-            columns = pa.schema(table.schema().to_arrow())
         except TableNotFoundError as error:
             raise StateLayoutError(f"control table {self.location} is missing; {what_to_do(self.location)}") from error
         except StorageUnavailableError:
@@ -155,11 +154,6 @@ class TableReader:
             raise StateLayoutError(
                 f"control table {self.location} has layout version {layout}, but this package knows {FIRST_LAYOUT} to "
                 f"{self._migrations.newest}; upgrade airflow-backfill-provider, or {what_to_do(self.location)}"
-            )
-        if int(layout) == self._migrations.newest and columns.names != self._stored.names:
-            raise StateLayoutError(
-                f"control table {self.location} has columns {', '.join(columns.names)} instead of "
-                f"{', '.join(self._stored.names)}; something else wrote to it: {what_to_do(self.location)}"
             )
         return table
 
@@ -222,9 +216,6 @@ class TableReader:
         greatest = newest_write(rows) if wanted is None else self._greatest(table, VERSION)
         if greatest != newest:
             raise lost(newest, newest, self.location)
-        misplaced = there - set(range(1, newest + 1))
-        if misplaced:
-            raise lost(min(misplaced), newest, self.location)
         if there and len(there) < newest + 1 - min(there):
             between = self._stored_rows(table, f"{VERSION} >= {min(there)}")
             require_stamps(between, self.location)
