@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_incrementing
+
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.cli.views import ProgressView, waits_because
 from airflow_backfill_provider.core import text
@@ -103,15 +105,19 @@ class Runner:
 
     def _retrying(self, step: Callable[[], Injection]) -> Injection:
         """Repeat a step that failed for a reason that may pass; a pinned epoch is the same every time."""
-        for attempt in range(1, RETRIES + 1):
-            try:
-                return step()
-            except BackfillError as error:
-                if not error.retryable:
-                    raise
-                self.view.say(f"{' '.join(str(error).split())}; trying again ({attempt} of {RETRIES})")
-                self.sleep(RETRY_SECONDS * attempt)
-        return step()
+        retrying = Retrying(
+            retry=retry_if_exception(lambda error: isinstance(error, BackfillError) and error.retryable),
+            wait=wait_incrementing(start=RETRY_SECONDS, increment=RETRY_SECONDS),
+            stop=stop_after_attempt(RETRIES + 1),
+            before_sleep=self._say_retry,
+            sleep=self.sleep,
+            reraise=True,
+        )
+        return retrying(step)
+
+    def _say_retry(self, state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        self.view.say(f"{' '.join(str(error).split())}; trying again ({state.attempt_number} of {RETRIES})")
 
     def _show(self, activity: str = "") -> JobStatus:
         status = self.backfill.status()

@@ -11,6 +11,7 @@ import logging
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
 from airflow_backfill_provider.core.compaction import MOST_DELETED_OF_FILE, CompactionPlan, CompactionStep
 from airflow_backfill_provider.core.errors import CompactionFailedError
@@ -42,16 +43,20 @@ def compact(table: StampedTable, plan: CompactionPlan, incarnation: str) -> None
     }
     statement = _STATEMENTS[plan.step].format(table.sql_name)
     with session_settings(table.spark, settings), table.committing({"event": "compact", "incarnation": incarnation}):
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                table.spark.sql(statement).collect()
-            except (PySparkException, Py4JError) as error:
-                if attempt == ATTEMPTS or not is_conflict(error):
-                    # Rows are copied as they are, so nothing is said of one.
-                    raise CompactionFailedError(
-                        f"{table.path} was not compacted, its rows are as they were: {first_line(error)}; try again, "
-                        "best while no epoch runs"
-                    ) from None
-                logger.info("an epoch was faster than the compaction of %s; trying again", table.path)
-            else:
-                return
+        try:
+            _retrying(table.path)(lambda: table.spark.sql(statement).collect())
+        except (PySparkException, Py4JError) as error:
+            # Rows are copied as they are, so nothing is said of one.
+            raise CompactionFailedError(
+                f"{table.path} was not compacted, its rows are as they were: {first_line(error)}; try again, best "
+                "while no epoch runs"
+            ) from None
+
+
+def _retrying(path: str) -> Retrying:
+    return Retrying(
+        retry=retry_if_exception(is_conflict),
+        stop=stop_after_attempt(ATTEMPTS),
+        before_sleep=lambda _: logger.info("an epoch was faster than the compaction of %s; trying again", path),
+        reraise=True,
+    )

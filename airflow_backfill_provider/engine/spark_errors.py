@@ -28,19 +28,33 @@ from airflow_backfill_provider.core.errors import (
     VerificationFailedError,
     VersionGoneError,
 )
-from airflow_backfill_provider.engine.spark_words import condition_of_a_row, first_line, said
+from airflow_backfill_provider.engine.spark_words import condition_of_a_row, conditions, first_line, parameters, said
 from airflow_backfill_provider.lake.storage import is_full, storage_full, storage_unavailable
 
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
 """What a merge raises when the upstream inserted a key that it had already."""
 
-_GONE = re.compile(
-    r"FileNotFound|FILE_NOT_EXIST|DELTA_MISSING_CHANGE_DATA|DELTA_CHANGE_DATA_FILE_NOT_FOUND|"
-    r"DELTA_CHANGE_TABLE_FEED_DISABLED|DELTA_VERSION_NOT_FOUND|DELTA_VERSION_INVALID|DELTA_LOG_FILE_NOT_FOUND|"
-    r"DELTA_TRUNCATED_TRANSACTION_LOG|DELTA_EXCEEDS_CDC_RETENTION|"
-    r"DELTA_TIME_TRAVEL|DELTA_UNSUPPORTED_TIME_TRAVEL"
+_VERSION_GONE = (
+    "DELTA_LOG_FILE_NOT_FOUND",
+    "DELTA_NO_RECREATABLE_HISTORY_FOUND",
+    "DELTA_TIME_TRAVEL",
+    "DELTA_TRUNCATED_TRANSACTION_LOG",
+    "DELTA_UNSUPPORTED_TIME_TRAVEL",
+    "DELTA_VERSION_INVALID",
+    "DELTA_VERSION_NOT_FOUND",
 )
-_DAMAGED = re.compile(r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|is not a Parquet file|ParquetDecodingException")
+_GONE = (
+    *_VERSION_GONE,
+    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
+    "DELTA_CHANGE_TABLE_FEED_DISABLED",
+    "DELTA_EXCEEDS_CDC_RETENTION",
+    "DELTA_MISSING_CHANGE_DATA",
+    "FAILED_READ_FILE.FILE_NOT_EXIST",
+)
+_NOT_FOUND = "FileNotFoundException"
+"""What caused it, or went wrong with a log, which no condition says."""
+
+_DAMAGED = ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE")
 _NO_ANSWER = re.compile(
     r"^(?:Caused by: |: |\()(?:java\.net\.|javax\.net\.|java\.nio\.file\.AccessDenied|"
     r"org\.apache\.hadoop\.(?:net\.|security\.|fs\.s3a\.(?:auth\.|AWS\w+Exception)|fs\.azurebfs\.)|"
@@ -53,28 +67,32 @@ What went wrong, or caused it, where a storage gives no answer.
 Of a data file that nobody can read for that Spark says what it says of a damaged one.
 """
 
-_VERSION_GONE = re.compile(
-    r"DELTA_VERSION_NOT_FOUND|DELTA_VERSION_INVALID|DELTA_LOG_FILE_NOT_FOUND|DELTA_TRUNCATED_TRANSACTION_LOG|"
-    r"DELTA_TIME_TRAVEL|DELTA_UNSUPPORTED_TIME_TRAVEL|DELTA_NO_RECREATABLE_HISTORY_FOUND"
+_VIOLATED = (
+    "CHECK_CONSTRAINT_VIOLATION",
+    "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+    "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+    "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+    "EXCEED_LIMIT_LENGTH",
+    "NOT_NULL_ASSERT_VIOLATION",
 )
-_VIOLATED = re.compile(
-    r"\[(?P<condition>DELTA_VIOLATE_CONSTRAINT_WITH_VALUES|DELTA_NOT_NULL_CONSTRAINT_VIOLATED|NOT_NULL_ASSERT_VIOLATION|"
-    r"EXCEED_LIMIT_LENGTH|CHECK_CONSTRAINT_VIOLATION)\](?: CHECK constraint (?P<name>[^\s(]+))?"
-)
-"""What a table does not take of a row; the message goes on with the row's values, which are nobody's business."""
+"""What a table does not take of a row."""
 
-_CONFLICT = re.compile(r"DELTA_CONCURRENT_|Concurrent\w+Exception|MetadataChangedException|ProtocolChangedException")
+_CONFLICT = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 
 
 def is_conflict(error: BaseException) -> bool:
     """Tell whether Delta refused a commit because of another one, which had changed what this one had read."""
-    return _CONFLICT.search(f"{type(error).__name__} {error}") is not None
+    return _is(error, _CONFLICT)
 
 
 def is_duplicate_key(error: BaseException) -> bool:
     """Tell whether something failed because the upstream inserted a key that it had."""
-    text = str(error)
-    return DUPLICATE_KEY in text and "USER_RAISED_EXCEPTION" in text
+    return _is(error, ("USER_RAISED_EXCEPTION",)) and DUPLICATE_KEY in str(error)
+
+
+def _is(error: BaseException, names: tuple[str, ...]) -> bool:
+    """Tell whether one of an error's conditions is one of some, or begins like it."""
+    return any(condition.startswith(names) for condition in conditions(error))
 
 
 def _require_values(error: BaseException, what: str) -> None:
@@ -88,20 +106,24 @@ def _require_values(error: BaseException, what: str) -> None:
 
 def _require_no_violation(error: BaseException, what: str) -> None:
     """Say that the view's owner has bounded its columns, if a row of the query's does not keep within that."""
-    found = _VIOLATED.search(str(error))
-    if found is None:
+    if not _is(error, _VIOLATED):
         return
-    name = found["name"]
-    bound = f"the constraint {name}" if name else f"a bound of one of its columns ({found['condition']})"
+    name = parameters(error).get("constraintName")
+    bound = f"the constraint {name}" if name else f"a bound of one of its columns ({conditions(error)[-1]})"
     drop = f"drop it (ALTER TABLE … DROP CONSTRAINT {name})" if name else "take the bound back, or rebuild the job"
     raise MaterializedViewError(
         f"{what}: a row that the query gives does not meet {bound} of the materialized view; {drop}"
     ) from None
 
 
-def _is_damage(text: str) -> bool:
+def _is_gone(error: BaseException) -> bool:
+    """Tell whether an error means that a version, changes or a file are gone."""
+    return _is(error, _GONE) or _NOT_FOUND in str(error)
+
+
+def _is_damage(error: BaseException) -> bool:
     """Tell whether an error means that a data file is gone, or that what is in it makes no sense."""
-    return bool(_GONE.search(text) or (_DAMAGED.search(text) and not _NO_ANSWER.search(text)))
+    return _is_gone(error) or (_is(error, _DAMAGED) and not _NO_ANSWER.search(str(error)))
 
 
 @contextmanager
@@ -130,10 +152,10 @@ def view_errors(path: str) -> Iterator[None]:
         ) from error
 
 
-def _require_own_tables(text: str, error: BaseException, what: str, tables: Mapping[str, str]) -> None:
+def _require_own_tables(error: BaseException, what: str, tables: Mapping[str, str]) -> None:
     """Say that a table of the strategy is damaged, if it is one of its files that cannot be read."""
     for name, location in tables.items():
-        if f"/{location.rsplit('/', 1)[-1]}/" in text:
+        if f"/{location.rsplit('/', 1)[-1]}/" in str(error):
             raise StateError(
                 f"{what} cannot read the {name} at {location} ({said(error)}); restore it from a copy, or rebuild the "
                 "job"
@@ -153,7 +175,6 @@ def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Itera
     except BackfillError:
         raise
     except (PySparkException, Py4JError) as error:
-        text = str(error)
         if is_duplicate_key(error):
             raise DuplicateKeyError(
                 f"{what}: the upstream inserted a key that it has already; remove the duplicates"
@@ -164,10 +185,10 @@ def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Itera
             raise StorageUnavailableError(
                 f"{what}: a disk is full ({said(error)}); nothing half written counts: make room, then try again"
             ) from None
-        damaged = _is_damage(text)
+        damaged = _is_damage(error)
         if damaged:
-            _require_own_tables(text, error, what, tables or {})
-        if _GONE.search(text):
+            _require_own_tables(error, what, tables or {})
+        if _is_gone(error):
             raise ChangeFeedGapError(
                 f"{what} needs data or changes of the upstream that are gone ({said(error)}); they were "
                 "vacuumed, or the change data feed was off meanwhile. Rebuild the job, and run its epochs more often "
@@ -178,9 +199,9 @@ def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Itera
                 f"{what} cannot read a data file ({said(error)}); restore the file from a copy, or repair its "
                 "table and rebuild the job"
             ) from None
-        if _DAMAGED.search(text):
+        if _is(error, _DAMAGED):
             raise storage_unavailable(f"a data file that {what} reads", said(error)) from None
-        if "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE" in text:
+        if _is(error, ("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",)):
             raise UpstreamSchemaChangedError(
                 f"{what} cannot read the upstream's changes across a column that changed its type "
                 f"({said(error)}); rebuild the job. Delta could on a table with column mapping "
@@ -202,13 +223,12 @@ def comparison_errors(what: str) -> Iterator[None]:
         raise
     except (PySparkException, Py4JError) as error:
         _require_values(error, what)
-        text = str(error)
-        if _VERSION_GONE.search(text):
+        if _is(error, _VERSION_GONE):
             raise VersionGoneError(
                 f"{what} can no longer be read ({said(error)}); verify anew, which compares the versions that "
                 "are there now"
             ) from None
-        if _is_damage(text):
+        if _is_damage(error):
             raise DataFileError(
                 f"{what} has a data file that is damaged or gone, so nothing is known of it ({said(error)}); "
                 "verify anew if it was vacuumed meanwhile, else restore the file from a copy, or rebuild the job"

@@ -9,9 +9,11 @@ statement says, what storages say. Of everything else the names of the condition
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 
-from pyspark.errors import AnalysisException, ParseException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors.exceptions.captured import CapturedException
 
 _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]")
 _STATE = re.compile(r"SQLSTATE: (\w{5})")
@@ -53,7 +55,8 @@ def said(error: BaseException) -> str:
     """Return what went wrong in one line, without plan, stack or SQL state, and without a value of any row."""
     if _RPC.match(str(error)) or _may_be_shown(error):
         return first_line(error)
-    return f"{', caused by '.join(_names(error)) or _class(error)}: {_NOT_SHOWN}"
+    names = ", caused by ".join(f"[{name}]" for name in conditions(error))
+    return f"{names or _class(error)}: {_NOT_SHOWN}"
 
 
 def first_line(error: BaseException) -> str:
@@ -78,9 +81,28 @@ def condition_of_a_row(error: BaseException) -> str:
     """Return the name of the condition if an expression cannot work with a row's values; empty if it is another."""
     if not any(state.startswith(_STATES_OF_ROWS) for state in _states(error)):
         return ""
-    condition = next(reversed(list(_conditions(error))), type(error).__name__)
+    condition = next(reversed(conditions(error)), type(error).__name__)
     # Of versions and files Delta gives some of the same states.
     return "" if condition.startswith("DELTA_") else condition
+
+
+def conditions(error: BaseException) -> list[str]:
+    """Return Spark's names for what went wrong, the outermost first, up to the first whose message may hold values."""
+    own = _own_condition(error)
+    if own:
+        return [own]
+    found: list[str] = []
+    for condition in _CONDITION.finditer(str(error)):
+        found.append(condition["name"])
+        if condition["name"] not in _AROUND_ANOTHER:
+            break
+    return found
+
+
+def parameters(error: BaseException) -> Mapping[str, str]:
+    """Return the parameters of an error's message; they may hold values of rows."""
+    spark_error = _spark_error(error)
+    return (spark_error.getMessageParameters() if spark_error else None) or {}
 
 
 def _may_be_shown(error: BaseException) -> bool:
@@ -88,32 +110,30 @@ def _may_be_shown(error: BaseException) -> bool:
     if isinstance(error, AnalysisException | ParseException):
         return not any(state.startswith(_STATES_OF_VALUES) for state in states)
     if states:
-        name = next(_conditions(error), "")
+        name = next(iter(conditions(error)), "")
         shown = _STATES_OF_PLACES + (_STATES_OF_NAMES if name.startswith("DELTA_") else ())
         return all(state.startswith(shown) for state in states)
     return _CLASSES_OF_PLACES.match(_class(error)) is not None
 
 
 def _states(error: BaseException) -> list[str]:
-    own = error.getSqlState() if hasattr(error, "getSqlState") else None
-    return [*([own] if own else []), *_STATE.findall(str(error))]
+    spark_error = _spark_error(error)
+    own = spark_error.getSqlState() if spark_error and _own_condition(error) else None
+    return [own] if own else _STATE.findall(str(error))
 
 
-def _names(error: BaseException) -> list[str]:
-    return [f"[{name}]" for name in _conditions(error)]
+def _own_condition(error: BaseException) -> str | None:
+    """Return the condition that an error carries; ``None`` if it carries none, or one that is around another."""
+    spark_error = _spark_error(error)
+    condition = spark_error.getCondition() if spark_error else None
+    return None if condition in _AROUND_ANOTHER else condition
 
 
-def _conditions(error: BaseException) -> Iterator[str]:
-    """Yield the outermost conditions, up to the first whose message may hold values; after it stands anything."""
-    text = str(error)
-    found = list(_CONDITION.finditer(text))
-    for condition in found:
-        yield condition["name"]
-        if condition["name"] not in _AROUND_ANOTHER:
-            return
-    own = error.getCondition() if not found and hasattr(error, "getCondition") else None
-    if own:
-        yield own
+def _spark_error(error: BaseException) -> PySparkException | None:
+    if isinstance(error, Py4JJavaError):
+        # Delta's own, and Spark's most general one, which PySpark hands on as they are.
+        return CapturedException(origin=error.java_exception)
+    return error if isinstance(error, PySparkException) else None
 
 
 def _class(error: BaseException) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -11,25 +11,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow_backfill_provider.hooks.connect_application import ConnectApplicationHook, is_connect
 from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
 
-
-class ApplicationHook(Protocol):
-    """Runs one of the applications in ``spark_apps`` to its end, or says how to."""
-
-    def run(self, application: str, arguments: Sequence[str]) -> None:
-        """Run an application and wait until it ends."""
-        ...
-
-    def command(self, application: str, arguments: Sequence[str]) -> list[str]:
-        """Return the command line that runs an application to its end."""
-        ...
-
-    def environment(self) -> dict[str, str]:
-        """Return the environment of that command; it holds secrets."""
-        ...
-
-    def on_kill(self) -> None:
-        """End the application, or the start of it."""
-        ...
+ApplicationHook = ConnectApplicationHook | SparkApplicationHook
 
 
 def application_hook(

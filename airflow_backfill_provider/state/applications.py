@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -36,7 +36,7 @@ class ApplicationRecords:
 
     def __init__(self, state: str, storage_options: Mapping[str, str] | None = None) -> None:
         self.location = f"{state}/{FOLDER}"
-        self._files: _Files = (
+        self._files = (
             _LocalFiles(Path(self.location))
             if location.is_local(self.location)
             else _ObjectStoreFiles(self.location, storage_options or {})
@@ -97,16 +97,6 @@ class ApplicationRecords:
     def _put(self, file: str, text: str) -> None:
         with storage_errors(self.location):
             self._files.put(file, text.encode())
-
-
-class _Files(Protocol):
-    """Whole files in one folder."""
-
-    def get(self, file: str) -> bytes | None: ...
-
-    def put(self, file: str, content: bytes) -> None: ...
-
-    def delete(self, file: str) -> None: ...
 
 
 class _LocalFiles:

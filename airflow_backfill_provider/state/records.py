@@ -228,12 +228,6 @@ def parse_state(rows: pa.Table, *, vnode_count: int, incarnation: str, order: Ke
 
     :raises StateLayoutError: if vnodes are missing, repeated, or of different epochs or incarnations.
     """
-    holes = [name for name in sorted(_STATE_COLUMNS) if rows.column(name).null_count]
-    if holes:
-        raise StateLayoutError(
-            f"{table} has rows without {', '.join(holes)}; something else wrote to it: restore the table, or rebuild "
-            "the job"
-        )
     rows = rows.sort_by("vnode")
     if rows.column("vnode").to_pylist() != list(range(vnode_count)):
         raise StateLayoutError(

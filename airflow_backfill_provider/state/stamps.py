@@ -87,14 +87,14 @@ def require_writes(rows: pa.Table, newest: int, table: str) -> None:
     """
     there = set(rows.column(VERSION).to_pylist())
     for version in range(min(there), newest + 1):
-        if version not in there and version:
+        if version not in there:
             raise lost(version, newest, table)
 
 
 def lost(version: int, newest: int, table: str) -> StateError:
     """Return the error that says that the rows of a write are gone."""
     return StateError(
-        f"control table {table}: row {VERSION} {version} of {newest} is missing or misplaced; something else removed "
+        f"control table {table}: row {VERSION} {version} of {newest} is missing; something else removed "
         f"rows or restored the table: {what_to_do(table)}"
     )
 

@@ -38,8 +38,10 @@ class Opened(NamedTuple):
     """
     A table as it was opened, for reading alone.
 
-    :param end: what its newest commit's file looks like.
+    :param version: the newest version of its log.
+    :param end: what that commit's file looks like.
     """
 
     table: DeltaTable
+    version: int
     end: Written

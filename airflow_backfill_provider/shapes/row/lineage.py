@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from sqlglot import exp
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import Scope, traverse_scope
 
+from airflow_backfill_provider.core.sql import RELATION
 from airflow_backfill_provider.shapes.base import ColumnOrigin, QueryLineage
+from airflow_backfill_provider.shapes.row.levels import Level
 from airflow_backfill_provider.shapes.row.query import RowQuery
+
+_UNNAMED = "__level"
+"""The relation of a level that has no name for it."""
 
 
 def query_lineage(
@@ -21,76 +28,72 @@ def query_lineage(
     :param key: its key columns; the view keeps the ones that the query drops, in hidden columns.
     :param upstream_names: names that a star may stand for, as of the job's creation.
     """
-    known = {column: ColumnOrigin((column,), unchanged=True) for column in available}
-    filtered_by: set[str] = set()
-    for level in query.levels:
-        sources = _Sources(available, known, level.alias)
-        if (where := level.select.args.get("where")) is not None:
-            filtered_by.update(sources.of(where))
-        known = {}
-        for projection in level.select.selects:
-            known.update(_origins(projection, sources))
+    root = _qualified(query.levels, available)
+    filters = ((scope, scope.expression.args.get("where")) for scope in root.traverse())
+    filtered_by = {column for scope, where in filters if where is not None for column in _origin(where, scope)[0]}
+    # sqlglot says names in lower case.
+    written = [*available, *(found.alias_or_name for level in query.levels for found in level.select.selects)]
+    names = {name.lower(): name for name in written}
+    known: dict[str, ColumnOrigin] = {}
+    for projection in _selects(root):
+        inputs, unchanged = _origin(projection, root)
+        known[names.get(projection.alias, projection.alias)] = ColumnOrigin(_in_order(inputs, available), unchanged)
     for column, hidden in query.hidden_keys(key, upstream_names).items():
         known[hidden] = ColumnOrigin((column,), unchanged=True)
-    return QueryLineage(known, tuple(column for column in available if column in filtered_by))
+    return QueryLineage(known, _in_order(filtered_by, available))
 
 
-class _Sources:
-    """Finds the upstream's columns in expressions; Spark doesn't distinguish their case."""
-
-    def __init__(self, available: Sequence[str], known: Mapping[str, ColumnOrigin], alias: str) -> None:
-        """:param known: the columns that the expressions may use, in order, and where those come from."""
-        self.available = available
-        self.known = known
-        self.alias = alias.lower()
-        self._by_name = {column.lower(): origin for column, origin in known.items()}
-
-    def of(self, expression: exp.Expr) -> tuple[str, ...]:
-        """Return the columns that an expression uses, in the upstream's order."""
-        paths = [self._path(column) for column in expression.find_all(exp.Column)]
-        named = [self._by_name.get(path[0]) for path in (*paths, *self._named_by_text(expression))]
-        used = {column for origin in named if origin is not None for column in origin.inputs}
-        return tuple(column for column in self.available if column in used)
-
-    def is_plain(self, expression: exp.Expr) -> bool:
-        """Tell whether an expression is one column as it is."""
-        if not isinstance(expression, exp.Column):
-            return False
-        path = self._path(expression)
-        return len(path) == 1 and path[0] in self._by_name and self._by_name[path[0]].unchanged
-
-    def _named_by_text(self, expression: exp.Expr) -> Iterator[list[str]]:
-        """Yield the names in ``IDENTIFIER('…')``."""
-        for function in expression.find_all(exp.Anonymous):
+def _qualified(levels: Sequence[Level], available: Sequence[str]) -> Scope:
+    """Return a query's levels as one tree, to be read and never run: its columns qualified, its stars written out."""
+    tree: exp.Expr = exp.Table(this=exp.to_identifier(RELATION))
+    for level in levels:
+        select = level.select.copy()
+        select.set("expressions", [found for found in select.selects if _has_known_name(found, level.alias)])
+        for function in list(select.find_all(exp.Anonymous)):
             if function.name.lower() == "identifier" and function.expressions:
-                yield self._path(exp.to_column(function.expressions[0].name, dialect="spark"))
-
-    def _path(self, column: exp.Column | exp.Dot) -> list[str]:
-        """Return a name as a column and the fields inside of it, without the relation before it."""
-        parts = [part.name.lower() for part in column.parts]
-        return parts[1:] if len(parts) > 1 and parts[0] == self.alias else parts
-
-
-def _origins(projection: exp.Expr, sources: _Sources) -> Iterator[tuple[str, ColumnOrigin]]:
-    source = projection.unalias()
-    star = source if isinstance(source, exp.Star) else source.this if isinstance(source, exp.Column) else None
-    if isinstance(star, exp.Star):
-        if not isinstance(source, exp.Column) or source.table.lower() == sources.alias:
-            yield from _star(star, sources)
-    elif name := projection.alias_or_name:
-        yield name, ColumnOrigin(sources.of(source), unchanged=sources.is_plain(source))
+                function.replace(exp.paren(exp.to_column(function.expressions[0].name, dialect="spark")))
+        tree = exp.Subquery(this=tree) if isinstance(tree, exp.Select) else tree
+        select.from_(exp.alias_(tree, level.alias or _UNNAMED, table=True), copy=False)
+        tree = select
+    schema: dict[str, object] = {RELATION: dict.fromkeys(available, "string")}
+    qualified = qualify(
+        tree,
+        "spark",
+        schema=schema,
+        allow_partial_qualification=True,
+        validate_qualify_columns=False,
+        quote_identifiers=False,
+    )
+    return traverse_scope(qualified)[-1]
 
 
-def _star(star: exp.Star, sources: _Sources) -> Iterator[tuple[str, ColumnOrigin]]:
-    without = {column.name.lower() for column in _arguments(star, "except_", "except")}
-    replaced = {column.alias.lower(): column.unalias() for column in _arguments(star, "replace")}
-    for column, origin in sources.known.items():
-        expression = replaced.get(column.lower())
-        if expression is not None:
-            yield column, ColumnOrigin(sources.of(expression), unchanged=sources.is_plain(expression))
-        elif column.lower() not in without:
-            yield column, origin
+def _has_known_name(projection: exp.Expr, alias: str) -> bool:
+    """Tell whether a projection is called what it says; what the fields of a struct are called, only Spark knows."""
+    if projection.is_star:
+        return not isinstance(projection, exp.Column) or projection.table.lower() == alias.lower()
+    named = projection.this if isinstance(projection, exp.Cast) else projection
+    return isinstance(named, exp.Alias | exp.Column | exp.Dot)
 
 
-def _arguments(star: exp.Star, *names: str) -> Iterable[exp.Expr]:
-    return next((found for name in names if (found := star.args.get(name))), ())
+def _origin(expression: exp.Expr, scope: Scope) -> tuple[set[str], bool]:
+    """Return the upstream's columns that an expression uses, in lower case, and whether it is one of them as it is."""
+    inputs: set[str] = set()
+    unchanged = False
+    for column in expression.find_all(exp.Column):
+        source = scope.sources.get(column.table)
+        found, same = {column.name}, True
+        if isinstance(source, Scope):
+            projection = next((found for found in _selects(source) if found.alias == column.name), exp.null())
+            found, same = _origin(projection, source)
+        if source is not None:
+            inputs |= found
+            unchanged = same and expression.unalias() is column
+    return inputs, unchanged
+
+
+def _selects(scope: Scope) -> list[exp.Expr]:
+    return scope.expression.expressions
+
+
+def _in_order(columns: Collection[str], available: Sequence[str]) -> tuple[str, ...]:
+    return tuple(column for column in available if column.lower() in columns)

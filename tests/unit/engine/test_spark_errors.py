@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from airflow_backfill_provider.core.errors import (
     BackfillError,
@@ -25,6 +27,15 @@ from airflow_backfill_provider.engine.spark_errors import (
     view_errors,
 )
 from airflow_backfill_provider.engine.spark_words import first_line, said
+
+
+def spark_error(text: str, **parameters: str) -> PySparkException:
+    """Return an error as Spark raises it: it carries the condition and the state that its text names."""
+    condition, state = re.search(r"\[([\w.]+)\]", text), re.search(r"SQLSTATE: (\w+)", text)
+    return SparkConnectGrpcException(
+        text, condition and condition[1], parameters, sql_state=None if state is None else state[1]
+    )
+
 
 REFUSED = """<_InactiveRpcError of RPC that terminated with:
 \tstatus = StatusCode.UNAVAILABLE
@@ -132,37 +143,48 @@ def test_a_row_that_the_query_fails_on_is_not_quoted_and_not_tried_again(transla
     [
         ("[DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT] Transaction conflict detected.", True),
         ("[DELTA_CONCURRENT_APPEND] Files were added", True),
-        ("io.delta.exceptions.ConcurrentDeleteDeleteException: this one deletes", True),
+        ("(io.delta.exceptions.ConcurrentTransactionException) [DELTA_CONCURRENT_TRANSACTION] It ran twice.", True),
+        ("[DELTA_METADATA_CHANGED] The metadata of the table has changed.", True),
         ("[DIVIDE_BY_ZERO] Division by zero", False),
         ("", False),
     ],
 )
 def test_a_commit_that_another_was_faster_than_is_known_by_its_error(text, conflict):
+    assert is_conflict(spark_error(text)) is conflict
     assert is_conflict(PySparkException(text)) is conflict
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "parameters", "told"),
     [
         (
             "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint positive (id > 0) violated by row with values:\n"
             " - id : secret. SQLSTATE: 23001",
+            {"constraintName": "positive", "expression": "id > 0", "values": "secret"},
             "the constraint positive of the materialized view; drop it (ALTER TABLE … DROP CONSTRAINT positive)",
         ),
         (
             "[DELTA_NOT_NULL_CONSTRAINT_VIOLATED] NOT NULL constraint violated for column: secret. SQLSTATE: 23502",
+            {"columnName": "secret"},
             "a bound of one of its columns (DELTA_NOT_NULL_CONSTRAINT_VIOLATED)",
         ),
         (
             "[EXCEED_LIMIT_LENGTH] Exceeds char/varchar type length limitation: secret. SQLSTATE: 54006",
+            {},
             "take the bound back, or rebuild the job",
+        ),
+        (
+            '[DELTA_EXCEED_CHAR_VARCHAR_LIMIT] Value "secret" exceeds char/varchar type length limitation. '
+            "SQLSTATE: 22001",
+            {"value": "secret"},
+            "a bound of one of its columns (DELTA_EXCEED_CHAR_VARCHAR_LIMIT)",
         ),
     ],
 )
-def test_a_row_that_does_not_meet_a_bound_of_the_view_is_not_shown(text, told):
+def test_a_row_that_does_not_meet_a_bound_of_the_view_is_not_shown(text, parameters, told):
     """Whoever owns the view added the bound; trying again does not help."""
     with pytest.raises(MaterializedViewError) as caught, epoch_errors("epoch 3 of job orders"):
-        raise PySparkException(text)
+        raise spark_error(text, **parameters)
     assert told in str(caught.value)
     assert "secret" not in str(caught.value)
 
@@ -232,3 +254,22 @@ def test_what_cannot_be_compared_is_an_error_of_that_side(text, error):
     """I6: it is neither equal nor different."""
     with pytest.raises(error, match="^the view at version 9 "), comparison_errors("the view at version 9"):
         raise PySparkException(text)
+
+
+def test_the_condition_that_an_error_carries_is_believed_and_not_its_text():
+    """A row may say anything."""
+    text = "[USER_RAISED_EXCEPTION] [DELTA_VERSION_NOT_FOUND] SQLSTATE: 58030"
+    raised = SparkConnectGrpcException(text, "USER_RAISED_EXCEPTION", {}, sql_state="P0001")
+    with pytest.raises(QueryFailedError), comparison_errors("the view at version 9"):
+        raise raised
+    assert said(raised) == f"[USER_RAISED_EXCEPTION]: {NOT_SHOWN}"
+
+
+def test_of_a_condition_around_another_one_the_text_tells_which():
+    text = (
+        "[TASK_WRITE_FAILED] A task failed. SQLSTATE: 58030\nCaused by: [CAST_INVALID_INPUT] 'secret' SQLSTATE: 22018"
+    )
+    raised = spark_error(text)
+    with pytest.raises(QueryFailedError, match="CAST_INVALID_INPUT"), epoch_errors("epoch 3"):
+        raise raised
+    assert said(raised) == f"[TASK_WRITE_FAILED], caused by [CAST_INVALID_INPUT]: {NOT_SHOWN}"

@@ -260,20 +260,6 @@ def test_a_state_that_is_not_whole_is_refused(rows, said):
     assert "rebuild the job" in str(caught.value)
 
 
-@pytest.mark.parametrize("column", ["vnode", "epoch", "row_count", "backfill_finished", "has_position"])
-def test_a_state_with_a_hole_is_refused(column):
-    """I6: a null where none can be."""
-    rows = replaced(rows_of(*[InProgress((3,), 1)] * 2), column, [None, None])
-    with pytest.raises(StateLayoutError, match=f"/state has rows without {column}; .* rebuild the job"):
-        parse(rows)
-
-
-def test_every_hole_of_a_state_is_named():
-    rows = replaced(rows_of(*[InProgress((3,), 1)] * 2), "epoch", [None, 5])
-    with pytest.raises(StateLayoutError, match="without epoch, row_count;"):
-        parse(replaced(rows, "row_count", [1, None]))
-
-
 @pytest.mark.parametrize("count", [1, 7, 256, 32_768])
 def test_any_number_of_vnodes_is_read_back(count):
     state = state_of(*[InProgress((3,), 9)] * count)

@@ -178,14 +178,6 @@ def test_rows_that_share_a_checksum_by_chance_are_not_one_row_twice():
             stamps.require_stamps(stamped.take(twice), "t")
 
 
-@pytest.mark.parametrize("wanted", [None, Since("n", 5)])
-def test_a_row_of_no_write_is_refused(table, wanted):
-    row = stamps.stamped(pa.table({"n": [6], "who": ["stranger"]}, SCHEMA), 0)
-    write_deltalake(table.location, row, mode="append")
-    with pytest.raises(StateError, match=f"{table.location}: row __version 0 of 5 is missing or misplaced"):
-        table.update(lambda _: None, reading=wanted)
-
-
 def test_a_text_cannot_pass_for_two_columns():
     one, other = ({"a": "x", "b": "y\x1f1"}, {"a": "x\x1f1", "b": "y"})
     rows = stamps.stamped(pa.Table.from_pylist([one, other]), 1)

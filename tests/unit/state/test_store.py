@@ -563,6 +563,15 @@ def test_an_epoch_whose_barrier_is_gone_is_missed_also_at_the_end(store):
             look()
 
 
+@pytest.mark.parametrize("column", ["vnode", "epoch", "row_count", "backfill_finished", "has_position", "incarnation"])
+def test_a_hole_in_the_state_is_not_what_was_written(store, column):
+    """I6: a null where none can be."""
+    DeltaTable(f"{store.location}/vnode_state").update({column: "NULL"}, predicate="vnode = 2")
+    for look in (store.state, store.repair_state, lambda: store.write_state(at_position(7, epoch=1), settings_of())):
+        with pytest.raises(StateError, match=r"vnode_state: row __version 1 .* not what was written.* rebuild the job"):
+            look()
+
+
 # --- rebuilding -----------------------------------------------------------------------------------
 
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_backfill_provider.shapes.row.lineage import query_lineage
+from airflow_backfill_provider.shapes.base import ColumnOrigin
+from airflow_backfill_provider.shapes.row import lineage
+from airflow_backfill_provider.shapes.row.query import check_query
 
 COLUMNS = ("id", "Status", "amount", "address")
+
+
+def query_lineage(text, *arguments):
+    return lineage.query_lineage(check_query(text), *arguments)
 
 
 def origins(query, key=("id",)):
@@ -29,6 +35,12 @@ def origins(query, key=("id",)):
         ("id, IDENTIFIER('upstream.amount') AS a", {"id": (("id",), True), "a": (("amount",), False)}),
         ("id, address.city", {"id": (("id",), True), "city": (("address",), False)}),
         ("id, upstream.address.address AS a", {"id": (("id",), True), "a": (("address",), False)}),
+        (
+            "id, amount + 1 AS more, more * 2 AS most",
+            {"id": (("id",), True), "more": (("amount",), False), "most": (("amount",), False)},
+        ),
+        ("id, amount + 1, upper('now'), CAST(amount AS INT)", {"id": (("id",), True), "amount": (("amount",), False)}),
+        ("id, user", {"id": (("id",), True), "user": ((), False)}),
         ("id, transform(address, x -> x + amount) AS t", {"id": (("id",), True), "t": (("amount", "address"), False)}),
     ],
 )
@@ -42,6 +54,10 @@ def test_a_column_comes_from_the_columns_in_its_expression(select, expected):
         ("*", {"id": True, "Status": True, "amount": True, "address": True}),
         ("upstream.*", {"id": True, "Status": True, "amount": True, "address": True}),
         ("* EXCEPT (status, ADDRESS)", {"id": True, "amount": True}),
+        (
+            "* REPLACE (amount * 2 AS amount, status AS address)",
+            {"id": True, "Status": True, "amount": False, "address": True},
+        ),
         ("*, amount + 1 AS more", {"id": True, "Status": True, "amount": True, "address": True, "more": False}),
         ("id, address.*", {"id": True}),
     ],

@@ -1,0 +1,275 @@
+"""
+Reading one control table, a small Delta table of this package's own.
+
+What is read is believed only if its stamps are right (:mod:`~airflow_backfill_provider.state.stamps`): whatever else
+wrote to the table is refused (I6). Rows of an older layout are migrated
+(:mod:`~airflow_backfill_provider.state.migrations`).
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
+from deltalake.exceptions import TableNotFoundError
+
+from airflow_backfill_provider.core.errors import StateLayoutError, StorageUnavailableError
+from airflow_backfill_provider.lake.delta_log import DeltaLog, Written
+from airflow_backfill_provider.lake.storage import (
+    got_no_answer,
+    one_line,
+    panics_as_errors,
+    storage_errors,
+    storage_unavailable,
+)
+from airflow_backfill_provider.state.migrations import FIRST_LAYOUT, MIGRATIONS, Migrations, layout_of, said_to_have
+from airflow_backfill_provider.state.recovery import what_to_do
+from airflow_backfill_provider.state.stamps import (
+    CHECKSUM,
+    VERSION,
+    lost,
+    require_stamps,
+    require_writes,
+    stamped,
+    stamped_schema,
+)
+from airflow_backfill_provider.state.table_reading import Opened, Since
+
+_WRITES = "airflow-backfill/control"
+"""The transaction whose version is the number of the newest write; it outlasts a RESTORE."""
+
+_ANSWERS_KEPT = 16
+
+
+class TableReader:
+    """
+    Reads a control table.
+
+    :param location: the table's canonical location.
+    :param schema: the columns that it has beside the stamps.
+    :param storage_options: options of the object store, as deltalake takes them.
+    :param migrations: what makes rows of the newest layout of older ones.
+    """
+
+    def __init__(
+        self,
+        location: str,
+        schema: pa.Schema,
+        storage_options: Mapping[str, str] | None = None,
+        *,
+        migrations: Migrations = MIGRATIONS,
+    ) -> None:
+        self.location = location
+        self.schema = schema
+        self._migrations = migrations
+        self._stored = stamped_schema(schema)
+        self._options = dict(storage_options or {}) or None
+        self._log = DeltaLog(location, storage_options)
+        self._opened: Opened | None = None
+        self._remove_copy: Callable[[], object] | None = None
+        self._counted: tuple[tuple[str, int], int] = (("", -1), 0)
+        self._known: tuple[tuple[str, int], dict[str | Since | None, pa.Table]] = (("", -1), {})
+
+    def exists(self) -> bool:
+        """Tell whether the table was created."""
+        with storage_errors(self.location):
+            return DeltaTable.is_deltatable(self.location, storage_options=self._options)
+
+    def read(self, where: str | None = None) -> pa.Table:
+        """
+        Return the rows, all or those that match; files whose statistics exclude a match are not opened.
+
+        What was read of the same version before is not read again: a barrier, say, needs the settings many times.
+
+        :param where: a condition in SQL; see :func:`text_literal` for values that are not numbers.
+        :raises StateLayoutError: if the table is missing, damaged, or of another layout version.
+        :raises StateError: if a row is not as it was written, or of all rows some are gone.
+        :raises StorageUnavailableError: if its storage does not answer.
+        """
+        return self._remembered(self._open(), where)
+
+    def read_since(self, column: str, value: int) -> pa.Table:
+        """
+        Return the rows from a value of an integer column on, which grows with the table.
+
+        :raises StateError: as :meth:`read`; also if one of those rows was taken away.
+        """
+        return self._remembered(self._open(), Since(column, value))
+
+    def greatest(self, column: str) -> int:
+        """Return the greatest value of an integer column by the log's statistics; 0 if there are no rows."""
+        return self._greatest(self._open(), column)
+
+    def read_last(self, column: str, count: int) -> tuple[int, pa.Table]:
+        """
+        Return the greatest value of an integer column, 0 if there are no rows, and the rows of the last values.
+
+        :param count: how many values, down from the greatest.
+        """
+        table = self._open()
+        greatest = self._greatest(table, column)
+        return greatest, self._remembered(table, Since(column, greatest - count + 1))
+
+    def _open(self) -> DeltaTable:
+        """
+        Return the table as of its newest version, to be read and not to be written.
+
+        As long as the log ends with the very commit that it ended with, that is the table which is open. Opening reads
+        the log, and an epoch asks its control tables some twenty times.
+        """
+        opened = self._opened
+        if opened is None or self._end(opened.version) != opened.end:
+            table = self._open_anew()
+            version = table.version()
+            end = self._end(version)
+            if self._is_old(table):
+                table = self._migrated_copy(table)
+            self._opened = None if end is None else Opened(table, version, end)
+            return table
+        return opened.table
+
+    def _end(self, version: int) -> Written | None:
+        """Return what a version's commit file looks like, ``None`` if the log does not end with it."""
+        newest, next_one = self._log.written(version, version + 1)
+        return newest if next_one is None else None
+
+    def _open_anew(self) -> DeltaTable:
+        """Return the table as it is there, of a layout that is known."""
+        try:
+            with storage_errors(self.location):
+                table = DeltaTable(self.location, storage_options=self._options)
+            layout = layout_of(table)
+        except TableNotFoundError as error:
+            raise StateLayoutError(f"control table {self.location} is missing; {what_to_do(self.location)}") from error
+        except StorageUnavailableError:
+            raise
+        except Exception as error:
+            raise self._damaged(error) from error
+        if layout is None or not self._migrations.knows(layout):
+            raise StateLayoutError(
+                f"control table {self.location} has layout version {layout}, but this package knows {FIRST_LAYOUT} to "
+                f"{self._migrations.newest}; upgrade airflow-backfill-provider, or {what_to_do(self.location)}"
+            )
+        return table
+
+    def _is_old(self, table: DeltaTable) -> bool:
+        """Tell whether a table has an older layout."""
+        return int(layout_of(table) or 0) < self._migrations.newest
+
+    def _migrated_copy(self, table: DeltaTable) -> DeltaTable:
+        """Return a table of migrated rows on this machine, for whoever must not write to the real one."""
+        rows = self._migrated_rows(table)
+        if self._remove_copy is not None:
+            self._remove_copy()
+        folder = tempfile.mkdtemp(prefix="airflow-backfill-migrated-")
+        self._remove_copy = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        write_deltalake(folder, rows, commit_properties=numbered(newest_write(rows)))
+        return DeltaTable(folder)
+
+    def _migrated_rows(self, table: DeltaTable) -> pa.Table:
+        """Return rows of an older layout as the newest has them, stamped as one more write."""
+        rows = self._stored_rows(table, None)
+        require_stamps(rows, self.location)
+        self._require_all(table, rows, None)
+        columns = said_to_have(self._migrations.newest, self._stored)
+        if not rows.num_rows:
+            return columns.empty_table()
+        name = self.location.rstrip("/").rpartition("/")[2]
+        with self._readable():
+            migrated = self._migrations.migrated(
+                name, rows.drop_columns([VERSION, CHECKSUM]), int(layout_of(table) or 0)
+            )
+            return stamped(migrated.cast(self.schema), self._writes(table) + 1).cast(columns)
+
+    def _remembered(self, table: DeltaTable, wanted: str | Since | None) -> pa.Table:
+        version = _version_of(table)
+        known, answers = self._known
+        if known != version or len(answers) > _ANSWERS_KEPT:
+            answers = {}
+            self._known = (version, answers)
+        if wanted not in answers:
+            answers[wanted] = self._read(table, wanted)
+        return answers[wanted]
+
+    def _read(self, table: DeltaTable, wanted: str | Since | None) -> pa.Table:
+        """Return rows without their stamps, which are right."""
+        rows = self._stored_rows(table, str(wanted) if wanted else None)
+        require_stamps(rows, self.location)
+        if not isinstance(wanted, str):
+            self._require_all(table, rows, wanted)
+        return rows.select(self.schema.names)
+
+    def _require_all(self, table: DeltaTable, rows: pa.Table, wanted: Since | None) -> None:
+        """
+        Refuse rows of the newest writes of which some are gone.
+
+        A write of earlier rows may lie between them, such as a late report; it has to be there, too.
+
+        :param wanted: which rows they are, ``None`` for all that there are.
+        """
+        newest, there = self._writes(table), set(rows.column(VERSION).to_pylist())
+        greatest = newest_write(rows) if wanted is None else self._greatest(table, VERSION)
+        if greatest != newest:
+            raise lost(newest, newest, self.location)
+        if there and len(there) < newest + 1 - min(there):
+            between = self._stored_rows(table, f"{VERSION} >= {min(there)}")
+            require_stamps(between, self.location)
+            require_writes(between, newest, self.location)
+
+    def _stored_rows(self, table: DeltaTable, where: str | None) -> pa.Table:
+        # An Arrow dataset over deltalake's file system leaves threads behind that can abort the process at its exit.
+        condition = f" WHERE {where}" if where else ""
+        with self._readable():
+            schema = pa.schema(table.schema().to_arrow()) if self._is_old(table) else self._stored
+            rows = QueryBuilder().register("control", table).execute(f"SELECT * FROM control{condition}")
+            return pa.table(rows.read_all()).cast(schema)
+
+    def _greatest(self, table: DeltaTable, column: str) -> int:
+        with self._readable():
+            actions = pa.table(table.get_add_actions(flatten=True))
+            values = actions.column(f"max.{column}").to_pylist() if actions.num_rows else []
+        return max((value for value in values if value is not None), default=0)
+
+    def _writes(self, table: DeltaTable) -> int:
+        """Return the number of the newest write, 0 before the first; deltalake reads the log for it each time."""
+        version = _version_of(table)
+        if self._counted[0] != version:
+            with self._readable():
+                self._counted = version, table.transaction_version(_WRITES) or 0
+        return self._counted[1]
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            with panics_as_errors():
+                yield
+        except Exception as error:
+            if got_no_answer(error):
+                raise storage_unavailable(self.location, error) from error
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> StateLayoutError:
+        return StateLayoutError(
+            f"control table {self.location} cannot be read: {one_line(error)}; {what_to_do(self.location)}"
+        )
+
+
+def numbered(number: int) -> CommitProperties:
+    """Return what a write says of itself: its number, unless it has no rows; of two at once one fails."""
+    transactions = [Transaction(_WRITES, number)] if number else []
+    return CommitProperties(max_commit_retries=0, app_transactions=transactions)
+
+
+def newest_write(rows: pa.Table) -> int:
+    """Return the greatest number in the stamps of rows, 0 if there are none."""
+    return max(rows.column(VERSION).to_pylist(), default=0)
+
+
+def _version_of(table: DeltaTable) -> tuple[str, int]:
+    """Return what tells an opened table from any other."""
+    return str(table.metadata().id), table.version()
