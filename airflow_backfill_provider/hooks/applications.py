@@ -1,4 +1,4 @@
-"""Which way an application of this package gets to Spark: through spark-submit, or as a client of Spark Connect."""
+"""Choose how a Spark application of this package runs: through spark-submit, or as a client of Spark Connect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_backfill_provider.hooks.spark_application import SparkApplicationHo
 
 
 class ApplicationHook(Protocol):
-    """Runs one of the applications in ``spark_apps`` to its end, or says how to."""
+    """Runs one of the applications in ``spark_apps`` to its end, or returns the command that does."""
 
     def run(self, application: str, arguments: Sequence[str]) -> None:
         """Run an application and wait until it ends."""
@@ -28,7 +28,7 @@ class ApplicationHook(Protocol):
         ...
 
     def on_kill(self) -> None:
-        """End the application, or the start of it."""
+        """End the application, even while it starts."""
         ...
 
 
@@ -41,10 +41,10 @@ def application_hook(
     rows: int | None = None,
 ) -> ApplicationHook:
     """
-    Return the hook for what a connection names; without one, applications run on this machine.
+    Return the hook for a connection; without one, applications run on this machine.
 
     :param rows: how many rows the application reads at most, if that is known.
-    :raises InvalidConnectionError: if the connection is missing, or is not right.
+    :raises InvalidConnectionError: if the connection is missing or wrong.
     """
     if spark_conn_id is not None and _names_connect(spark_conn_id):
         return ConnectApplicationHook(
@@ -59,5 +59,5 @@ def _names_connect(conn_id: str) -> bool:
     try:
         return is_connect(BaseHook.get_connection(conn_id))
     except AirflowNotFoundException:
-        # The other hook says what to do.
+        # The other hook raises an error that says what to do.
         return False
