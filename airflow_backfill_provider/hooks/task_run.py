@@ -46,7 +46,7 @@ def empty_interval_warning(context: Context) -> str | None:
     if until is None or start is None or dt.datetime.fromisoformat(start.isoformat()) != until:
         return None
     return (
-        f"the data interval of this DAG run has length zero, as with Airflow's plain cron schedules; the epoch reads the "
-        f"upstream from the last epoch up to {until:%Y-%m-%d %H:%M:%S %Z}. Schedule with "
+        "the data interval of this DAG run has length zero, as with Airflow's plain cron schedules; the epoch reads "
+        f"the upstream from the last epoch up to {until:%Y-%m-%d %H:%M:%S %Z}. Schedule with "
         "CronDataIntervalTimetable, as backfill_dag does, for DAG runs that begin when their interval ends"
     )
