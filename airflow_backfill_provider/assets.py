@@ -1,10 +1,10 @@
 """
-Materialized views as assets: what other DAGs are scheduled on, and how the pages find the jobs of a DAG.
+Materialized views as assets. Other DAGs are scheduled on them, and the pages find the jobs of a DAG by them.
 
-Each view has three assets. One gets an event for every committed epoch, and one when the view is finished; another
-only the latter, for DAGs that want nothing of a view which is still being filled; the third when a verification found
-the view to be right. A fourth asset is what a job's own DAG is scheduled on, if its epochs are to follow the upstream's
-commits.
+Each view has three assets. The first gets an event for every committed epoch and one when the view is finished. The
+second gets only the event of the finished view, for DAGs that must not read a view before. The third gets an event
+when a verification finds that the view is right. A job's own DAG can be scheduled on a fourth asset, which follows the
+upstream's commits.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ DEFINITION = "definition"
 CONNECTION = "backfill_conn_id"
 
 JOB_XCOM = "backfill_job"
-"""Under which the task that creates a job says which one it is: its definition and connection, as its asset does."""
+"""The XCom of the task that creates a job: the job's definition and connection, as in the extra of its asset."""
 
 MATERIALIZED_VIEWS = AssetAlias("materialized_views", group=VIEW_GROUP)
 """
-The outlet of tasks that commit epochs, or that learn only at run time which job they are about.
+The outlet of tasks that commit epochs, or that learn their job only at run time.
 
-Airflow emits an event for every asset among the outlets of a task that succeeds, also if it found nothing to do; for an
-alias only what the task adds.
+When a task succeeds, Airflow emits an event for each asset among its outlets, even if the task did nothing. For an
+alias it emits only the events that the task adds.
 """
 
 
 VERIFIED_VIEWS = AssetAlias("verified_materialized_views", group=VERIFIED_GROUP)
-"""The outlet of tasks that verify views, likewise."""
+"""The outlet of tasks that verify views."""
 
 
 def materialized_view_asset(job: JobDefinition, backfill_conn_id: str = BackfillHook.default_conn_name) -> Asset:
     """
-    Return the asset that stands for a job's view; it gets an event for every committed epoch, and when it is finished.
+    Return the asset of a job's view. It gets an event for every committed epoch, and one when the view is finished.
 
     ``DAG(schedule=[materialized_view_asset("/jobs/paid_orders.yaml")])`` runs a DAG on every refresh of the view.
 
@@ -61,7 +61,7 @@ def materialized_view_asset(job: JobDefinition, backfill_conn_id: str = Backfill
 
 
 def job_extra(job: JobDefinition, backfill_conn_id: str) -> dict[str, Any]:
-    """Return what a job's asset says of it: all that is needed to open the job."""
+    """Return the extra of a job's asset: all that is needed to open the job."""
     return {
         DEFINITION: load_job(job).model_dump(mode="json", exclude_unset=True),
         CONNECTION: backfill_conn_id,
@@ -70,7 +70,7 @@ def job_extra(job: JobDefinition, backfill_conn_id: str) -> dict[str, Any]:
 
 def finished_view_asset(job: JobDefinition) -> Asset:
     """
-    Return the asset that gets its one event when a job's view is finished, and another after a rebuild.
+    Return the asset that gets one event when a job's view is finished, and another one after each rebuild.
 
     ``DAG(schedule=[finished_view_asset("/jobs/paid_orders.yaml")])`` runs a DAG on the finished view.
 
@@ -81,7 +81,7 @@ def finished_view_asset(job: JobDefinition) -> Asset:
 
 def verified_view_asset(job: JobDefinition) -> Asset:
     """
-    Return the asset that gets an event whenever a verification finds a job's view to be right.
+    Return the asset that gets an event whenever a verification finds that a job's view is right.
 
     ``DAG(schedule=[verified_view_asset("/jobs/paid_orders.yaml")])`` runs a DAG on a view that is known to be right.
 
@@ -99,15 +99,15 @@ def upstream_asset(
     job: JobDefinition, *, poll_interval: float = 30, backfill_conn_id: str = BackfillHook.default_conn_name
 ) -> Asset:
     """
-    Return the asset that gets an event whenever a job needs an epoch; a watcher in the triggerer sees to that.
+    Return the asset that gets an event whenever a job needs an epoch. A watcher in the triggerer emits the events.
 
     ``backfill_dag(job, schedule=upstream_asset(job))`` runs the job's epochs until its view is finished, and from then
-    on when the upstream has a new commit. What an event says is in
-    :class:`~airflow_backfill_provider.triggers.upstream.UpstreamCommitTrigger`.
+    on when the upstream has a new commit.
+    :class:`~airflow_backfill_provider.triggers.upstream.UpstreamCommitTrigger` describes the events.
 
     :param job: the definition; a path is read when the DAG is parsed.
-    :param poll_interval: seconds between two looks; one that finds nothing new opens no file. It has to be the same in
-        every DAG that uses the asset, for they share its watcher.
+    :param poll_interval: seconds between two polls; a poll that finds nothing new opens no file. Every DAG that uses
+        the asset must give the same interval, because they share its watcher.
     :param backfill_conn_id: the connection that says where control tables lie; the same as the DAG's.
     """
     from airflow_backfill_provider.triggers.upstream import UpstreamCommitTrigger
@@ -127,7 +127,7 @@ def upstream_asset(
 
 
 def view_assets(job: JobDefinition, backfill_conn_id: str) -> list[Asset]:
-    """Return both assets of a job's view."""
+    """Return the assets that get the events of a job's epochs and of its finished view."""
     return [materialized_view_asset(job, backfill_conn_id), finished_view_asset(job)]
 
 
@@ -139,10 +139,10 @@ def emit(
     alias: AssetAlias = MATERIALIZED_VIEWS,
 ) -> None:
     """
-    Emit an event for every asset among a task's outlets, and through an alias for the given ones.
+    Emit an event for every asset among a task's outlets, and for the given assets through an alias among them.
 
-    :param assets: what the event is about, in case that the outlets only hold the alias.
-    :param extra: what the event says.
+    :param assets: the assets to emit through the alias.
+    :param extra: the event's extra.
     """
     for outlet in outlets:
         if isinstance(outlet, Asset):

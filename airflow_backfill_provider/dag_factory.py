@@ -16,7 +16,7 @@ from airflow_backfill_provider.task_group import BackfillTaskGroup, ParallelBack
 DEFAULT_ARGUMENTS = {
     "retries": 2,
     "retry_delay": dt.timedelta(seconds=30),
-    # Runs of an Airflow backfill have a limit of their own beside the DAG's, and epochs are consecutive all the same.
+    # max_active_runs of the DAG does not limit an Airflow backfill, and its epochs must be consecutive, too.
     "max_active_tis_per_dag": 1,
 }
 
@@ -44,24 +44,24 @@ def backfill_dag(
 
         backfill_dag("/jobs/paid_orders.yaml", schedule="@hourly")
 
-    With a schedule, a run's last epoch ends at the upstream's version as of the run's ``data_interval_end``, so that
-    catch-up and Airflow's backfills go through history in order; a run by hand goes up to the newest version. So does
-    one of ``schedule=upstream_asset(job)``, which follows what is left to read, and then the upstream's commits.
+    A scheduled DAG run reads the upstream as of its ``data_interval_end``, so catch-up and Airflow's backfills go
+    through history in order. A manual DAG run reads up to the newest version. So does a DAG run of
+    ``schedule=upstream_asset(job)``, which starts while there is history to read, and then for each new commit.
 
-    A job whose definition asks for several parallel runs gets a task run for each of them, in each epoch.
+    If the job's ``parallelism`` is above 1, that many task runs share each epoch.
 
     :param job: the definition; a path is read when the DAG is parsed.
-    :param schedule: a cron expression or a time delta, whose runs get real data intervals;
-        :func:`~airflow_backfill_provider.assets.upstream_asset`; or whatever a DAG takes.
-    :param barriers: how many task runs a run of the DAG has, one after another, each with a Spark application.
-    :param epochs_per_run: how many epochs each of them carries at most: 20 epochs in one application are ``barriers=1,
-        epochs_per_run=20``. Only 1 with several parallel runs.
-    :param compact_at: after the epochs, compact the view's files if that saves so many; ``None`` to leave them, say to
-        a DAG of its own.
+    :param schedule: a cron expression or a time delta, which give real data intervals here;
+        :func:`~airflow_backfill_provider.assets.upstream_asset`; or any other schedule of a DAG.
+    :param barriers: how many task runs a DAG run has, one after another, each with its own Spark application.
+    :param epochs_per_run: how many epochs each of these task runs runs at most; for 20 epochs in one Spark application,
+        give ``barriers=1, epochs_per_run=20``. Must be 1 if the job's parallelism is above 1.
+    :param compact_at: after the epochs, compact the view's files if that saves at least this many files; ``None`` never
+        compacts them here.
     :param start_date: when the schedule begins.
     :param backfill_conn_id: the connection that says where control tables lie.
     :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the worker, with all its cores.
-    :param conf: Spark configuration on top of this package's own.
+    :param conf: Spark configuration, added to this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot, which needs a triggerer.
     :param dag: further arguments of the DAG, such as ``dag_id`` (by default the job's name) or ``catchup``.
     :raises InvalidJobError: if the definition is wrong; Airflow shows it as an import error.
@@ -99,7 +99,7 @@ def approved_backfill_dag(
     **backfill: Any,
 ) -> DAG:
     """
-    Return a DAG as :func:`backfill_dag` does, which asks for approval of its plan before it creates the job.
+    Return a DAG as :func:`backfill_dag` does, with a task that asks for approval of the plan before it creates the job.
 
     :param job: the definition; a path is read when the DAG is parsed.
     :param approval: arguments of
@@ -120,9 +120,9 @@ def approved_backfill_dag(
 
 def with_data_intervals(schedule: Any) -> Any:
     """
-    Return a schedule whose runs stand for intervals of time.
+    Return a schedule that gives each DAG run a real data interval.
 
-    Airflow's own reading of a cron expression gives each run an interval of no length.
+    With a plain cron expression, Airflow gives each DAG run a data interval of length zero.
     """
     if isinstance(schedule, str) and schedule not in _SCHEDULES_WITHOUT_INTERVAL:
         return CronDataIntervalTimetable(schedule, timezone="UTC")

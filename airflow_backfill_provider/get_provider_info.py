@@ -1,7 +1,7 @@
 """
-What Airflow needs to know of this package, and the connection form it draws from it.
+The provider's description for Airflow, with the form of its connection.
 
-Airflow loads this while it reads its own configuration, so it imports nothing.
+Airflow loads this module while it reads its own configuration, so it imports nothing of Airflow.
 """
 
 from __future__ import annotations
@@ -74,26 +74,26 @@ def _connection_type() -> dict[str, Any]:
             "state_root": {
                 "label": "State root",
                 "description": (
-                    "Folder under which the control tables of a job lie that names no state of its own: an absolute "
-                    "path, or a URI such as s3a://bucket/backfill. Without it they lie beside the materialized view."
+                    "Folder for the control tables of jobs that do not set state: an absolute path, or a URI such as "
+                    "s3a://bucket/backfill. Without it they lie beside the materialized view."
                 ),
                 "schema": {"type": ["string", "null"]},
             },
             "storage_options": {
                 "label": "Storage options",
                 "description": (
-                    "JSON object with the object store's options as deltalake takes them, for Spark alike: names that "
+                    "JSON object with deltalake's options for the object store, which Spark gets, too: names that "
                     'begin with AWS_, AZURE_ or GOOGLE_, such as {"AWS_REGION": "eu-central-1"}. Airflow shows them to '
                     "everybody who may see connections."
                 ),
-                # Somebody may write a credential into it all the same.
+                # A user may still write a credential here.
                 "schema": {"type": ["string", "null"], "format": "password"},
             },
-            # Airflow hides a saved extra again if its name has "secret" in it, and only then.
+            # Airflow hides a saved extra only if its name contains "secret".
             "secret_storage_options": {
                 "label": "Secret storage options",
                 "description": (
-                    "The credentials among them, as another JSON object, such as "
+                    "JSON object with the credentials among these options, such as "
                     '{"AWS_ACCESS_KEY_ID": "…", "AWS_SECRET_ACCESS_KEY": "…"}. Airflow never shows them again.'
                 ),
                 "schema": {"type": ["string", "null"], "format": "password"},

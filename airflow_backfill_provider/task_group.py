@@ -1,4 +1,4 @@
-"""The tasks of a backfill in one group: create the job, run its epochs in order, finish the view, compact its files."""
+"""Task groups of a backfill: create the job, run its epochs in order, finish the view, compact its files."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ from airflow_backfill_provider.operators.shared_epoch import (
 
 class BackfillTaskGroup(TaskGroup):
     """
-    Creates a job, runs some of its epochs one after another, and finishes the view once that is due.
+    Creates a job, runs some of its epochs one after another, and finishes the view once every vnode is Completed.
 
-    Every run of the DAG takes the backfill as far as its barriers go; later runs keep the view fresh. The tasks are at
-    hand as ``create``, ``epochs`` (mapped, one task run per barrier), ``finish`` and ``compact`` (``None`` without
+    Each DAG run runs some epochs, by its barriers; later DAG runs keep the view fresh. The tasks are the attributes
+    ``create``, ``epochs`` (mapped, one task run per barrier), ``finish`` and ``compact`` (``None`` without
     ``compact_at``).
 
     :param group_id: the group's id.
     :param job: the definition; a path is read when the DAG is parsed. Or the output of a task that returns one.
-    :param barriers: how many task runs a run of the DAG has, each with a Spark application of its own. Or the output of
-        a task that returns a list with an entry for each: an epoch to run, alone, or ``None`` to inject the next one.
-    :param epochs_per_run: how many epochs each of these task runs carries at most, one after another in one Spark
-        application, where it injects them itself. A run of the DAG carries up to ``barriers`` times as many.
-    :param compact_at: after the epochs, compact the view's files if that saves so many; ``None`` to leave them.
+    :param barriers: how many task runs a DAG run has, each with its own Spark application. Or the output of a task that
+        returns a list with an entry for each of them: the one epoch to run, or ``None`` to inject the next one.
+    :param epochs_per_run: how many epochs each of these task runs injects and runs at most, one after another in one
+        Spark application. A DAG run runs up to ``barriers`` times as many.
+    :param compact_at: after the epochs, compact the view's files if that saves at least this many files; ``None`` never
+        compacts them here.
     :param backfill_conn_id: the connection that says where control tables lie.
     :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the worker, with all its cores.
-    :param conf: Spark configuration on top of this package's own.
+    :param conf: Spark configuration, added to this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot; see
         :class:`~airflow_backfill_provider.operators.base.SparkBackfillOperator`.
     :param group: further arguments of Airflow's task group.
-    :raises InvalidJobError: if ``epochs_per_run`` is no number of epochs.
+    :raises InvalidJobError: if ``epochs_per_run`` is not a number of epochs.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class BackfillTaskGroup(TaskGroup):
             self.create = CreateBackfillJobOperator(task_id="create_job", **about, **spark)
             self.epochs = RunEpochOperator.partial(
                 task_id="run_epoch",
-                # Barriers are pinned and run in order; a second one at once would only wait for the first.
+                # Barriers are pinned and run in order; a second task run would only wait for the first.
                 max_active_tis_per_dagrun=1,
                 map_index_template="{{ epoch }}",
                 outlets=[MATERIALIZED_VIEWS],
@@ -85,21 +86,22 @@ class BackfillTaskGroup(TaskGroup):
 
 class ParallelBackfillTaskGroup(TaskGroup):
     """
-    As :class:`BackfillTaskGroup`, but each epoch is shared by parallel task runs, one for each range of vnodes.
+    As :class:`BackfillTaskGroup`, but parallel task runs share each epoch, one for each range of vnodes.
 
-    How many there are is the job's setting by the time that its barrier is pinned; a rescale needs no other DAG. Each
-    task run has an application of its own, for its part of one epoch, so that ``epochs_per_run`` can only be 1. The
-    tasks are at hand as ``create``, ``epochs`` (one group of tasks per barrier), ``finish`` and ``compact`` (``None``
-    without ``compact_at``).
+    The job's parallelism at the time when a barrier is pinned is the number of task runs, so a rescale needs no change
+    of the DAG. Each task run has its own Spark application, for its part of one epoch, so ``epochs_per_run`` must be 1.
+    The tasks are the attributes ``create``, ``epochs`` (one group of tasks per barrier), ``finish`` and ``compact``
+    (``None`` without ``compact_at``).
 
     :param group_id: the group's id.
     :param job: the definition; a path is read when the DAG is parsed. Or the output of a task that returns one.
-    :param barriers: how many epochs a run carries.
-    :param epochs_per_run: 1; an application of a shared epoch ends with it.
-    :param compact_at: after the epochs, compact the view's files if that saves so many; ``None`` to leave them.
+    :param barriers: how many epochs a DAG run runs.
+    :param epochs_per_run: must be 1; a Spark application runs only its part of one epoch.
+    :param compact_at: after the epochs, compact the view's files if that saves at least this many files; ``None`` never
+        compacts them here.
     :param backfill_conn_id: the connection that says where control tables lie.
     :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the workers, with all their cores.
-    :param conf: Spark configuration on top of this package's own.
+    :param conf: Spark configuration, added to this package's own.
     :param deferrable: whether tasks wait for Spark without a worker slot; see
         :class:`~airflow_backfill_provider.operators.base.SparkBackfillOperator`.
     :param group: further arguments of Airflow's task group.
@@ -122,9 +124,9 @@ class ParallelBackfillTaskGroup(TaskGroup):
     ) -> None:
         if epochs_per_run != 1:
             raise InvalidJobError(
-                f"epochs_per_run: {epochs_per_run!r} is not possible where task runs share an epoch, for each of them "
-                "has an application for its part of one; use barriers for more epochs in a run of the DAG, or a job "
-                "with parallelism 1"
+                f"epochs_per_run: {epochs_per_run!r} is not possible where task runs share an epoch, because each of "
+                "them has a Spark application for its part of one epoch; use barriers for more epochs in a DAG run, or "
+                "a job with parallelism 1"
             )
         super().__init__(group_id=group_id, **group)
         definition, views = _definition(job, backfill_conn_id)
@@ -139,19 +141,19 @@ class ParallelBackfillTaskGroup(TaskGroup):
 
 
 def _shared_epoch(number: int, about: Mapping[str, Any], spark: Mapping[str, Any]) -> TaskGroup:
-    """Return the tasks of one barrier: inject, apply its changes, read its parts side by side, see it committed."""
+    """Return the tasks of one barrier: inject it, apply its changes, read its parts in parallel, check the commit."""
     with TaskGroup(f"epoch_{number}") as epoch:
         inject = InjectBarrierOperator(task_id="inject", **about)
         changes = ApplyChangesOperator(task_id="apply_changes", barrier=inject.output, **about, **spark)
         parts = ReadSnapshotOperator.partial(
             task_id="read_snapshot",
             map_index_template="{{ part }}",
-            # Side by side is what they are for, whatever the DAG's default arguments say of other tasks.
+            # These task runs must be parallel; the DAG's default arguments allow one task run of each task.
             max_active_tis_per_dag=None,
             **about,
             **spark,
         ).expand(part=changes.output)
-        # Without parts, a paused job's epoch say, the mapped task is skipped.
+        # An epoch without parts, such as one of a paused job, skips the mapped task.
         summary = EpochSummaryOperator(
             task_id="summary", barrier=inject.output, trigger_rule="none_failed", outlets=[MATERIALIZED_VIEWS], **about
         )
@@ -168,7 +170,7 @@ def _compaction(
 
 
 def _definition(job: JobDefinition | XComArg, backfill_conn_id: str) -> tuple[Any, Sequence[Asset | AssetAlias]]:
-    """Return the job, and what the task that finishes its view emits events of."""
+    """Return the job, and the outlets of the task that finishes its view."""
     if isinstance(job, XComArg):
         return job, [MATERIALIZED_VIEWS]
     loaded = load_job(job)

@@ -1,1 +1,1 @@
-"""Hooks: where jobs' control tables lie, and how Spark applications are submitted."""
+"""Hooks that open jobs and submit Spark applications."""

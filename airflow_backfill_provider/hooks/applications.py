@@ -1,4 +1,4 @@
-"""Which way an application of this package gets to Spark: through spark-submit, or as a client of Spark Connect."""
+"""Choose how a Spark application of this package runs: through spark-submit, or as a client of Spark Connect."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def application_hook(
     rows: int | None = None,
 ) -> ApplicationHook:
     """
-    Return the hook for what a connection names; without one, applications run on this machine.
+    Return the hook for a connection; without one, applications run on this machine.
 
     :param rows: how many rows the application reads at most, if that is known.
-    :raises InvalidConnectionError: if the connection is missing, or is not right.
+    :raises InvalidConnectionError: if the connection is missing or wrong.
     """
     if spark_conn_id is not None and _names_connect(spark_conn_id):
         return ConnectApplicationHook(
@@ -41,5 +41,5 @@ def _names_connect(conn_id: str) -> bool:
     try:
         return is_connect(BaseHook.get_connection(conn_id))
     except AirflowNotFoundException:
-        # The other hook says what to do.
+        # The other hook raises an error that says what to do.
         return False

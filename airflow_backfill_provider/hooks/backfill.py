@@ -1,4 +1,4 @@
-"""Where the control tables of jobs lie, and with which options their object store is reached."""
+"""The hook that opens jobs: it knows where their control tables lie, and the options of their object store."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ _STORAGE_OPTION = re.compile(r"(AWS|AZURE|GOOGLE)_[A-Z0-9_]+")
 
 
 class InvalidConnectionError(BackfillError, ValueError):
-    """A connection holds something that this package does not know, or is missing."""
+    """A connection is missing, or holds something that this package does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillConnection:
     """
-    What a connection of type ``airflow_backfill`` says.
+    The values of a connection of type ``airflow_backfill``.
 
-    :param state_root: folder of the control tables of jobs that name no ``state``; empty for beside the view.
+    :param state_root: folder for the control tables of jobs that do not set ``state``; if empty, they lie beside the
+        view.
     :param storage_options: options of the object store, as deltalake takes them.
     """
 
@@ -49,9 +50,9 @@ class BackfillConnection:
     @classmethod
     def from_extras(cls, extras: Mapping[str, Any], conn_id: str) -> BackfillConnection:
         """
-        Read a connection's extras; whatever is not on the list is refused.
+        Read a connection's extras, and refuse unknown ones.
 
-        :raises InvalidConnectionError: naming what is wrong, never its value.
+        :raises InvalidConnectionError: if one is wrong; the error names it, but never its value.
         """
         unknown = sorted(set(extras) - set(EXTRAS))
         if unknown:
@@ -78,7 +79,7 @@ class BackfillHook(BaseHook):
     Opens jobs: their control tables and their upstream.
 
     :param backfill_conn_id: a connection of type ``airflow_backfill``. The default one need not exist: then control
-        tables lie where the jobs say, and object stores are reached with the options of the environment.
+        tables lie where the jobs say, and object stores get their options from the environment.
     """
 
     conn_name_attr = "backfill_conn_id"
@@ -93,9 +94,9 @@ class BackfillHook(BaseHook):
     @cached_property
     def connection(self) -> BackfillConnection:
         """
-        What the connection says.
+        The connection's values.
 
-        :raises InvalidConnectionError: if it is missing without being the default one, or holds something unknown.
+        :raises InvalidConnectionError: if it is missing and not the default one, or holds something unknown.
         """
         try:
             connection = self.get_connection(self.backfill_conn_id)
@@ -114,10 +115,10 @@ class BackfillHook(BaseHook):
 
     def open(self, job: JobDefinition) -> Backfill:
         """
-        Open a job; whether it was created is not looked at.
+        Open a job, without checking that it was created.
 
         :param job: the definition, as an object, its fields, or the path of its YAML file.
-        :raises InvalidJobError: if it defines no valid job.
+        :raises InvalidJobError: if the definition is not valid.
         :raises InvalidConnectionError: if the connection cannot be used.
         """
         from airflow_backfill_provider.protocol.backfill import Backfill
@@ -131,7 +132,7 @@ class BackfillHook(BaseHook):
         return BackfillReader(state, self.connection.storage_options)
 
     def test_connection(self) -> tuple[bool, str]:
-        """Try the state root: list it, write a table in it and remove that; for Airflow's connection form."""
+        """Test the state root for Airflow's connection form: list it, and write and remove a table in it."""
         try:
             connection = self.connection
         except BackfillError as error:
@@ -140,7 +141,7 @@ class BackfillHook(BaseHook):
         if not root:
             return (
                 True,
-                "control tables lie beside their materialized views; without a state root there is no place to try",
+                "control tables lie beside their materialized views; without a state root there is nothing to test",
             )
         from airflow_backfill_provider.state.probe import probe_state_root
 
@@ -151,7 +152,7 @@ class BackfillHook(BaseHook):
         return True, f"control tables lie under {root}; {found}"
 
     def _placed(self, job: BackfillJob) -> BackfillJob:
-        """Put the control tables under the state root, unless the job says where they lie."""
+        """Return the job with its control tables under the state root, unless the job sets ``state``."""
         root = self.connection.state_root
         if not root or "state" in job.model_fields_set:
             return job
@@ -161,9 +162,9 @@ class BackfillHook(BaseHook):
 
 def load_job(job: JobDefinition) -> BackfillJob:
     """
-    Return a job's definition in whichever way a DAG gave it.
+    Return a job's definition from any form that a DAG may give it in.
 
-    :raises InvalidJobError: if it defines no valid job.
+    :raises InvalidJobError: if the definition is not valid.
     """
     if isinstance(job, BackfillJob):
         return job
@@ -177,12 +178,12 @@ def _extras(text: str | None, conn_id: str) -> Mapping[str, Any]:
 
 
 def _together(options: dict[str, str], secret_options: dict[str, str], conn_id: str) -> dict[str, str]:
-    """Return both as one, if deltalake and Spark can both use them."""
+    """Merge both, and check that deltalake and Spark can use them."""
     twice = sorted(options.keys() & secret_options.keys())
     if twice:
         raise InvalidConnectionError(
-            f"connection {conn_id}: {', '.join(twice)} stands in storage_options and in secret_storage_options; keep "
-            "one of them"
+            f"connection {conn_id}: {', '.join(twice)} is in storage_options and in secret_storage_options; keep one "
+            "of them"
         )
     together = options | secret_options
     try:
@@ -193,7 +194,7 @@ def _together(options: dict[str, str], secret_options: dict[str, str], conn_id: 
 
 
 def _storage_options(written: Any, what: str) -> dict[str, str]:
-    """Check names against the list, and keep the secret values out of logs."""
+    """Check the options' names, and mask secret values in logs."""
     options = _json_object(written, what) if isinstance(written, str) else written
     if not isinstance(options, Mapping):
         raise InvalidConnectionError(f"{what} must be a JSON object of names and values")
@@ -217,7 +218,7 @@ def _json_object(text: str, what: str) -> Mapping[str, Any]:
         value = json.loads(text)
     except ValueError:
         # The text may hold a secret, and so may the parser's message.
-        raise InvalidConnectionError(f"{what} is no valid JSON") from None
+        raise InvalidConnectionError(f"{what} is not valid JSON") from None
     if not isinstance(value, Mapping):
         raise InvalidConnectionError(f"{what} must be a JSON object of names and values")
     return value

@@ -1,8 +1,8 @@
 """
-Runs this package's Spark applications on a Spark Connect server: as plain Python processes that are its clients.
+Run this package's Spark applications on a Spark Connect server, as Python processes that are its clients.
 
-Such a process needs no Java and no jars, starts in seconds, and ends what it runs on the server when it is ended. The
-server's address, its token and everything else that is secret travel in the environment.
+Such a process needs no Java and no jars, starts in seconds, and when it is ended, it ends what it runs on the server.
+It gets the server's address, the token and all other secrets through the environment.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from airflow_backfill_provider.runtime.spark_settings import (
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-_OURS = frozenset(
+_SET_BY_CONNECTION = frozenset(
     {APPLICATION_VARIABLE, REMOTE_VARIABLE, SESSION_CONF_VARIABLE, STORAGE_OPTIONS_VARIABLE, TOKEN_VARIABLE}
 )
-"""What the connection decides, also where it says nothing; the worker may have values of its own."""
+"""Variables that come from the connection alone; the worker's own values must not reach the application."""
 
 
 class ConnectApplicationHook(BaseHook):
@@ -89,13 +89,13 @@ class ConnectApplicationHook(BaseHook):
             text=True,
             encoding="utf-8",
             errors="replace",
-            # Of its own session, so that ending it ends nothing else.
+            # In a session of its own, so that ending it ends nothing else.
             start_new_session=True,
         )
         error = ""
         try:
             if self._killed:
-                # on_kill came before there was a process to end.
+                # on_kill was called before the process existed.
                 self._end_process()
             for line in self._process.stdout or ():
                 self.log.info("%s", line.rstrip())
@@ -103,7 +103,7 @@ class ConnectApplicationHook(BaseHook):
                 error = message.strip() if found else error
             code = self._process.wait()
         finally:
-            # Also after a timeout or Ctrl-C, which reach this process only.
+            # A timeout and Ctrl-C reach this process only.
             self._end_process()
         if code != DONE:
             message = error or f"{application} ended with exit code {code}; the lines above say why"
@@ -111,7 +111,7 @@ class ConnectApplicationHook(BaseHook):
 
     def command(self, application: str, arguments: Sequence[str]) -> list[str]:
         """
-        Return the command line that runs an application to its end; the exit code tells how it ended.
+        Return the command line that runs an application to its end; its exit code says how it ended.
 
         :param application: file name in ``spark_apps``.
         :param arguments: its arguments.
@@ -122,7 +122,7 @@ class ConnectApplicationHook(BaseHook):
         """Return the environment of :meth:`command`; it holds secrets."""
         token = self._remote.token
         return {
-            **{name: value for name, value in os.environ.items() if name not in _OURS},
+            **{name: value for name, value in os.environ.items() if name not in _SET_BY_CONNECTION},
             REMOTE_VARIABLE: self._remote.with_token(None).url(),
             **({TOKEN_VARIABLE: token} if token else {}),
             APPLICATION_VARIABLE: self._name,
@@ -141,21 +141,21 @@ class ConnectApplicationHook(BaseHook):
 
 
 def is_connect(connection: Connection) -> bool:
-    """Tell whether a connection names a Spark Connect server, and no Spark master."""
+    """Return whether a connection names a Spark Connect server, and not a Spark master."""
     return connection.conn_type == SparkConnectHook.conn_type or is_remote(connection.host or "")
 
 
 def _remote(conn_id: str) -> Remote:
     connection = BaseHook.get_connection(conn_id)
     if not connection.host:
-        raise InvalidConnectionError(f"Spark Connect connection {conn_id} has no host; give it the server's")
+        raise InvalidConnectionError(f"Spark Connect connection {conn_id} has no host; give it the server's host")
     if connection.password:
         mask_secret(connection.password)
     try:
         return Remote.parse(SparkConnectHook(conn_id).get_connection_url())
     except (InvalidRemoteError, ValueError):
-        # Not the parser's own words: what is written there may hold a secret.
+        # The parser's message may quote a secret.
         raise InvalidConnectionError(
-            f"Spark Connect connection {conn_id} names no server; give it a host, as spark.example or "
+            f"Spark Connect connection {conn_id} names no server; give it a host, such as spark.example or "
             "sc://spark.example, a port, and the token as its password"
         ) from None

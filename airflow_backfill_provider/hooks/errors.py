@@ -1,4 +1,4 @@
-"""The package's errors as Airflow's: a retry only where one can help."""
+"""Translate the package's errors into Airflow's, which retries only where a retry can help."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from airflow_backfill_provider.core.errors import BackfillError
 @contextmanager
 def airflow_errors() -> Iterator[None]:
     """
-    Translate what the block raises of this package's errors, message unchanged.
+    Translate this package's errors in the block, with the same messages.
 
-    :raises AirflowFailException: for an error that no retry can mend.
-    :raises AirflowException: for one that a retry may.
+    :raises AirflowFailException: for an error that a retry cannot help.
+    :raises AirflowException: for an error that a retry may help.
     """
     try:
         yield
@@ -25,5 +25,5 @@ def airflow_errors() -> Iterator[None]:
 
 
 def airflow_error(message: str, *, retryable: bool) -> AirflowException:
-    """Return Airflow's exception for an error, by whether trying again can help."""
+    """Return Airflow's exception for an error that a retry can or cannot help."""
     return AirflowException(message) if retryable else AirflowFailException(message)

@@ -1,4 +1,4 @@
-"""How far a job is, from its barrier log alone: two records instead of every vnode's state."""
+"""The progress of a job, from two records of its barrier log instead of every vnode's state."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def current_progress(reader: BackfillReader, incarnation: str) -> tuple[float, int]:
-    """Return a job's progress and the epoch that made it, 0 and 0 before the first."""
-    # The newest epoch may be pinned and not committed; the one before it is.
+    """Return a job's progress and its last committed epoch; both are 0 before the first one."""
+    # The newest epoch may be pinned and not committed; then the one before it is committed.
     barriers, commits = reader.log(since_epoch=max(reader.last_epoch() - 1, 0))
     ours = [commit for commit in commits if commit.incarnation == incarnation]
     return (progress_after(ours[-1], barriers[-1]), ours[-1].epoch) if ours else (0.0, 0)
@@ -25,6 +25,6 @@ def progress_after(commit: EpochCommit, barrier: Barrier) -> float:
     Return the progress after a commit, from 0 to 1; below 1 until every vnode is Completed.
 
     :param commit: the newest commit to count.
-    :param barrier: the barrier whose count of the upstream's rows is the estimate.
+    :param barrier: the barrier that holds the estimate of the upstream's rows.
     """
     return progress_of(commit.rows_read, barrier.upstream.row_count, finished=commit.completed)

@@ -1,9 +1,9 @@
 """
-Submits this package's Spark applications through the Spark provider's hook.
+Submit this package's Spark applications through the Spark provider's hook.
 
-Differs from that hook where an epoch needs more: without a connection it runs on this machine and never on a YARN that
-nobody named, the object store's options travel in the environment and not on a command line, the application's
-exit code decides whether a retry can help, and a killed task leaves no process behind.
+This hook differs from the provider's where an epoch needs more. Without a connection, it runs on this machine and never
+on YARN. It passes the object store's options in the environment and not on a command line. The application's exit code
+decides whether a retry can help. A killed task leaves no running process.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from airflow_backfill_provider.runtime.spark_settings import (
 
 LOCAL_MASTER = "local[*]"
 KILL_GRACE_SECONDS = 2.0
-"""How long the application may tidy up before it is killed; Airflow kills the task itself after five seconds."""
+"""How long the application may clean up before it is killed; Airflow kills the task itself after five seconds."""
 
-_DECIDED = frozenset({REMOTE_VARIABLE, STORAGE_OPTIONS_VARIABLE, TOKEN_VARIABLE})
-"""What the connections decide, also where they say nothing."""
+_SET_BY_CONNECTION = frozenset({REMOTE_VARIABLE, STORAGE_OPTIONS_VARIABLE, TOKEN_VARIABLE})
+"""Variables that come from the connections alone; the worker's own values must not reach the application."""
 
-# The provider masks names with "secret" or "password" only.
+# The provider masks only names that contain "secret" or "password".
 _SECRET_CONF = re.compile(
     r"secret|password|token|credential|access\.?key|account\.?key|private\.?key|\.sas\.", re.IGNORECASE
 )
@@ -54,11 +54,11 @@ class SparkApplicationHook(SparkSubmitHook):
     Runs one of the applications in ``spark_apps`` to its end.
 
     :param spark_conn_id: a Spark connection; ``None`` runs on this machine, with all its cores.
-    :param conf: Spark configuration on top of this package's own.
+    :param conf: Spark configuration, added to this package's own.
     :param storage_options: options of the object store, for the application's environment.
     :param name: the application's name.
     :param rows: how many rows the application reads at most, if that is known.
-    :raises InvalidConnectionError: if the connection is missing, or could not keep the storage options secret.
+    :raises InvalidConnectionError: if the connection is missing, or cannot keep the storage options secret.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class SparkApplicationHook(SparkSubmitHook):
         require_java()
         self._application_args = list(arguments)
         try:
-            # Of its own session, so that ending it ends the JVM and its Python, and nothing else.
+            # In a session of its own, so that ending it ends the JVM and its Python, and nothing else.
             self.submit(str(application_path(application)), env=self.environment(), start_new_session=True)
         except AirflowException as error:
             raise self._failure(application) from error
@@ -113,12 +113,12 @@ class SparkApplicationHook(SparkSubmitHook):
                 "airflow-backfill-provider[spark], or set spark-binary in the Spark connection"
             ) from error
         finally:
-            # Also after a timeout or Ctrl-C, which reach this process only.
+            # A timeout and Ctrl-C reach this process only.
             self._end_processes()
 
     def command(self, application: str, arguments: Sequence[str]) -> list[str]:
         """
-        Return the command line that runs an application to its end; the exit code tells how it ended.
+        Return the command line that runs an application to its end; its exit code says how it ended.
 
         :param application: file name in ``spark_apps``.
         :param arguments: its arguments.
@@ -126,15 +126,15 @@ class SparkApplicationHook(SparkSubmitHook):
         """
         require_java()
         if self._is_cluster:
-            # What becomes of a driver on the cluster, only the hook itself finds out.
+            # Only the hook itself can find out how a driver on the cluster ends.
             return [sys.executable, "-u", "-m", SUBMISSION_MODULE, application, *arguments]
         self._application_args = list(arguments)
         return self._build_spark_submit_command(str(application_path(application)))
 
     def environment(self) -> dict[str, str]:
         """Return the environment of :meth:`command`; it holds secrets."""
-        # The worker may have some of its own; those of the connections are meant, also if they have none.
-        inherited = {name: value for name, value in os.environ.items() if name not in _DECIDED}
+        # The worker's own values must not reach the application, even where the connections have none.
+        inherited = {name: value for name, value in os.environ.items() if name not in _SET_BY_CONNECTION}
         environment = {**inherited, **spark_environment(), **storage_options_to_environment(self._storage_options)}
         if self._is_cluster:
             connection = self.get_connection(str(self._spark_conn_id))
@@ -142,7 +142,7 @@ class SparkApplicationHook(SparkSubmitHook):
         return environment
 
     def on_kill(self) -> None:
-        """End the application, or the start of it: on this machine all its processes, on a cluster its driver."""
+        """End the application, even while it starts: all its processes on this machine, its driver on a cluster."""
         self._killed = True
         if self._is_cluster:
             super().on_kill()
@@ -165,7 +165,7 @@ class SparkApplicationHook(SparkSubmitHook):
         try:
             self.get_connection(self._spark_conn_id)
         except AirflowNotFoundException:
-            # The provider's hook would go on, on YARN.
+            # The provider's hook would submit to YARN instead.
             raise InvalidConnectionError(
                 f"there is no Spark connection {self._spark_conn_id}; create it, or leave spark_conn_id out to run "
                 f"on the worker ({LOCAL_MASTER})"
@@ -173,7 +173,7 @@ class SparkApplicationHook(SparkSubmitHook):
         return super()._resolve_connection()
 
     def _build_spark_submit_command(self, application: str) -> list[str]:
-        # Folded in the UI: it is far longer than what the task's log has to tell.
+        # Folded in the UI, because it is far longer than the rest of the task's log.
         self.log.info("::group::How Spark is submitted")
         command: list[str] = super()._build_spark_submit_command(application)
         self.log.info("::endgroup::")
@@ -181,12 +181,12 @@ class SparkApplicationHook(SparkSubmitHook):
 
     def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
         if self._killed:
-            # on_kill came before there was a process to end.
+            # on_kill was called before the process existed.
             self._end_processes()
         super()._process_spark_submit_log(self._watched(itr))
 
     def _watched(self, lines: Iterator[str]) -> Iterator[str]:
-        """Pass the application's output on, and remember what it says of its failure."""
+        """Pass the application's output on, and keep the error that it reports."""
         for line in lines:
             _, found, message = line.partition(SAYS_ERROR)
             if found:
@@ -199,7 +199,7 @@ class SparkApplicationHook(SparkSubmitHook):
         return super()._mask_cmd([_masked(argument) for argument in connection_cmd])
 
     def _failure(self, application: str) -> AirflowException:
-        # On Kubernetes the driver's exit code is in the output only.
+        # On Kubernetes only the output has the driver's exit code.
         code = self._spark_exit_code or (self._submit_sp and self._submit_sp.returncode)
         message = self._error or f"{application} ended with exit code {code}; the lines above say why"
         return airflow_error(message, retryable=code != FAILED_FOR_GOOD)
@@ -211,9 +211,9 @@ class SparkApplicationHook(SparkSubmitHook):
 
 def application_path(application: str) -> Path:
     """
-    Return where an application lies: in the installed package, or beside it in a checkout.
+    Return the path of an application, in the installed package or beside it in a checkout.
 
-    :raises SparkUnavailableError: if it lies in neither.
+    :raises SparkUnavailableError: if it is in neither.
     """
     package = Path(airflow_backfill_provider.__file__).parent
     for folder in (package / "spark_apps", package.parent / "spark_apps"):

@@ -1,4 +1,4 @@
-"""What a submission to a cluster is told in its environment, and by whom it is read."""
+"""The environment variables that pass a Spark connection to a submission to a cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from airflow.sdk import Connection
 
 SUBMISSION_MODULE = "airflow_backfill_provider.hooks.spark_submission"
-"""Run with ``python -m``."""
+"""The module that reads them; run with ``python -m``."""
 
 SUBMISSION_VARIABLE = "AIRFLOW_BACKFILL_SUBMISSION"
 
@@ -26,7 +26,6 @@ def submission_environment(connection: Connection, conf: Mapping[str, Any], name
     return {
         SUBMISSION_VARIABLE: json.dumps(submission),
         f"AIRFLOW_CONN_{connection.conn_id.upper()}": connection.as_json(),
-        # A task's process may not reach Airflow's database, and has an address that no other process can even import
-        # Airflow with.
+        # Airflow gives a task's process a database address that works in no other process: importing Airflow fails.
         **{f"AIRFLOW__{section}__SQL_ALCHEMY_CONN": "sqlite://" for section in ("CORE", "DATABASE")},
     }

@@ -1,4 +1,4 @@
-"""Starts a Spark application that goes on without the task run which started it, and finds it again."""
+"""Start a Spark application that outlives the task run which started it, and find it again."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LOG_FOLDER = "airflow_backfill"
 
 class SupervisedApplication:
     """
-    One thing that an application does for a job, whichever attempt is at it.
+    An application of a job, over all attempts to run it.
 
     :param state: folder of the job's control tables.
-    :param storage_options: options of its object store.
+    :param storage_options: options of the object store.
     :param job: the job's name.
-    :param name: what the application is called among the job's.
+    :param name: the application's name, unique in the job.
     """
 
     def __init__(self, *, state: str, storage_options: Mapping[str, str], job: str, name: str) -> None:
@@ -40,7 +40,7 @@ class SupervisedApplication:
         self._records = ApplicationRecords(state, storage_options)
 
     def running(self) -> ApplicationRecord | None:
-        """Return the attempt that runs as far as anybody knows; one that was told to stop does not count."""
+        """Return the running attempt by its record, if there is one; an attempt that has to stop does not count."""
         record = self._records.read(self.name)
         if record is None or record.ended or self._records.stop_requested(record):
             return None
@@ -48,12 +48,12 @@ class SupervisedApplication:
 
     def start(self, hook: ApplicationHook, application: str, arguments: Sequence[str]) -> ApplicationRecord:
         """
-        Start another attempt; one that still runs gives way.
+        Start a new attempt; one that still runs ends.
 
-        :param hook: how to submit it.
+        :param hook: submits the application.
         :param application: file name in ``spark_apps``.
         :param arguments: its arguments.
-        :raises AirflowException: if the supervisor does not come up.
+        :raises AirflowException: if the supervisor does not start.
         """
         attempt = uuid.uuid4().hex
         order = supervisor.Order(
@@ -72,7 +72,7 @@ class SupervisedApplication:
         return record
 
     def stop(self) -> None:
-        """Ask the supervisor of the running attempt, if there is one, to end it."""
+        """Ask the supervisor to end the running attempt, if there is one."""
         record = self.running()
         if record is not None:
             self._records.request_stop(record)
@@ -86,7 +86,7 @@ def _start_supervisor(order: supervisor.Order) -> None:
     """
     Start the supervisor and wait until it has written its record.
 
-    :raises AirflowException: if it does not come up.
+    :raises AirflowException: if it does not start.
     """
     log = Path(order.log)
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ def _start_supervisor(order: supervisor.Order) -> None:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            # What ends this task run, and whatever else ends its group, is not meant for the application.
+            # Signals to this task run's process group must not end the application.
             start_new_session=True,
         )
     with cast("IO[bytes]", process.stdout) as answer:
@@ -106,4 +106,4 @@ def _start_supervisor(order: supervisor.Order) -> None:
     if not ready:
         process.wait()
         last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
-        raise AirflowException(f"the supervisor of {order.name} did not come up: {' '.join(last) or 'it said nothing'}")
+        raise AirflowException(f"the supervisor of {order.name} did not start: {' '.join(last) or 'no output'}")

@@ -1,4 +1,4 @@
-"""What a task run is to the epoch protocol: who asks, and up to which instant of the upstream."""
+"""A task run as the epoch protocol sees it: the requester, and the time up to which an epoch reads the upstream."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from airflow.sdk import Context
 from airflow_backfill_provider.core.requester import Requester
 
 RUN_TYPES_WITH_INTERVAL = frozenset({"scheduled", "backfill"})
-"""Runs that stand for an interval of time. Any other run has its data interval made up, if it has one."""
+"""DAG runs with a real data interval. Airflow invents the interval of other ones, or gives them none."""
 
 
 def requester_of(context: Context) -> Requester:
     """
     Return the task run as a requester.
 
-    The try is left out, so that a retry or a cleared task finds the barrier that was pinned before.
+    The requester does not hold the try number, so that a retry or a cleared task finds the barrier pinned before.
     """
     task_run = context["ti"]
     return Requester(
@@ -28,25 +28,25 @@ def requester_of(context: Context) -> Requester:
 
 
 def until_of(context: Context) -> dt.datetime | None:
-    """Return the end of the interval that the run stands for, or ``None`` for the upstream as it is now."""
+    """Return the end of the DAG run's data interval, or ``None`` to read the upstream up to its newest version."""
     if str(context["dag_run"].run_type.value) not in RUN_TYPES_WITH_INTERVAL:
         return None
     end = context.get("data_interval_end")
     return None if end is None else dt.datetime.fromisoformat(end.isoformat())
 
 
-def interval_of_no_length(context: Context) -> str | None:
+def empty_interval_warning(context: Context) -> str | None:
     """
-    Return what a run means whose interval has no length, ``None`` for any other run.
+    Return a warning if the DAG run's data interval has length zero.
 
-    Airflow gives such intervals to cron expressions that are no :class:`CronDataIntervalTimetable`.
+    Airflow gives such intervals to plain cron expressions, without :class:`CronDataIntervalTimetable`.
     """
     until = until_of(context)
     start = context.get("data_interval_start")
     if until is None or start is None or dt.datetime.fromisoformat(start.isoformat()) != until:
         return None
     return (
-        f"the data interval of this run has no length, as Airflow's plain cron schedules have it; the epoch goes from "
-        f"where the one before ended up to the upstream as of {until:%Y-%m-%d %H:%M:%S %Z}. Schedule with "
-        "CronDataIntervalTimetable, as backfill_dag does, for runs that begin when their interval ends"
+        "the data interval of this DAG run has length zero, as with Airflow's plain cron schedules; the epoch reads "
+        f"the upstream from the last epoch up to {until:%Y-%m-%d %H:%M:%S %Z}. Schedule with "
+        "CronDataIntervalTimetable, as backfill_dag does, for DAG runs that begin when their interval ends"
     )

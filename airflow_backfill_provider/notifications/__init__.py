@@ -1,1 +1,1 @@
-"""Notifiers: what is told of a job, and to whom."""
+"""Notifiers that report what happens to a job."""

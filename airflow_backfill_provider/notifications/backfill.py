@@ -34,19 +34,19 @@ _WENT_WELL = frozenset({"success", "skipped"})
 
 class BackfillNotifier(BaseNotifier):
     """
-    Tells other notifiers what happened to a job, with its status at hand. (templated: job)
+    Sends what happened to a job, with its status, through other notifiers. (templated: job)
 
-    For ``on_success_callback``, ``on_failure_callback`` and ``on_skipped_callback`` of tasks and DAGs; one notifier
-    fits all of them. It tells ``failed`` if the task or the DAG's run failed, ``finished`` if it finished the view, and
-    ``stalled`` and ``headroom`` while the watchdog says so. Templates of the notifiers that it tells find the event as
-    ``backfill``: ``kind``, ``job``, ``message``, ``remedy``, ``text`` (all in one sentence) and ``status``.
+    One notifier fits ``on_success_callback``, ``on_failure_callback`` and ``on_skipped_callback`` of tasks and DAGs. It
+    sends ``failed`` if the task or the DAG run failed, ``finished`` if it finished the view, and ``stalled`` and
+    ``headroom`` while the watchdog has such an alarm. Templates of the other notifiers find the event as ``backfill``:
+    ``kind``, ``job``, ``message``, ``remedy``, ``text`` (all in one sentence) and ``status``.
 
-    Never fails: what goes wrong is logged.
+    Never fails: errors are logged.
 
     :param job: the definition, as an object, its fields, or the path of its YAML file.
-    :param send: the notifiers to tell, such as
+    :param send: the notifiers that get the events, such as
         :class:`~airflow_backfill_provider.notifications.webhook.WebhookNotifier` or any other of Airflow's.
-    :param events: what to tell of; by default everything.
+    :param events: the kinds of events to send; by default all.
     :param backfill_conn_id: the connection that says where control tables lie.
     """
 
@@ -68,20 +68,20 @@ class BackfillNotifier(BaseNotifier):
         self.backfill_conn_id = backfill_conn_id
 
     def __call__(self, *args: Any) -> None:
-        """Tell what happened, if anything did."""
+        """Send what happened, if anything did."""
         try:
             super().__call__(*args)
         except Exception:
-            logger.exception("nobody was told what happened to the job")
+            logger.exception("no notification was sent")
 
     def notify(self, context: Context) -> None:
-        """Tell what happened, if anything did."""
+        """Send what happened, if anything did."""
         for event in self._happened(context):
             if event.kind in self.events:
                 deliver(event, self.send, context)
 
     async def async_notify(self, context: Context) -> None:
-        """Tell what happened, in a thread: control tables are read without asyncio."""
+        """Send what happened, in a thread, because control tables are read without asyncio."""
         await asyncio.to_thread(self.notify, context)
 
     def _happened(self, context: Context) -> Iterator[BackfillEvent]:
@@ -97,25 +97,25 @@ class BackfillNotifier(BaseNotifier):
             yield alarm_event(status, alarm)
 
     def _look(self) -> tuple[Backfill | None, JobStatus | None]:
-        """Return the job and its status, as far as they can be read: that may be what failed."""
+        """Return the job and its status, as far as they can be read; reading them may be what failed."""
         backfill = None
         try:
             backfill = BackfillHook(self.backfill_conn_id).open(self.job)
             return backfill, backfill.status()
         except BackfillError as error:
-            logger.warning("the job's status cannot be told: %s", error)
+            logger.warning("the job's status is unknown: %s", error)
             return backfill, None
 
 
 def _failed(context: Any) -> bool:
-    """Tell whether a callback is one of a failure: also of a task whose worker died, which left no exception."""
+    """Return whether a callback is one of a failure. If the worker of a task died, there is no exception."""
     if _of_dag(context):
         return bool(context.get("reason") != "success")
     return str(getattr(context["ti"], "state", None) or "") not in _WENT_WELL
 
 
 def _finished_by(context: Any, backfill: Backfill) -> bool:
-    """Tell whether it is the task at hand, or a task of the DAG's run at hand, that finished the view."""
+    """Return whether the callback's task, or a task of its DAG run, finished the view."""
     history = backfill.store.settings_history()
     if history[-1].finished_epoch is None:
         return False
@@ -126,16 +126,16 @@ def _finished_by(context: Any, backfill: Backfill) -> bool:
 
 
 def _of_dag(context: Any) -> bool:
-    """Tell a DAG's callback from a task's: it may have the run's last task with it."""
+    """Return whether a callback is a DAG's and not a task's; a DAG's may contain the last task of the DAG run, too."""
     return "reason" in context or context.get("ti") is None
 
 
 def _what(context: Any) -> str:
-    return f"run {_run_id(context)} of DAG {_dag_id(context)}" if _of_dag(context) else f"task {requester_of(context)}"
+    return f"DAG run {_run_id(context)} of {_dag_id(context)}" if _of_dag(context) else f"task {requester_of(context)}"
 
 
 def _reason(context: Any) -> str:
-    """Return why: errors of this package and of Airflow are written to be read, others may hold anything."""
+    """Return why it failed. Only messages of this package's and Airflow's errors hold no rows or secrets."""
     error = context.get("exception")
     if isinstance(error, AirflowException | BackfillError):
         return str(error)

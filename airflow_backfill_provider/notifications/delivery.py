@@ -1,4 +1,4 @@
-"""Hands an event to notifiers, whatever becomes of them."""
+"""Send an event to notifiers, even if some of them fail."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 from airflow_backfill_provider.notifications.events import BackfillEvent
 
 TEMPLATE_NAME = "backfill"
-"""What templates of notifiers find the event under."""
+"""The name of the event in the notifiers' templates."""
 
 Sender = Callable[[Any], None]
-"""A notifier of Airflow's or of a provider, or anything else that takes a context."""
+"""A notifier of Airflow or of a provider, or any other callable that takes a context."""
 
 logger = logging.getLogger(__name__)
 
 
 def deliver(event: BackfillEvent, senders: Iterable[Sender], context: Any) -> None:
     """
-    Tell an event to all senders; one that fails is logged, and the others are told.
+    Send an event through all senders. If one fails, that is logged, and the others still send it.
 
     :param context: the context of the task run or of the callback.
     """
@@ -28,5 +28,5 @@ def deliver(event: BackfillEvent, senders: Iterable[Sender], context: Any) -> No
         try:
             # A notifier renders its templates in place, so each event needs a fresh one.
             copy.copy(sender)({**context, TEMPLATE_NAME: event.as_template()})
-        except Exception:  # whom to tell must not decide over the task
-            logger.exception("%s was not told that %s", type(sender).__name__, event.text)
+        except Exception:  # a failed notification must not fail the task
+            logger.exception("%s did not send: %s", type(sender).__name__, event.text)

@@ -1,4 +1,4 @@
-"""What is told of a job: that its view is finished, that something failed, and what the watchdog found."""
+"""The events of a job that notifiers send: its view is finished, something failed, or the watchdog has an alarm."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict
 from airflow_backfill_provider.core.status import JobStatus
 from airflow_backfill_provider.core.watchdog import Alarm
 
-_TOO_MUCH: dict[str, Any] = {"vnode_map": True, "verified": {"sample"}}
-"""Parts of a status that nobody reads in a message; positions and keys in it are values of rows."""
+_LEFT_OUT: dict[str, Any] = {"vnode_map": True, "verified": {"sample"}}
+"""Fields of a status that a message leaves out: they are long, and their positions and keys are values of rows."""
 
 
 class EventKind(StrEnum):
@@ -26,7 +26,7 @@ class EventKind(StrEnum):
 
 class BackfillEvent(BaseModel):
     """
-    Something that people want to be told of.
+    Something that people want to be notified of.
 
     :param kind: ``finished``, ``failed``, ``stalled``, ``headroom`` or ``replaced``.
     :param job: the job's name.
@@ -45,11 +45,11 @@ class BackfillEvent(BaseModel):
 
     @property
     def text(self) -> str:
-        """All of it in one sentence."""
+        """The event in one sentence."""
         return f"{self.job} {self.kind}: {self.message}" + (f"; {self.remedy}" if self.remedy else "")
 
     def as_template(self) -> dict[str, Any]:
-        """Return what templates know as ``backfill``."""
+        """Return the value of ``backfill`` in templates."""
         return {**self.model_dump(mode="json"), "text": self.text}
 
 
@@ -78,19 +78,19 @@ def failed_event(job: str, what: str, reason: str, status: JobStatus | None) -> 
     """
     Return the event of something that failed.
 
-    :param what: the task run, or the DAG's run.
-    :param reason: why, if somebody knows.
-    :param status: the job's, if it can be read.
+    :param what: the task run or the DAG run.
+    :param reason: why it failed; empty if that is not known.
+    :param status: the job's status; ``None`` if it cannot be read.
     """
     return BackfillEvent(
         kind=EventKind.FAILED,
         job=job,
         message=f"{what} failed" + (f" ({reason})" if reason else ""),
-        remedy="its log says why; what was committed stays, and running it again is safe",
+        remedy="its log says why; committed epochs stay, and running it again is safe",
         status=None if status is None else status_fields(status),
     )
 
 
 def status_fields(status: JobStatus) -> dict[str, Any]:
-    """Return a status as plain values, as far as it is worth telling."""
-    return status.model_dump(mode="json", exclude=_TOO_MUCH)
+    """Return a status as plain values, without the fields that a message leaves out."""
+    return status.model_dump(mode="json", exclude=_LEFT_OUT)

@@ -1,4 +1,4 @@
-"""A notifier that posts JSON to a URL: what most chats and pagers take."""
+"""A notifier that posts JSON to a URL, which most chats and pagers accept."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.notifications.delivery import TEMPLATE_NAME
 
 TIMEOUT = (5.0, 15.0)
-"""Seconds to connect, and to wait for the answer: a callback must not keep its task."""
+"""Seconds to connect, and to wait for the answer; a callback must not block its task."""
 
 
 class WebhookError(BackfillError):
-    """A webhook was not reached, or did not take what it was sent."""
+    """A webhook was not reached, or refused the event."""
 
     retryable = True
 
@@ -26,9 +26,9 @@ class WebhookNotifier(BaseNotifier):
     """
     Posts an event to a webhook. (templated: body)
 
-    The URL is the connection's: its schema, host and port, and the ``path`` of its extra. What is secret stands in the
-    connection alone: with a login, login and password are sent as basic authentication; a password alone as a bearer
-    token. ``path`` may be secret too, as it is with many chats. No error repeats any of it.
+    The connection's schema, host and port and the ``path`` of its extra make the URL. Secrets belong in the connection:
+    a login and a password are sent as basic authentication, a password without a login as a bearer token. ``path`` may
+    be secret, too, as many chats have it. Error messages contain none of these values.
 
     :param http_conn_id: a connection of type ``http``.
     :param body: what to post, such as ``{"text": "{{ backfill.text }}"}``; by default the whole event.
@@ -47,7 +47,7 @@ class WebhookNotifier(BaseNotifier):
         """
         Post the event.
 
-        :raises WebhookError: if it was not taken.
+        :raises WebhookError: if the webhook did not accept it.
         """
         import requests
 
@@ -63,7 +63,7 @@ class WebhookNotifier(BaseNotifier):
                 allow_redirects=False,
             )
         except requests.RequestException as error:
-            # Its text holds the URL, which may be the secret.
+            # The error's text holds the URL, which may be secret.
             raise WebhookError(
                 f"the webhook of connection {self.http_conn_id} was not reached ({type(error).__name__}); check the "
                 "connection's host and port"
@@ -71,7 +71,7 @@ class WebhookNotifier(BaseNotifier):
         if not answer.ok or answer.is_redirect:
             raise WebhookError(
                 f"the webhook of connection {self.http_conn_id} answered {answer.status_code}; check the connection's "
-                "path and credentials, and whether it takes such a body"
+                "path and credentials, and whether it accepts such a body"
             )
 
     async def async_notify(self, context: Context) -> None:

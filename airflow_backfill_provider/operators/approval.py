@@ -1,4 +1,4 @@
-"""Operators before the first epoch: show what a backfill would do, and ask whether it may."""
+"""Operators before the first epoch: show the plan of a backfill, and ask for approval."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 class PlanBackfillOperator(BackfillOperator):
     """
-    Says what a backfill would do, from the upstream's Delta log and without Spark: nothing is written.
+    Plans a backfill from the upstream's Delta log, without Spark. Writes nothing.
 
-    Returns the plan (``strategy, reason, rows, rows_left, bytes, epochs, warnings``, and ``estimates`` of what each
-    strategy costs, among others), and ``markdown``, the same for people.
+    Returns the plan (among others ``strategy, reason, rows, rows_left, bytes, epochs, warnings``, and ``estimates`` of
+    the cost of each strategy), and ``markdown``, the same as text for people.
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Plan the job as it stands."""
+        """Plan the rest of the job."""
         del context
         with self.opened() as backfill:
             plan, markdown = _plan(backfill)
@@ -38,19 +38,18 @@ class PlanBackfillOperator(BackfillOperator):
 
 class ApproveBackfillOperator(BackfillOperator, ApprovalOperator):
     """
-    Shows the plan of a job that is not created yet, and waits for somebody to approve it. (templated: job and these)
+    Shows the plan of a job that is not created yet, and waits for a user to approve it. (templated: job and these)
 
-    A created job is taken as approved: each run of a schedule may begin with this task, and none asks any more once one
-    was approved. While it waits, it holds neither a worker slot nor a trigger. A rejection skips every task downstream,
-    whatever its trigger rule.
+    Asks only until the job is created, so every DAG run of a schedule may begin with this task. While it waits, it
+    holds neither a worker slot nor a trigger. A rejection skips all downstream tasks, whatever their trigger rules.
 
-    Returns the answer and who gave it, or why nobody was asked.
+    Returns the answer and who gave it, or why it did not ask.
 
     :param subject: the question; by default with the size of the backfill.
-    :param body: what is shown instead of the definition and its plan, in Markdown.
-    :param ignore_downstream_trigger_rules: whether a rejection skips tasks that would run after skipped ones, too.
+    :param body: Markdown to show instead of the definition and its plan.
+    :param ignore_downstream_trigger_rules: whether a rejection also skips tasks that would run after skipped ones.
     :param kwargs: further arguments of Airflow's ``ApprovalOperator``, such as ``assigned_users``, ``notifiers``,
-        ``response_timeout``, ``defaults`` (the answer when time is out) or ``fail_on_reject``.
+        ``response_timeout``, ``defaults`` (the answer after the timeout) or ``fail_on_reject``.
     """
 
     template_fields: Sequence[str] = ("job", "subject", "body")
@@ -69,7 +68,7 @@ class ApproveBackfillOperator(BackfillOperator, ApprovalOperator):
                 backfill.require_created()
                 first = backfill.store.settings_history()[0]
                 reason = f"job {backfill.job.name} was created by {first.requested_by}"
-                self.log.info("nobody is asked: %s", reason)
+                self.log.info("no approval is needed: %s", reason)
                 return {"asked": False, "reason": reason}
             plan, markdown = _plan(backfill)
         self.log.info("%s", markdown)
@@ -78,15 +77,15 @@ class ApproveBackfillOperator(BackfillOperator, ApprovalOperator):
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """End as the answer says; with ``fail_on_reject``, no retry asks again."""
+        """End as the answer says. With ``fail_on_reject``, no retry asks again."""
         try:
             return super().execute_complete(context, event)
         except HITLRejectException as error:
-            raise AirflowFailException("the backfill was rejected; trigger a new run to ask again") from error
+            raise AirflowFailException("the backfill was rejected; trigger a new DAG run to ask again") from error
 
 
 def _plan(backfill: Backfill) -> tuple[BackfillPlan, str]:
-    """Return a job's plan, and the same in Markdown with the definition above it."""
+    """Return a job's plan, and its definition and plan as Markdown."""
     from airflow_backfill_provider.planning.plan import make_plan
     from airflow_backfill_provider.planning.plan_text import describe_plan
 

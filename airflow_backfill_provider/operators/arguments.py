@@ -1,4 +1,4 @@
-"""Arguments of operators and sensors that a template may have rendered, as values; read when the task runs."""
+"""Read arguments of operators and sensors when the task runs; a template may have rendered them to text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNLIMITED = _UNSET | {"unlimited"}
 
 
 def is_unset(value: Any) -> bool:
-    """Tell whether a value is ``None``, or what a template renders ``None`` to."""
+    """Return whether a value is ``None``, or the text that a template renders ``None`` to."""
     return value is None or (isinstance(value, str) and value.strip().lower() in _UNSET)
 
 
@@ -32,38 +32,38 @@ def rate_limit_of(value: Any) -> int | None:
     number = _whole_number(value)
     if number is None:
         raise InvalidJobError(
-            f"rate_limit: {value!r} is no number of rows; allowed are null (unlimited), 0 (reads none) and more"
+            f"rate_limit: {value!r} is not a number of rows; allowed are null (unlimited), 0 (reads none) and more"
         )
     return number
 
 
 def parallelism_of(value: Any) -> int:
     """
-    Return a number of parallel runs.
+    Return a number of parallel task runs.
 
-    :raises InvalidJobError: if it is none.
+    :raises InvalidJobError: if the value is not such a number.
     """
     number = _whole_number(value)
     if not number:
-        raise InvalidJobError(f"parallelism: {value!r} is no number of parallel runs; allowed are numbers from 1")
+        raise InvalidJobError(f"parallelism: {value!r} is not a number of parallel task runs; give 1 or more")
     return number
 
 
 def epochs_per_run_of(value: Any) -> int:
     """
-    Return how many epochs a task run carries.
+    Return how many epochs a task run runs at most.
 
-    :raises InvalidJobError: if it is no such number.
+    :raises InvalidJobError: if the value is not such a number.
     """
     number = _whole_number(value)
     if not number:
-        raise InvalidJobError(f"epochs_per_run: {value!r} is no number of epochs; allowed are numbers from 1")
+        raise InvalidJobError(f"epochs_per_run: {value!r} is not a number of epochs; give 1 or more")
     return number
 
 
 def steps_of(value: Any) -> int | None:
     """
-    Return a number of steps, or ``None`` for as many as suit the upstream.
+    Return a number of steps, or ``None`` for the number that suits the upstream.
 
     :raises InvalidJobError: if it is neither.
     """
@@ -71,7 +71,7 @@ def steps_of(value: Any) -> int | None:
         return None
     number = _whole_number(value)
     if not number:
-        raise InvalidJobError(f"steps: {value!r} is no number of steps; allowed are null and numbers from 1")
+        raise InvalidJobError(f"steps: {value!r} is not a number of steps; give null, or 1 or more")
     return number
 
 
@@ -79,19 +79,19 @@ def files_of(value: Any) -> int:
     """
     Return a number of files.
 
-    :raises InvalidPolicyError: if it is none.
+    :raises InvalidPolicyError: if the value is not such a number.
     """
     number = _whole_number(value)
     if not number:
-        raise InvalidPolicyError(f"compact_at: {value!r} is no number of files; allowed are numbers from 1")
+        raise InvalidPolicyError(f"compact_at: {value!r} is not a number of files; give 1 or more")
     return number
 
 
 def vnodes_of(value: Any) -> list[int | str]:
     """
-    Return vnodes as they are written: a text with commas in between, or a list; nothing for none.
+    Return a list of vnodes from a list, or from text with commas; an unset value is an empty list.
 
-    :raises InvalidJobError: if it is something else.
+    :raises InvalidJobError: if the value is anything else.
     """
     if is_unset(value):
         return []
@@ -104,9 +104,9 @@ def vnodes_of(value: Any) -> list[int | str]:
 
 def keys_of(value: Any) -> list[Any]:
     """
-    Return keys as a list; a template may have rendered it to JSON; nothing for none.
+    Return a list of keys from a list, or from JSON; an unset value is an empty list.
 
-    :raises InvalidJobError: if it is no list.
+    :raises InvalidJobError: if the value is not a list.
     """
     if is_unset(value):
         return []
@@ -116,44 +116,42 @@ def keys_of(value: Any) -> list[Any]:
         except ValueError:
             value = None
     if not isinstance(value, list | tuple):
-        raise InvalidJobError("keys: a list of keys is needed, each a value or a list with a value for each key column")
+        raise InvalidJobError("keys: give a list of keys, each a value or a list with a value for each key column")
     return list(value)
 
 
 def epoch_of(value: Any) -> int:
     """
-    Return an epoch: its number, or that of a barrier's summary as the operators hand it on.
+    Return the number of an epoch, from the number itself or from the summary that a barrier task returns.
 
     :raises InvalidJobError: if it is neither.
     """
     number = _whole_number(value.get("epoch") if isinstance(value, Mapping) else value)
     if not number:
-        raise InvalidJobError(
-            f"epoch: {value!r} is no epoch; allowed are numbers from 1 and what a barrier task returns"
-        )
+        raise InvalidJobError(f"epoch: {value!r} is not an epoch; give 1 or more, or what a barrier task returns")
     return number
 
 
 def fraction_of(value: Any) -> float:
     """
-    Return a share between 0 and 1.
+    Return a share from 0 to 1.
 
-    :raises InvalidJobError: if it is none.
+    :raises InvalidJobError: if the value is not such a share.
     """
     try:
         fraction = float(value)
     except (TypeError, ValueError):
         fraction = -1.0
     if not 0 <= fraction <= 1:
-        raise InvalidJobError(f"at_least: {value!r} is no share of the work; allowed are numbers from 0 to 1")
+        raise InvalidJobError(f"at_least: {value!r} is not a share of the rows; give a number from 0 to 1")
     return fraction
 
 
 def age_of(value: Any) -> float | None:
     """
-    Return an age in seconds, or ``None`` for any.
+    Return an age in seconds, or ``None`` for any age.
 
-    :raises InvalidJobError: if it is neither that nor a duration.
+    :raises InvalidJobError: if the value is neither a number of seconds nor a duration.
     """
     if is_unset(value):
         return None
@@ -164,7 +162,7 @@ def age_of(value: Any) -> float | None:
     except (TypeError, ValueError):
         seconds = -1.0
     if not 0 <= seconds < math.inf:
-        raise InvalidJobError(f"max_age: {value!r} is no age; allowed are durations, and seconds from 0")
+        raise InvalidJobError(f"max_age: {value!r} is not an age; give a duration, or seconds from 0")
     return seconds
 
 

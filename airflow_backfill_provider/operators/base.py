@@ -1,4 +1,4 @@
-"""What the operators share: the job they are about, its connections, and errors as Airflow wants them."""
+"""Base classes of the operators: they open the job, translate errors and run Spark applications."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ class BackfillOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.job: Any = job  # whatever a template or a task gave, by the time that it is used
+        self.job: Any = job  # a template or another task may provide it before the task runs
         self.backfill_conn_id = backfill_conn_id
 
     @contextmanager
     def opened(self) -> Iterator[Backfill]:
         """
-        Open the job for the block; the package's errors leave it as Airflow's.
+        Open the job for the block, and turn the package's errors into Airflow's.
 
-        Whether the job was created is not looked at.
+        Does not check whether the job was created.
         """
         with airflow_errors():
             yield BackfillHook(self.backfill_conn_id).open(self.job)
@@ -60,7 +60,7 @@ class BackfillOperator(BaseOperator):
     @contextmanager
     def created(self) -> Iterator[Backfill]:
         """
-        Open the job for the block, and refuse one that was not created with this very definition.
+        Open the job for the block, and check that it was created with this definition.
 
         :raises AirflowFailException: if it was not.
         """
@@ -69,7 +69,7 @@ class BackfillOperator(BaseOperator):
             yield backfill
 
     def emit_finish(self, context: Context, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
-        """Tell those who wait for the view, or for its end alone, that it is finished as of a committed epoch."""
+        """Emit the events of a view that is finished as of a committed epoch."""
         extra = {"event": "finished", **epoch_event(backfill, barrier, commit)}
         emit(context, self.outlets, view_assets(backfill.job, self.backfill_conn_id), extra)
 
@@ -78,15 +78,14 @@ class SparkBackfillOperator(BackfillOperator):
     """
     A task that may run a Spark application. (templated: job, spark_conn_id, conf)
 
-    Deferrable, it leaves the application to a supervisor of its own and gives its worker slot back; a trigger watches
-    it. A retry after the worker's death finds the application that runs and starts no second one.
+    If deferrable, the task starts a supervisor for the application and frees its worker slot; a trigger waits for the
+    application. A retry after the worker's death finds the running application and starts no second one.
 
-    :param spark_conn_id: a Spark connection, or one of a Spark Connect server; ``None`` runs on the worker, with all
-        its cores.
-    :param conf: Spark configuration on top of this package's own; with Spark Connect, the session's.
+    :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the worker, with all its cores.
+    :param conf: Spark configuration, added to this package's own; with Spark Connect, that of the session.
     :param deferrable: whether to wait in the triggerer; otherwise the task run keeps its slot, and the application ends
-        with it.
-    :param poll_interval: seconds between two looks of the trigger.
+        with the task run.
+    :param poll_interval: seconds between two polls of the trigger.
     """
 
     template_fields: Sequence[str] = ("job", "spark_conn_id", "conf")
@@ -96,7 +95,7 @@ class SparkBackfillOperator(BackfillOperator):
     )
 
     application: str | None = None
-    """What the task's application is called among the job's, once it needed one."""
+    """The name of the task's application; ``None`` if it needed none."""
 
     def __init__(
         self,
@@ -129,11 +128,12 @@ class SparkBackfillOperator(BackfillOperator):
         """
         Run one of the applications in ``spark_apps`` to its end.
 
-        May defer the task. Then ``execute`` is entered again once the application ended, and whatever it asks of
-        the control tables says what is left to do; if that is this very application, it ended without having done it.
+        May defer the task. Then Airflow calls ``execute`` again after the application ended, and ``execute`` learns
+        from the control tables what is left to do. If it calls this method for the same application again, the
+        application ended without doing its work.
 
-        :param name: what the application is called among the job's.
-        :param epoch: the epoch that it runs as a whole, if it does.
+        :param name: the application's name, unique in the job.
+        :param epoch: the epoch, if the application runs one whole epoch.
         :param rows: how many rows it reads at most, if that is known.
         :raises AirflowException: if it failed; :class:`AirflowFailException` if it would fail again.
         """
@@ -159,7 +159,7 @@ class SparkBackfillOperator(BackfillOperator):
         hook.run(application, arguments)
 
     def waited_for(self, name: str) -> bool:
-        """Tell whether the task was deferred for an application and goes on after its end."""
+        """Return whether the task was deferred for an application that has ended."""
         return self._ended.get("name") == name
 
     def resume(self, context: Context, event: Mapping[str, Any]) -> Any:
@@ -169,7 +169,7 @@ class SparkBackfillOperator(BackfillOperator):
         return self.execute(context)
 
     def on_kill(self) -> None:
-        """End the application, if one runs, and start none any more."""
+        """End the application, if one runs, and start no other one."""
         self._killed = True
         if self._stop is not None:
             self._stop()
@@ -183,7 +183,7 @@ class SparkBackfillOperator(BackfillOperator):
         application: str,
         arguments: Sequence[str],
     ) -> NoReturn:
-        """Have the application run without this task run, and defer."""
+        """Start the application under a supervisor, and defer."""
         from airflow_backfill_provider.hooks.supervised_application import SupervisedApplication
 
         supervised = SupervisedApplication(
@@ -196,7 +196,7 @@ class SparkBackfillOperator(BackfillOperator):
             record = supervised.start(hook, application, arguments)
             self.log.info("%s runs on %s; Spark's own output is in %s", name, record.host, record.log)
         else:
-            self.log.info("%s runs since %s on %s; waiting for it", name, record.started_at, record.host)
+            self.log.info("%s has been running since %s on %s; waiting for it", name, record.started_at, record.host)
         if self._killed:
             supervised.stop()
             self._require_alive(application)

@@ -1,4 +1,4 @@
-"""An operator that keeps the files of a view good."""
+"""The operator that compacts the files of a view."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from airflow_backfill_provider.operators.base import SparkBackfillOperator
 
 class CompactMaterializedViewOperator(SparkBackfillOperator):
     """
-    Writes the small files of a view together, once that is worth it. (templated: compact_at, and those of the base)
+    Compacts the small files of a view, if that is due. (templated: compact_at, and those of the base)
 
-    Whether it is, the view's log tells; otherwise no Spark is started. No row changes, so that readers and the view's
-    change feed see nothing of it, and epochs may run before, after and beside it. While an arrangement is read from,
-    its files of changes are compacted, too.
+    Decides by the view's log, and starts Spark only if a compaction is due. A compaction changes no row: readers and
+    the view's change feed don't see it, and epochs may run before, after and during it. While epochs read an
+    arrangement, its files of changes are compacted, too.
 
-    Returns ``compacted`` (whether it was due), and what ``view`` and ``arrangement`` (``None`` without one) are stored
-    in afterwards: ``files``, ``saved_files`` (what another compaction would save) and ``deleted_share``.
+    Returns ``compacted`` (whether it was due), and for ``view`` and ``arrangement`` (``None`` without one) the state
+    afterwards: ``files``, ``saved_files`` (what another compaction would save) and ``deleted_share``.
 
-    :param compact_at: files that it must save to be worth it.
-    :param target_file_size: bytes of a good file; by default the view's property ``delta.targetFileSize``, or 128 MiB.
+    :param compact_at: how many files a compaction must save to be due.
+    :param target_file_size: bytes of a compacted file; by default the view's property ``delta.targetFileSize``, or
+        128 MiB.
     """
 
     template_fields: Sequence[str] = ("compact_at", *SparkBackfillOperator.template_fields)

@@ -17,7 +17,7 @@ from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFa
 from airflow_backfill_provider.core.giving_up import require_done
 from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
-from airflow_backfill_provider.hooks.task_run import interval_of_no_length, requester_of, until_of
+from airflow_backfill_provider.hooks.task_run import empty_interval_warning, requester_of, until_of
 from airflow_backfill_provider.operators.arguments import epoch_of, epochs_per_run_of, is_unset
 from airflow_backfill_provider.operators.base import SparkBackfillOperator
 from airflow_backfill_provider.operators.epoch_reporting import EpochReportingOperator
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.protocol import Injection
     from airflow_backfill_provider.protocol.backfill import Backfill
 
-MOST_OF_OTHERS = 10
-"""Barriers of others that one task run completes at most before its own."""
+MOST_FOREIGN_BARRIERS = 10
+"""How many barriers of other requesters a task run completes at most before its own."""
 
 
 class _InjectingOperator(EpochReportingOperator):
     """A task that may pin a barrier."""
 
-    def warn_of_interval(self, context: Context) -> None:
-        """Say so if the run's interval has no length, so that it cannot bound what the epoch reads."""
-        note = interval_of_no_length(context)
+    def warn_of_empty_interval(self, context: Context) -> None:
+        """Log a warning if the DAG run's data interval has length zero and so cannot bound the epoch's window."""
+        note = empty_interval_warning(context)
         if note is not None:
             self.log.warning("%s", note)
 
@@ -51,9 +51,9 @@ class InjectBarrierOperator(_InjectingOperator):
     """
     Pins the next barrier, in milliseconds and without Spark; another task runs it.
 
-    A retry or a cleared task finds the barrier that it pinned before. A barrier that somebody pinned and nobody
-    committed is returned instead of a new one. In a run of a schedule or of an Airflow backfill, the epoch's
-    window ends at the run's ``data_interval_end``; in any other run, at the upstream's newest version.
+    A retry or a cleared task finds the barrier that it pinned before. If a barrier is pinned and not committed, the
+    task returns that one instead of a new one. In a scheduled DAG run and in one of an Airflow backfill, the epoch's
+    window ends at the ``data_interval_end``; in any other DAG run, at the upstream's newest version.
 
     Returns the barrier's summary, for :class:`RunEpochOperator`; its ``epoch`` is ``None`` if there is nothing to do.
     """
@@ -63,7 +63,7 @@ class InjectBarrierOperator(_InjectingOperator):
         from airflow_backfill_provider import protocol
 
         with self.created() as backfill:
-            self.warn_of_interval(context)
+            self.warn_of_empty_interval(context)
             injection = protocol.inject_barrier(
                 store=backfill.store,
                 upstream=backfill.upstream,
@@ -81,25 +81,26 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
     """
     Runs one epoch, or several in one Spark application. (templated: barrier, epochs_per_run, and those of the base)
 
-    Starts Spark only if there is something to do: a window that is covered already, or an epoch that is
-    committed already, makes it succeed at once. What the application says of itself is not believed; the epoch is done
-    once the barrier log says so. If somebody else's barrier is due, a failed run's say, it is completed first.
+    Starts Spark only if there is something to do: if the window is covered or the epoch is committed already, the task
+    succeeds at once. The task trusts the barrier log, not the application's exit code: the epoch is done once it is
+    committed there. If the pinned barrier is another requester's, such as that of a failed DAG run, it is completed
+    first.
 
-    With ``epochs_per_run`` each epoch has a barrier of its own all the same, on behalf of this task run: a pause,
-    another rate limit or a repair takes effect between two of them, and each is committed before the next is pinned.
-    The task run ends before it ran them all when there is nothing left to do, and with the epoch after which every
-    vnode is Completed. A retry goes on with the epoch that failed, and carries what is left of the number; so does a
-    cleared task.
+    With ``epochs_per_run``, each epoch has its own barrier and is committed before the next one is pinned, so a
+    mutation takes effect between two epochs. The task run ends early if there is nothing left to do, and after the
+    epoch that completes every vnode. A retry or a cleared task goes on with the epoch that failed, and runs the rest of
+    the number.
 
     Returns the epochs' summary (``epoch, epochs, from_version, to_version, rows, changes, progress, finished``):
-    ``epoch`` is the last one, ``epochs`` are all, and the rest is about them together; ``epoch`` is ``None`` if there
-    was nothing to do, and ``reason`` says why. With
+    ``epoch`` is the last one, ``epochs`` are all, and the other fields are about all of them. If there was nothing to
+    do, ``epoch`` is ``None`` and ``reason`` says why. With
     :data:`~airflow_backfill_provider.assets.MATERIALIZED_VIEWS` among its outlets, the view's asset gets an event for
-    every epoch; a retry may repeat one. An asset among them gets one event, of the last epoch.
+    every epoch; a retry may repeat one. An asset among the outlets gets one event, of the last epoch.
 
-    :param barrier: the epoch to run, as a number or as :class:`InjectBarrierOperator` returns it, which is run alone;
-        ``None`` injects on behalf of this task run, with the rules of that operator.
-    :param epochs_per_run: how many epochs a task run injects and runs at most, one after another in one application.
+    :param barrier: the one epoch to run, as a number or as :class:`InjectBarrierOperator` returns it; ``None`` injects
+        for this task run, by the rules of that operator.
+    :param epochs_per_run: how many epochs a task run injects and runs at most, one after another in one Spark
+        application.
     """
 
     template_fields: Sequence[str] = ("barrier", "epochs_per_run", *SparkBackfillOperator.template_fields)
@@ -125,17 +126,17 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             else:
                 barrier = backfill.store.pinned(epoch_of(self.barrier))
                 summary = self._summary(backfill, [barrier], [self._run(backfill, barrier)], context)
-        # What a mapped task run is called in the grid; see map_index_template.
+        # The name of a mapped task run in the grid; see map_index_template.
         cast("dict[str, Any]", context)["epoch"] = name_of_epochs(summary["epochs"])
         return summary
 
     def _run_own(self, backfill: Backfill, context: Context) -> dict[str, Any]:
-        """Inject until the barrier is this task run's own, and run each; its own with those that follow."""
+        """Inject and run barriers until one is this task run's own; run that one and those that follow it."""
         from airflow_backfill_provider import protocol
 
         requester, epochs = requester_of(context), epochs_per_run_of(self.epochs_per_run)
         if self._ended:
-            # Nothing is injected after the own application: what is new since it ended is for the next run.
+            # Changes that arrived after this task run's application ended are for the next task run.
             own = backfill.store.epochs_of(requester)
             if own.barriers and self.waited_for(_application_of(backfill, own.barriers[-1])):
                 own = self._run_own_epochs(backfill, own.barriers[-1], context, epochs)
@@ -148,7 +149,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
                 return self._run(backfill, barrier)
             return self._run_own_epochs(backfill, barrier, context, epochs).commits[-1]
 
-        self.warn_of_interval(context)
+        self.warn_of_empty_interval(context)
         loop = protocol.EpochLoop(
             store=backfill.store,
             upstream=backfill.upstream,
@@ -157,23 +158,23 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             until=until_of(context),
             epochs=epochs,
         )
-        for done in itertools.islice(loop, MOST_OF_OTHERS + 1):
+        for done in itertools.islice(loop, MOST_FOREIGN_BARRIERS + 1):
             if done.barrier is None or done.commit is None:
                 return self._run_no_more(backfill, done, context, epochs)
             if done.barrier.injected_by == requester:
                 own = backfill.store.epochs_of(requester)
                 if done.barrier.epoch not in ran:
-                    self._tell(backfill, own.commits, ran=False)
+                    self._report(backfill, own.commits, ran=False)
                 return self._summary(backfill, own.barriers, own.commits, context)
             self._summary(backfill, [done.barrier], [done.commit], context)
-            self.log.info("epoch %d was of %s", done.barrier.epoch, done.barrier.injected_by)
+            self.log.info("epoch %d was injected by %s", done.barrier.epoch, done.barrier.injected_by)
         raise ConcurrentUpdateError(
-            f"others pinned {MOST_OF_OTHERS} barriers of job {backfill.job.name} before this task run could pin its "
-            "own; try again"
+            f"others pinned {MOST_FOREIGN_BARRIERS} barriers of job {backfill.job.name} before this task run could pin "
+            "one; try again"
         )
 
     def _run_no_more(self, backfill: Backfill, injection: Injection, context: Context, epochs: int) -> dict[str, Any]:
-        """Tell why there is nothing to do, and what an earlier try did, if this is a retry."""
+        """Log why there is nothing to do; if this is a retry, return what an earlier try did."""
         self.log.info("nothing to do: %s", injection.reason)
         own = backfill.store.epochs_of(requester_of(context)) if epochs > 1 else TaskRunEpochs()
         if own.commits and own.due is None:
@@ -199,33 +200,33 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         commit = require_done(store.commit_of(barrier.epoch), barrier.job)
         if commit is None:
             raise _not_committed(backfill, barrier)
-        self._tell(backfill, [commit], ran=ran)
+        self._report(backfill, [commit], ran=ran)
         return commit
 
     def _run_own_epochs(self, backfill: Backfill, barrier: Barrier, context: Context, epochs: int) -> TaskRunEpochs:
-        """Run a barrier of this task run, and those that it may still pin."""
+        """Run a barrier of this task run, and further epochs up to the number that it may run."""
         store, requester = backfill.store, barrier.injected_by
 
         def done() -> bool:
             own = store.epochs_of(requester)
             return own.due is None and not own.may_pin_another(epochs)
 
-        ran = self._submit(backfill, barrier, _further(epochs, until_of(context)), done=done)
+        ran = self._submit(backfill, barrier, _several_epochs_arguments(epochs, until_of(context)), done=done)
         own = store.epochs_of(requester)
         if own.due is not None:
             raise _not_committed(backfill, own.due)
-        self._tell(backfill, own.commits, ran=ran)
+        self._report(backfill, own.commits, ran=ran)
         return own
 
     def _submit(
         self, backfill: Backfill, barrier: Barrier, further: Sequence[str], *, done: Callable[[], bool]
     ) -> bool:
         """
-        Run the application from a barrier on; whatever becomes of it, the barrier log tells whether it is done.
+        Run the application from a barrier on. However it ends, the barrier log decides whether the work is done.
 
         :param further: the application's arguments beside the epoch.
-        :param done: asks the barrier log whether there is nothing left to do for it.
-        :returns: whether one ran.
+        :param done: asks the barrier log whether the application's work is done.
+        :returns: whether an application ran.
         """
         name = _application_of(backfill, barrier)
         waited = self.waited_for(name)
@@ -240,18 +241,18 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
                 "backfill_epoch.py",
                 ["--state", backfill.job.state, "--epoch", str(barrier.epoch), *further],
                 epoch=None if further else barrier.epoch,
-                # How many epochs it will run in the end, nobody knows.
+                # The number of epochs that it will run is not known.
                 rows=None if further else barrier.most_rows,
             )
         except AirflowException as error:
             if not done():
                 raise
-            self.log.warning("the application failed after the commit, or beside another that committed: %s", error)
+            self.log.warning("the application failed, but the epoch is committed: %s", error)
         return True
 
-    def _tell(self, backfill: Backfill, commits: Sequence[EpochCommit], *, ran: bool) -> None:
+    def _report(self, backfill: Backfill, commits: Sequence[EpochCommit], *, ran: bool) -> None:
         if ran:
-            # That they are committed, the application said.
+            # The application has logged the commits.
             self.report_progress(backfill, commits)
         else:
             self.log.info("committed before: epoch %s", name_of_epochs([commit.epoch for commit in commits]))
@@ -266,17 +267,17 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
 
 def _application_of(backfill: Backfill, barrier: Barrier) -> str:
     """
-    Return what the application of a barrier is called: by the first epoch that its task run pinned.
+    Return the name of a barrier's application, by the first epoch that its task run pinned.
 
-    So another try finds the application that runs, whichever epoch it is at.
+    So another try finds the running application, whatever epoch it has reached.
     """
     asked = barrier.injected_by
     own = backfill.store.epochs_of(asked).barriers if asked.is_task_run else (barrier,)
-    # Of a barrier that was given up meanwhile, nothing is own.
+    # If the barrier was given up meanwhile, the task run has no epoch of its own.
     return epoch_application(own[0].epoch if own else barrier.epoch)
 
 
-def _further(epochs: int, until: dt.datetime | None) -> list[str]:
+def _several_epochs_arguments(epochs: int, until: dt.datetime | None) -> list[str]:
     """Return the arguments of an application that runs several epochs."""
     if epochs == 1:
         return []

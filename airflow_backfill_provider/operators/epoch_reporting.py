@@ -1,4 +1,4 @@
-"""What operators have in common that run epochs: they tell of them."""
+"""Base class of the operators that report epochs: logs, metrics, assets and OpenLineage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class EpochReportingOperator(EpochLineageMixin, BackfillOperator):
-    """A task about an epoch: tells of it in its log, in metrics, through its outlets and to OpenLineage."""
+    """A task that reports its epoch in its log, in metrics, through its outlets and to OpenLineage."""
 
     def log_plan(self, backfill: Backfill, barrier: Barrier) -> None:
         """Log what an epoch is about to do."""
@@ -32,12 +32,12 @@ class EpochReportingOperator(EpochLineageMixin, BackfillOperator):
             self.log.warning("%s", warning)
 
     def report_progress(self, backfill: Backfill, commits: Sequence[EpochCommit]) -> None:
-        """Log how far the job is after epochs, and send their metrics; for whoever saw them being committed."""
+        """Log the job's progress and send the metrics of epochs that this task run has committed."""
         try:
             status = backfill.status()
         except BackfillError as error:
-            # The epochs are committed, whatever became of the upstream since.
-            self.log.warning("how far the job is cannot be told: %s", error)
+            # The epochs are committed, even if the upstream cannot be read any more.
+            self.log.warning("the job's progress is unknown: %s", error)
             return
         self.log.info("after epoch %d: %s", commits[-1].epoch, epoch_log.progress(status))
         for alarm in status.alarms:
@@ -46,7 +46,7 @@ class EpochReportingOperator(EpochLineageMixin, BackfillOperator):
             emit_epoch_metrics(status, commit)
 
     def emit_epoch(self, context: Context, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
-        """Tell those who wait for the view of a committed epoch, through the task's outlets, and OpenLineage."""
+        """Report a committed epoch through the task's outlets and to OpenLineage."""
         self.remember_lineage(backfill, barrier, commit)
         extra = {"event": "epoch", **epoch_event(backfill, barrier, commit)}
         emit(context, self.outlets, [materialized_view_asset(backfill.job, self.backfill_conn_id)], extra)

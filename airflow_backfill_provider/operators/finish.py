@@ -1,4 +1,4 @@
-"""Operators that mark a materialized view finished, and tell other DAGs."""
+"""Operators that mark a materialized view finished and emit its asset's event."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 class FinishMaterializedViewOperator(BackfillOperator):
     """
-    Marks the materialized view finished: only once every vnode is Completed, and idempotently.
+    Marks the materialized view finished, once every vnode is Completed. Idempotent.
 
-    The events of its ``outlets`` say ``event`` (``finished``), ``job``, ``epoch`` (the one that completed the last
-    vnode), ``from_version`` and ``to_version`` (of the upstream), ``view_version``, ``rows`` and ``progress``. Without
-    an asset among them, :data:`~airflow_backfill_provider.assets.MATERIALIZED_VIEWS` tells of both assets of the view.
+    The events of its ``outlets`` have ``event`` (``finished``), ``job``, ``epoch`` (the one that completed the last
+    vnode), ``from_version`` and ``to_version`` (of the upstream), ``view_version``, ``rows`` and ``progress``. The
+    outlet :data:`~airflow_backfill_provider.assets.MATERIALIZED_VIEWS` emits them for both assets of the view.
 
     Returns the job's settings in force.
 
-    :raises AirflowException: if the backfill still goes on; a retry may find it finished.
+    :raises AirflowException: if not every vnode is Completed; a retry may succeed.
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -48,10 +48,10 @@ class FinishMaterializedViewOperator(BackfillOperator):
 
 class FinishMaterializedViewWhenDueOperator(FinishMaterializedViewOperator):
     """
-    As its base, but skipped while there is nothing to finish: the backfill still goes on, or another task run did it.
+    As its base class, but skipped if not every vnode is Completed, or if another task run has finished the view.
 
-    For DAGs that run on a schedule, before and long after the view is finished: one run finishes it, so that the asset
-    event comes once. Of a view that was finished from the command line the first run tells that comes after.
+    For scheduled DAGs, which run before and long after the view is finished: only one DAG run emits the asset's event.
+    If the view was finished from the command line, the next DAG run emits it.
     """
 
     def finish(self, backfill: Backfill, requested_by: str) -> JobSettings:

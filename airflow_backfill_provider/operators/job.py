@@ -1,4 +1,4 @@
-"""Operators of a job's life: create it, and start it over."""
+"""Operators that create a job and start it over."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 class CreateBackfillJobOperator(SparkBackfillOperator):
     """
-    Creates a job, or finds it created with the same definition, in which case no Spark is started.
+    Creates a job. Does nothing, and starts no Spark, if it was created with the same definition.
 
-    Only Spark can say whether the job's query is right, so the first creation submits an application.
+    Only Spark can check the job's query, so the first creation submits a Spark application.
 
-    Returns the job's settings in force. The XCom ``backfill_job`` has the definition, for the pages.
+    Returns the job's settings in force. The XCom ``backfill_job`` holds the definition, for the pages.
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -45,9 +45,9 @@ class CreateBackfillJobOperator(SparkBackfillOperator):
 
 class RebuildBackfillOperator(SparkBackfillOperator):
     """
-    Starts a job over, possibly with another definition: no progress, an empty view, epochs count on.
+    Starts a job over, possibly with another definition: empties the view and its progress. Epoch numbers continue.
 
-    Every try does so; clear the task only to start over once more.
+    Every try starts the job over; clear the task only for that.
 
     Returns the job's settings in force.
     """
@@ -69,6 +69,6 @@ def _submit(operator: SparkBackfillOperator, backfill: Backfill, action: str, co
         )
     except AirflowException:
         if not backfill.store.created():
-            # A definition that was refused leaves nothing behind.
+            # A definition that was refused has left no settings.
             backfill.store.applications.forget(action)
         raise

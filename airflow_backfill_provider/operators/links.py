@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 @attrs.define()
 class BackfillLink(BaseOperatorLink):
-    """To the page that shows how far the backfill is."""
+    """Link to the page of the backfill."""
 
     name = "Backfill"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
-        """Return the page's address, in the tab of the DAG."""
+        """Return the address of the page, in the DAG's tab."""
         job = load_job(operator.job)
         return f"{_airflow()}/dags/{_quoted(ti_key.dag_id)}/plugin/backfill?job={_quoted(job.name)}"
 
 
 @attrs.define()
 class MaterializedViewLink(BaseOperatorLink):
-    """To the view among Airflow's assets, with its events and the DAGs that wait for it."""
+    """Link to the view's asset in Airflow, with its events and the DAGs that it triggers."""
 
     name = "Materialized view"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
-        """Return the address of the assets with the view's name."""
+        """Return the address of the list of assets with the view's name."""
         del ti_key
         job = load_job(operator.job)
         return f"{_airflow()}/assets?name_pattern={_quoted(job.name)}"
@@ -41,12 +41,12 @@ class MaterializedViewLink(BaseOperatorLink):
 
 @attrs.define()
 class SparkApplicationLink(BaseOperatorLink):
-    """To Spark's pages of the task's application while it runs, and to what is known of it afterwards."""
+    """Link to Spark's pages while the task's application runs, and to a page with its record afterwards."""
 
     name = "Spark application"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
-        """Return the application's address; none if the task needed none."""
+        """Return the address, or an empty string if the task ran no application."""
         if operator.application is None:
             return ""
         job = load_job(operator.job)

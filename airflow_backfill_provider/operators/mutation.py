@@ -1,4 +1,4 @@
-"""Operators that change a running job's settings; the next barrier carries the change. None starts Spark."""
+"""Operators of mutations: each changes a job's settings, and takes effect with the next barrier. None starts Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _MutationOperator(BackfillOperator):
-    """A change of the settings; changing them to what they are is no change."""
+    """A task that changes the settings; it does nothing if they already hold the value."""
 
     @abstractmethod
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
@@ -28,7 +28,7 @@ class _MutationOperator(BackfillOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Change the settings."""
         with self.opened() as backfill:
-            # The definition may have been edited since; whose control tables these are may not.
+            # The definition may have been edited since the creation, but must still be of the same job.
             backfill.settings()
             settings = self.mutate(backfill.store, str(requester_of(context)))
         self.log.info("settings %d of job %s are in force", settings.sequence, settings.job["name"])
@@ -37,7 +37,7 @@ class _MutationOperator(BackfillOperator):
 
 class PauseBackfillOperator(_MutationOperator):
     """
-    Reads no snapshot from the next barrier on; changes are still applied.
+    Pauses a job: epochs read no snapshot from the next barrier on, but still apply changes.
 
     Returns the job's settings in force.
     """
@@ -51,7 +51,7 @@ class PauseBackfillOperator(_MutationOperator):
 
 class ResumeBackfillOperator(_MutationOperator):
     """
-    Reads the snapshot again from the next barrier on.
+    Resumes a job: epochs read the snapshot again from the next barrier on.
 
     Returns the job's settings in force.
     """
@@ -65,11 +65,11 @@ class ResumeBackfillOperator(_MutationOperator):
 
 class ThrottleBackfillOperator(_MutationOperator):
     """
-    Reads at most so many snapshot rows an epoch from the next barrier on. (templated: rate_limit, job)
+    Sets the rate limit of a job from the next barrier on. (templated: rate_limit, job)
 
     Returns the job's settings in force.
 
-    :param rate_limit: rows; ``None`` is unlimited, 0 reads none.
+    :param rate_limit: how many snapshot rows an epoch reads at most; ``None`` is unlimited, 0 reads none.
     """
 
     template_fields: Sequence[str] = ("rate_limit", *BackfillOperator.template_fields)
@@ -87,11 +87,11 @@ class ThrottleBackfillOperator(_MutationOperator):
 
 class RescaleBackfillOperator(_MutationOperator):
     """
-    Shares the vnodes among so many parallel runs from the next barrier on. (templated: parallelism, job)
+    Sets how many parallel task runs share an epoch, from the next barrier on. (templated: parallelism, job)
 
     Needs the arrangement strategy. Returns the job's settings in force.
 
-    :param parallelism: from 1 to the job's ``vnode_count``.
+    :param parallelism: the number of task runs, from 1 to the job's ``vnode_count``.
     """
 
     template_fields: Sequence[str] = ("parallelism", *BackfillOperator.template_fields)
@@ -109,9 +109,9 @@ class RescaleBackfillOperator(_MutationOperator):
 
 class RepairBackfillOperator(_MutationOperator):
     """
-    Writes chosen rows of the view anew with the next barrier, once. (templated: vnodes, keys, job)
+    Asks the next epoch to write chosen rows of the view again, once. (templated: vnodes, keys, job)
 
-    Rows that were not read yet stay unread. Run an epoch to carry it out. Returns the job's settings in force.
+    Rows that were not read yet stay unread. Run an epoch to carry out the repair. Returns the job's settings in force.
 
     :param vnodes: numbers and ranges, such as ``"3, 8-15"`` or ``[3, "8-15"]``.
     :param keys: single keys, each a value, or a list with a value for each key column.
@@ -141,7 +141,7 @@ class RepairBackfillOperator(_MutationOperator):
 
 class CancelBackfillOperator(_MutationOperator):
     """
-    Stops a job for good: no barrier is injected any more, and its view stays as the last epoch left it.
+    Stops a job for good: no barrier is injected any more, and the view stays as the last epoch left it.
 
     Returns the job's settings in force.
     """

@@ -1,9 +1,8 @@
 """
-Operators of an epoch that several task runs share: apply its changes, read each part of its chunk, see it committed.
+Operators of an epoch that several task runs share: apply its changes, read each part of its chunk, check its commit.
 
-One barrier, many runs: each reads the chunk of its own range of vnodes, side by side, and the one that reports last
-commits the epoch. How many there are is the barrier's business, so that a rescale takes effect without a change of
-the DAG.
+The task runs of one barrier are parallel. Each reads the chunk of its own range of vnodes, and the one that reports
+last commits the epoch. The barrier holds the number of parts, so a rescale needs no change of the DAG.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ class ApplyChangesOperator(SparkBackfillOperator):
     """
     Applies the changes of an epoch that several task runs share. (templated: barrier, and those of the base)
 
-    Starts Spark only if there are any.
+    Starts Spark only if there are changes.
 
-    Returns a list for :class:`ReadSnapshotOperator` to be mapped over: one entry for each part of the chunk that is not
-    read yet; empty if there is no barrier, or nothing left to do.
+    Returns the list over which :class:`ReadSnapshotOperator` is mapped: one entry for each part of the chunk that is
+    not read yet. The list is empty if there is no barrier, or nothing left to do.
 
     :param barrier: what :class:`~airflow_backfill_provider.operators.epoch.InjectBarrierOperator` returned.
     """
@@ -62,7 +61,7 @@ class ApplyChangesOperator(SparkBackfillOperator):
             if not (_is_done(backfill, barrier, None) or protocol.skip_changes(barrier, store=backfill.store)):
                 _submit(self, backfill, barrier, None, ["--step", "changes"])
             left = _left(backfill, barrier)
-        self.log.info("the changes of epoch %d are applied, %d parts are to be read", barrier.epoch, len(left))
+        self.log.info("the changes of epoch %d are applied; %d parts are left to read", barrier.epoch, len(left))
         return [{"epoch": barrier.epoch, "part": part} for part in left]
 
 
@@ -70,7 +69,7 @@ class ReadSnapshotOperator(SparkBackfillOperator):
     """
     Reads one part of the chunk of an epoch that several task runs share. (templated: part, and those of the base)
 
-    Returns ``{"epoch": …, "part": …, "rows": …}``. A retry of a part that is read starts no Spark.
+    Returns ``{"epoch": …, "part": …, "rows": …}``. A retry starts no Spark if the part is read already.
 
     :param part: an entry of what :class:`ApplyChangesOperator` returned.
     """
@@ -86,7 +85,7 @@ class ReadSnapshotOperator(SparkBackfillOperator):
         with self.created() as backfill:
             if not isinstance(self.part, Mapping) or not isinstance(self.part.get("part"), int):
                 raise InvalidJobError(
-                    f"part: {self.part!r} is no part of an epoch; allowed is what the changes' task returns"
+                    f"part: {self.part!r} is not a part of an epoch; give an entry that ApplyChangesOperator returns"
                 )
             number, barrier = int(self.part["part"]), backfill.store.pinned(epoch_of(self.part))
             if not _is_done(backfill, barrier, number):
@@ -100,7 +99,7 @@ class ReadSnapshotOperator(SparkBackfillOperator):
 
 class EpochSummaryOperator(EpochReportingOperator):
     """
-    Sees that an epoch is committed; whichever task run reported last did it. (templated: barrier, job)
+    Checks that an epoch is committed; the task run that reported last commits it. (templated: barrier, job)
 
     Returns the epoch's summary, as :class:`~airflow_backfill_provider.operators.epoch.RunEpochOperator` does.
 
@@ -141,7 +140,7 @@ def _pinned(backfill: Backfill, barrier: Any) -> Barrier | None:
 
 
 def _left(backfill: Backfill, barrier: Barrier) -> list[int]:
-    """Return the parts that nobody has read yet."""
+    """Return the parts that are not read yet."""
     if require_done(backfill.store.commit_of(barrier.epoch), barrier.job) is not None:
         return []
     reported = {report.part for report in backfill.store.reports(barrier)}
@@ -149,7 +148,7 @@ def _left(backfill: Backfill, barrier: Barrier) -> list[int]:
 
 
 def _is_done(backfill: Backfill, barrier: Barrier, part: int | None) -> bool:
-    """Tell whether a run has nothing left to do: it reported, and it is not the one that has to commit."""
+    """Return whether a task run has nothing left to do: it has reported, and another one commits or has committed."""
     if require_done(backfill.store.commit_of(barrier.epoch), barrier.job) is not None:
         return True
     reported = {report.part for report in backfill.store.reports(barrier)}
@@ -159,7 +158,7 @@ def _is_done(backfill: Backfill, barrier: Barrier, part: int | None) -> bool:
 def _submit(
     operator: SparkBackfillOperator, backfill: Backfill, barrier: Barrier, part: int | None, step: Sequence[str]
 ) -> None:
-    """Run the application; whatever becomes of it, the barrier log tells whether the step is done."""
+    """Run the application. However it ends, the barrier log decides whether the step is done."""
     name = epoch_application(barrier.epoch, step="changes" if part is None else "snapshot", part=part)
     arguments = ["--state", backfill.job.state, "--epoch", str(barrier.epoch), *step]
     try:
@@ -168,7 +167,7 @@ def _submit(
         commit = backfill.store.commit_of(barrier.epoch)
         if (commit is not None and commit.given_up) or not _is_done(backfill, barrier, part):
             raise
-        operator.log.warning("the application failed after it reported, or beside another: %s", error)
+        operator.log.warning("the application failed, but its step is done: %s", error)
     if not _is_done(backfill, barrier, part):
         raise EpochFailedError(
             f"the application ended without an error, but the barrier log at {backfill.job.state} does not show that "

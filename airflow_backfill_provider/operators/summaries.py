@@ -1,4 +1,4 @@
-"""What tasks hand on: plain values that XCom can store and templates can use."""
+"""The values that tasks return: plain ones that XCom can store and templates can use."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def epoch_summary(barrier: Barrier, commit: EpochCommit, progress: float) -> dic
 
 
 def epochs_summary(barriers: Sequence[Barrier], commits: Sequence[EpochCommit], progress: float) -> dict[str, Any]:
-    """Describe what a task run did: its committed epochs together, by the name of the last one."""
+    """Describe all epochs that a task run committed; ``epoch`` is the last one."""
     return {
         **epoch_summary(barriers[-1], commits[-1], progress),
         "epochs": [barrier.epoch for barrier in barriers],
@@ -53,14 +53,14 @@ def epochs_summary(barriers: Sequence[Barrier], commits: Sequence[EpochCommit], 
 
 
 def name_of_epochs(epochs: Sequence[int]) -> int | str:
-    """Return what a task run is called that ran some epochs, in ascending order."""
+    """Return the name of a task run by the epochs that it ran, in ascending order."""
     if not epochs:
         return "nothing to do"
     return epochs[0] if len(epochs) == 1 else f"{epochs[0]} to {epochs[-1]}"
 
 
 def epoch_event(backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> dict[str, Any]:
-    """Describe a committed epoch to those who wait for the view's asset."""
+    """Return the extra of the view's asset event for a committed epoch."""
     return {
         "job": backfill.job.name,
         **epoch_summary(barrier, commit, progress_after(commit, barrier)),
@@ -71,12 +71,12 @@ def epoch_event(backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> di
 
 
 def no_barrier(reason: str) -> dict[str, Any]:
-    """Describe that there was no barrier to inject; ``epoch`` is ``None``."""
+    """Return the summary when there was no barrier to inject; ``epoch`` is ``None``."""
     return {"epoch": None, "reason": reason}
 
 
 def no_epoch(reason: str, progress: float) -> dict[str, Any]:
-    """Describe that there was no epoch to run, with the fields of an epoch; ``epoch`` is ``None``."""
+    """Return the summary when there was no epoch to run, with an epoch's fields; ``epoch`` is ``None``."""
     return {
         "epoch": None,
         "epochs": [],

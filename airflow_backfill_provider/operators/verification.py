@@ -1,4 +1,4 @@
-"""Operators that verify a view, and that redo what a verification found to differ."""
+"""Operators that verify a view and repair what differs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.sdk import Context
 
 from airflow_backfill_provider.assets import VERIFIED_VIEWS, emit, verified_view_asset
-from airflow_backfill_provider.core import verification_text as shown
+from airflow_backfill_provider.core import verification_text
 from airflow_backfill_provider.core.errors import VerificationFailedError
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.hooks.task_run import requester_of
@@ -20,18 +20,17 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.protocol.backfill import Backfill
 
 VERIFY, REPAIR = "verify", "repair"
-"""What the applications of these tasks are called among the job's, and what they do."""
+"""The names of these tasks' applications in the job, and their actions."""
 
 VERIFIED = "verified"
-"""XCom of the result; there also if the task fails of it."""
+"""The XCom with the result; it exists even if the task fails because the view differs."""
 
 
 class _ResultOperator(SparkBackfillOperator):
     """
     A task that ends with the result of a verification.
 
-    :param on_difference: what a view that differs does to the task: ``fail`` it, without retries, or let it
-        ``succeed``.
+    :param on_difference: whether the task shall ``fail``, without retries, or ``succeed`` if the view differs.
     """
 
     def __init__(self, *, on_difference: Literal["fail", "succeed"] = "fail", **kwargs: Any) -> None:
@@ -40,17 +39,17 @@ class _ResultOperator(SparkBackfillOperator):
 
     @abstractmethod
     def result(self, backfill: Backfill, context: Context) -> VerifiedState:
-        """Do what the task is for, and return what was found."""
+        """Do the task's work, and return the result of the verification."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Do what the task is for, and tell what was found."""
+        """Do the task's work, and report the result of the verification."""
         from airflow_backfill_provider.verification import verifier
 
         with self.created() as backfill:
             found = self.result(backfill, context)
-            self.log.info("%s", shown.compared_line(backfill.job.name, found))
+            self.log.info("%s", verification_text.compared_line(backfill.job.name, found))
             for key in found.sample:
-                self.log.warning("%s", shown.key_line(key))
+                self.log.warning("%s", verification_text.key_line(key))
             summary = found.model_dump(mode="json")
             context["ti"].xcom_push(key=VERIFIED, value=summary)
             if found.equal:
@@ -62,9 +61,9 @@ class _ResultOperator(SparkBackfillOperator):
 
     def verify(self, backfill: Backfill, action: str, context: Context, more: Sequence[str] = ()) -> VerifiedState:
         """
-        Have an application verify, and return what it found.
+        Run an application that verifies, and return what it found.
 
-        :param action: whether it repairs before.
+        :param action: ``verify``, or ``repair`` to repair what differs first.
         :param more: further arguments of the application.
         """
         from airflow_backfill_provider.verification import verifier
@@ -73,7 +72,7 @@ class _ResultOperator(SparkBackfillOperator):
         arguments = [action, "--state", backfill.job.state, "--requester", requester.model_dump_json(), *more]
         self.run_application(backfill, action, "backfill_verify.py", arguments)
         found = verifier.newest_result(backfill)
-        # Of two that repair at once, the second may find nothing left to do.
+        # If two repair at the same time, the second one may find nothing left to do.
         if found.pinned.begun_by != requester and not (action == REPAIR and found.equal):
             raise VerificationFailedError(
                 f"the application that was to verify job {backfill.job.name} ended without an error, but its result is "
@@ -86,15 +85,14 @@ class VerifyMaterializedViewOperator(_ResultOperator):
     """
     Compares a view with its query over the upstream, as of the last committed epoch. (templated: steps, job, …)
 
-    Epochs may run meanwhile. A retry goes on with the step that the try before died in.
+    Epochs may run meanwhile. A retry goes on with the step in which the try before it died.
 
-    Returns what was found, as ``verify --json`` prints it; also as XCom ``verified``, which is there when the task
-    fails. Through the outlet ``VERIFIED_VIEWS`` the asset that
-    :func:`~airflow_backfill_provider.assets.verified_view_asset` returns gets an event if the view is right.
+    Returns the result as ``verify --json`` prints it. The XCom ``verified`` holds it, too, even if the task fails. If
+    the view is right, the outlet ``VERIFIED_VIEWS`` emits an event of the asset that
+    :func:`~airflow_backfill_provider.assets.verified_view_asset` returns.
 
-    :param steps: how many steps to compare it in, each of some vnodes; by default by the upstream's rows.
-    :param on_difference: what a view that differs does to the task: ``fail`` it, without retries, or let it
-        ``succeed``.
+    :param steps: how many steps to compare in, each of some vnodes; by default the upstream's rows decide.
+    :param on_difference: whether the task shall ``fail``, without retries, or ``succeed`` if the view differs.
     """
 
     template_fields: Sequence[str] = ("steps", *SparkBackfillOperator.template_fields)
@@ -111,14 +109,13 @@ class VerifyMaterializedViewOperator(_ResultOperator):
 
 class RepairWhatDiffersOperator(_ResultOperator):
     """
-    Writes anew exactly what the newest verification found to differ, and verifies again. (templated: job, …)
+    Repairs exactly the rows that the newest verification found to differ, and verifies again. (templated: job, …)
 
-    The next epoch carries the repair. If nothing differs, no Spark is started.
+    The next epoch carries out the repair. If nothing differs, no Spark is started.
 
-    Returns what was found afterwards, as :class:`VerifyMaterializedViewOperator` does.
+    Returns the result of the new verification, as :class:`VerifyMaterializedViewOperator` does.
 
-    :param on_difference: what a view that still differs does to the task: ``fail`` it, without retries, or let it
-        ``succeed``.
+    :param on_difference: whether the task shall ``fail``, without retries, or ``succeed`` if the view still differs.
     """
 
     def result(self, backfill: Backfill, context: Context) -> VerifiedState:

@@ -1,4 +1,4 @@
-"""An operator that looks after jobs: what stalled, and whose changes will be gone."""
+"""The operator that checks jobs: which have stalled, and which will lose changes that they have not read."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from airflow_backfill_provider.notifications.delivery import Sender, deliver
 from airflow_backfill_provider.notifications.events import BackfillEvent, alarm_event
 
 ALARMS = "alarms"
-"""XCom of the alarms; there also if the task fails of them."""
+"""The XCom with the alarms; it exists even if the task fails because of them."""
 
 
 class BackfillWatchdogOperator(BaseOperator):
     """
-    Looks at jobs, and tells of those that the watchdog has alarms of. (templated: jobs)
+    Checks jobs, and reports the watchdog's alarms. (templated: jobs)
 
-    Reads control tables and logs alone, in milliseconds a job. Notifiers are told of an alarm once: not again while the
-    run before, by its logical date, had it too. A job that is not created yet is passed over; one that cannot be read
-    doesn't keep the others from being looked at.
+    Reads control tables and logs only, in milliseconds per job. Notifies of an alarm once, and not again while the
+    previous DAG run, by its logical date, had it, too. Skips jobs that are not created yet. If a job cannot be read,
+    the others are still checked.
 
-    Returns the alarms, each with ``job``, ``kind``, ``message`` and ``remedy``; also as XCom ``alarms``, which is there
-    when the task fails.
+    Returns the alarms, each with ``job``, ``kind``, ``message`` and ``remedy``. The XCom ``alarms`` holds them, too,
+    even if the task fails.
 
     :param jobs: the definitions, each as an object, its fields, or the path of its YAML file.
-    :param send: the notifiers to tell.
-    :param on_alarm: what an alarm does to the task: ``fail`` it, without retries, or let it ``succeed``.
+    :param send: the notifiers that get the alarms.
+    :param on_alarm: whether the task shall ``fail``, without retries, or ``succeed`` if there is an alarm.
     :param backfill_conn_id: the connection that says where control tables lie.
     """
 
@@ -54,10 +54,10 @@ class BackfillWatchdogOperator(BaseOperator):
         self.backfill_conn_id = backfill_conn_id
 
     def execute(self, context: Context) -> list[dict[str, str]]:
-        """Look at the jobs."""
+        """Check the jobs."""
         unreadable: list[BackfillError] = []
         events = list(self._events(unreadable))
-        known = self._told_before(context)
+        known = self._alarms_of_previous_run(context)
         for event in events:
             self.log.warning("%s", event.text)
             if (event.job, str(event.kind)) not in known:
@@ -79,12 +79,12 @@ class BackfillWatchdogOperator(BaseOperator):
             except JobNotCreatedError as error:
                 self.log.info("%s", error)
             except BackfillError as error:
-                self.log.error("%s", error)  # noqa: TRY400 - the error's text says it all
+                self.log.error("%s", error)  # noqa: TRY400 - the error's text is enough
                 unreadable.append(error)
             else:
                 yield from (alarm_event(status, alarm) for alarm in status.alarms)
 
-    def _told_before(self, context: Context) -> set[tuple[str, str]]:
-        """Return job and kind of the alarms that the run before had."""
+    def _alarms_of_previous_run(self, context: Context) -> set[tuple[str, str]]:
+        """Return job and kind of each alarm of the previous DAG run."""
         before = context["ti"].xcom_pull(task_ids=self.task_id, key=ALARMS, include_prior_dates=True)
         return {(alarm["job"], alarm["kind"]) for alarm in before or () if isinstance(alarm, Mapping)}

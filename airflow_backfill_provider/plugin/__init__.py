@@ -1,1 +1,1 @@
-"""The pages about backfills in Airflow's UI, and the API behind them."""
+"""The pages of backfills in Airflow's UI, and their API."""

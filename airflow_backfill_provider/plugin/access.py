@@ -1,4 +1,4 @@
-"""Who may do what: Airflow's own rights on the DAG that a job belongs to, and its own users."""
+"""Access control of the API: it uses Airflow's users, and their rights on the DAG of a job."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_da
 from airflow.models.dag import DagModel
 from fastapi import Depends, HTTPException, Path, Request, status
 
-from airflow_backfill_provider.plugin.begun_runs import jobs_with_begun
 from airflow_backfill_provider.plugin.observer import JobObserver
 from airflow_backfill_provider.plugin.registry import RegisteredJob, job_of_dag
+from airflow_backfill_provider.plugin.started_runs import jobs_with_started
 
-# Of ASCII what Airflow takes: letters, digits, dots, hyphens and underscores. Of the rest everything, for engines of
-# regular expressions don't agree on what \w is there; a name that no DAG can have is just not found.
+# In ASCII, what Airflow allows: letters, digits, dots, hyphens and underscores. Beyond ASCII everything, because
+# regular expression engines disagree about \w there; a name that no DAG can have is just not found.
 DagId = Annotated[str, Path(pattern=r"^[^\x00-,/:-@\[-\^`{-\x7f]+$", max_length=250)]
 JobName = Annotated[str, Path(pattern=r"^[a-z0-9_]+$", max_length=250)]
 
 
 def require_json(request: Request) -> None:
     """
-    Refuse a body that a form of another site could send with the user's cookie.
+    Refuse a body that a form on another site could send with the user's cookie.
 
-    A browser asks first before it sends JSON to another site, and Airflow allows none to.
+    A browser asks the server before a page of another site may send JSON, and Airflow refuses.
     """
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
@@ -42,7 +42,7 @@ def readable_dags(user: GetUserDep) -> frozenset[str]:
 
 
 def may_act(dag_id: DagId, user: GetUserDep) -> bool:
-    """Tell whether the user may run the DAG."""
+    """Return whether the user may run the DAG."""
     details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
     return get_auth_manager().is_authorized_dag(
         method="POST", access_entity=DagAccessEntity.RUN, details=details, user=user
@@ -50,17 +50,17 @@ def may_act(dag_id: DagId, user: GetUserDep) -> bool:
 
 
 def job_of_path(dag_id: DagId, name: JobName, session: SessionDep) -> RegisteredJob:
-    """Return the job that the path is about."""
+    """Return the job of the path."""
     job = job_of_dag(session, dag_id, name)
     if job is None:
-        job = next((begun for begun in jobs_with_begun(session, [dag_id]) if begun.name == name), None)
+        job = next((started for started in jobs_with_started(session, [dag_id]) if started.name == name), None)
     if job is None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, f"DAG {dag_id} has no backfill {name}")
     return job
 
 
 def observer_of_app(request: Request) -> JobObserver:
-    """Return what looks at the jobs, one for the whole application."""
+    """Return the observer of the jobs; the API has one."""
     observer: JobObserver = request.app.state.observer
     return observer
 

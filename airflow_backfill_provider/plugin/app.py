@@ -1,4 +1,4 @@
-"""The API behind the pages, and the files that the pages are made of."""
+"""The FastAPI app: the API of the pages, and their static files."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
-from airflow_backfill_provider.plugin import applications, mutations, reading
+from airflow_backfill_provider.plugin import mutations, read_endpoints, spark_application_page
 from airflow_backfill_provider.plugin.observer import JobObserver
 
 STATIC = Path(__file__).parent / "static"
 
 
 class _RevalidatedFiles(StaticFiles):
-    """Files that a browser asks for again after an upgrade; while they are the same, the answer is empty."""
+    """Static files that a browser revalidates on each load, so that it gets new ones after an upgrade."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)
@@ -26,24 +26,24 @@ class _RevalidatedFiles(StaticFiles):
 
 
 def create_app() -> FastAPI:
-    """Return the application; Airflow serves it under the plugin's prefix."""
+    """Return the app; Airflow serves it under the plugin's prefix."""
     app = FastAPI(
         title="Backfills",
-        description="What the pages about backfills read and do. Not a stable interface: use the command line.",
+        description="The API of the pages about backfills. Not a stable interface: use the command line.",
         docs_url=None,
         redoc_url=None,
     )
     app.state.observer = JobObserver()
-    app.include_router(reading.router)
+    app.include_router(read_endpoints.router)
     app.include_router(mutations.router)
-    app.include_router(applications.router)
+    app.include_router(spark_application_page.router)
     app.mount("/static", _RevalidatedFiles(directory=STATIC), name="static")
     app.add_exception_handler(BackfillError, _refused)
     return app
 
 
 def _refused(request: Request, error: Exception) -> JSONResponse:
-    """Answer with the package's own message; it holds names and paths, never rows or secrets."""
+    """Answer with the error's message; it holds names and paths, never rows or secrets."""
     del request
     if isinstance(error, InvalidJobError):
         code = status.HTTP_422_UNPROCESSABLE_CONTENT

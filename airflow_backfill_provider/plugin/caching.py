@@ -1,4 +1,4 @@
-"""Answers that cost next to nothing while nothing has changed."""
+"""HTTP caching: an answer that has not changed is not made again."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from airflow_backfill_provider.core.barrier import digest
 
 def unless_known(request: Request, version: Any, answer: Callable[[], BaseModel]) -> Response:
     """
-    Answer a request, or say that the client knows the answer already.
+    Answer a request, or return 304 if the client has the answer already.
 
-    :param version: JSON that differs whenever the answer does.
+    :param version: a JSON value that changes whenever the answer does.
     :param answer: makes the answer.
     """
-    # Other users may see another answer under the same address.
+    # Other users may get another answer at the same address.
     headers = {"ETag": f'W/"{digest(version)}"', "Cache-Control": "private, no-cache"}
     if headers["ETag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)

@@ -1,4 +1,4 @@
-"""An ASGI application that is made with its first request."""
+"""An ASGI app that is created with its first request."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class LazyApp:
-    """The API behind the pages; costs nothing in processes that never serve it."""
+    """The API of the pages; it costs nothing in processes that never serve it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        # Not in the event loop: importing deltalake takes a second.
+        # In a thread, because importing deltalake would block the event loop for a second.
         app = await asyncio.to_thread(_app)
         await app(scope, receive, send)
 

@@ -1,4 +1,4 @@
-"""The endpoints that change a job's settings, on behalf of Airflow's user."""
+"""The endpoints that mutate a job, on behalf of Airflow's user."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from airflow_backfill_provider.verification import repairs, verifier
 
 
 class Nothing(BaseModel):
-    """A change that needs no value."""
+    """The body of a mutation without a value."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Throttle(BaseModel):
-    """Snapshot rows per epoch; ``null`` is unlimited, 0 reads none."""
+    """How many snapshot rows an epoch reads at most; ``null`` is unlimited, 0 reads none."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -35,7 +35,7 @@ class Throttle(BaseModel):
 
 
 class Rescale(BaseModel):
-    """Runs that share the vnodes."""
+    """How many task runs share an epoch."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -62,7 +62,7 @@ router = APIRouter(prefix="/api/dags/{dag_id}/jobs/{name}", responses=_REFUSALS,
 
 @dataclass(frozen=True, slots=True)
 class _MutatedJob:
-    """The job that a request changes, and on whose behalf."""
+    """The job that a request mutates, and the user who asks."""
 
     job: RegisteredJob
     observed: ObservedJob
@@ -70,13 +70,13 @@ class _MutatedJob:
 
     @property
     def change(self) -> dict[str, Any]:
-        """What every mutation takes."""
+        """The arguments of every mutation."""
         backfill = self.observed.backfill
         backfill.settings()
         return {"store": backfill.store, "requested_by": self.requested_by}
 
     def row(self) -> JobRow:
-        """Describe the job as it is after the change; the pages see it from now on."""
+        """Return the job's row after the mutation, which the pages show from now on."""
         return JobRow.of(self.job, Observation(self.observed.look_again()))
 
 
@@ -110,21 +110,21 @@ def throttle(mutated: Mutated, body: Throttle) -> JobRow:
 
 @router.post("/rescale", dependencies=[Depends(action_logging("backfill.rescale"))])
 def rescale(mutated: Mutated, body: Rescale) -> JobRow:
-    """Share the vnodes among another number of runs from the next barrier on."""
+    """Change how many task runs share an epoch, from the next barrier on."""
     mutations.rescale_job(body.parallelism, **mutated.change)
     return mutated.row()
 
 
 @router.post("/verify", dependencies=[Depends(action_logging("backfill.verify"))])
 def verify(mutated: Mutated, _body: Nothing) -> JobRow:
-    """Ask for a verification of the newest committed epoch; the next run of an epoch carries it out."""
+    """Ask for a verification; the next task run of an epoch carries it out after the commit."""
     verifier.ask_for_verification(mutated.observed.backfill, requested_by=mutated.requested_by)
     return mutated.row()
 
 
 @router.post("/repair", dependencies=[Depends(action_logging("backfill.repair"))])
 def repair(mutated: Mutated, _body: Nothing) -> JobRow:
-    """Ask for a repair of what the newest verification found to differ; the next barrier carries it."""
+    """Ask for a repair of what the newest verification found to differ; the next epoch carries it out."""
     backfill = mutated.observed.backfill
     if repairs.ask_for_repair(backfill, requested_by=mutated.requested_by) is not None:
         verifier.ask_for_verification(backfill, requested_by=mutated.requested_by)

@@ -1,4 +1,4 @@
-"""One job as the pages see it: read once, and again only when one of its tables has a new version."""
+"""One job as the pages show it. It is read again only when one of its tables has a new version."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from airflow_backfill_provider.protocol.backfill import Backfill, ReadBackfill
 from airflow_backfill_provider.sources.base import SourceWatch
 
 FRESH_SECONDS = 1.0
-"""A look within that time of the last one is answered from it."""
+"""What was read is returned again for that long without a look at the tables' versions."""
 
 ASSESS_SECONDS = 30.0
-"""A job that does not change may stall, or run out of time: what it is said of is looked at again so often."""
+"""Warnings are assessed again after that long even if no table changed: a job may stall, or run out of time."""
 
 CHART_EPOCHS = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSight:
+class JobReading:
     """
-    A job at the versions that its tables had.
+    A job as it was read at some versions of its tables.
 
-    :param token: changes whenever there is something else to show.
-    :param created: whether it has control tables.
-    :param summary: how far it is; ``None`` if it was not created.
-    :param cells: the map of its vnodes.
+    :param token: changes whenever the pages have something new to show.
+    :param created: whether the job has control tables.
+    :param summary: the job's progress; ``None`` if it was not created.
+    :param cells: the map of the vnodes.
     """
 
     token: str
@@ -49,11 +49,11 @@ class JobSight:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobHistory:
     """
-    What happened to a job.
+    The history of a job.
 
-    :param barriers: of the newest epochs, ascending.
-    :param commits: the commits of those.
-    :param changes: every record of its settings, oldest first.
+    :param barriers: the barriers of the newest epochs, ascending.
+    :param commits: the commits of these epochs.
+    :param changes: all records of the settings, oldest first.
     """
 
     barriers: tuple[Barrier, ...]
@@ -63,9 +63,9 @@ class JobHistory:
 
 class ObservedJob:
     """
-    Keeps what was read last; a look that finds the tables' versions unchanged costs less than a millisecond each.
+    Keeps what was read last. Finding that the tables have no new versions takes less than a millisecond each.
 
-    :param open_job: opens the job; called with the first look.
+    :param open_job: opens the job, when it is first read.
     """
 
     def __init__(self, open_job: Callable[[], Backfill], clock: Clock = utc_now) -> None:
@@ -74,13 +74,13 @@ class ObservedJob:
         self._lock = threading.Lock()
         self._looked = float("-inf")
         self._read: CachedAnswer[ReadBackfill | None] = CachedAnswer()
-        self._sight: CachedAnswer[JobSight] = CachedAnswer(ASSESS_SECONDS)
+        self._reading: CachedAnswer[JobReading] = CachedAnswer(ASSESS_SECONDS)
         self._history: CachedAnswer[JobHistory] = CachedAnswer()
-        self.last: JobSight | None = None
+        self.last: JobReading | None = None
 
     @property
     def fresh(self) -> bool:
-        """Whether the last look was just now."""
+        """Whether the job was read just now."""
         return time.monotonic() - self._looked < FRESH_SECONDS
 
     @property
@@ -89,7 +89,7 @@ class ObservedJob:
         with self._lock:
             return self._backfill
 
-    def look(self) -> JobSight:
+    def look(self) -> JobReading:
         """
         Return the job as it is now.
 
@@ -100,24 +100,24 @@ class ObservedJob:
                 return self.last
             versions = self._versions()
             read = self._read.get(versions, lambda: _read(self._backfill))
-            self.last = self._sight.get(versions, lambda: _sight(versions, read, self._clock))
+            self.last = self._reading.get(versions, lambda: _reading(versions, read, self._clock))
             self._looked = time.monotonic()
             return self.last
 
-    def look_again(self) -> JobSight:
-        """Return the job as it is now, also if the last look was just before: something was changed since."""
+    def look_again(self) -> JobReading:
+        """Return the job as it is now, even if it was read just before: it has been changed since."""
         self._looked = float("-inf")
         return self.look()
 
     def history(self) -> JobHistory:
         """
-        Return what happened to the job, its chart's epochs included.
+        Return the job's history, with the epochs of the chart.
 
         :raises BackfillError: if its tables cannot be read.
         """
-        sight = self.look()
+        reading = self.look()
         with self._lock:
-            return self._history.get(sight.token, lambda: _read_history(self._backfill, sight))
+            return self._history.get(reading.token, lambda: _read_history(self._backfill, reading))
 
     @cached_property
     def _backfill(self) -> Backfill:
@@ -145,11 +145,11 @@ def _read(backfill: Backfill) -> ReadBackfill | None:
     return backfill.read()
 
 
-def _sight(versions: str, read: ReadBackfill | None, clock: Clock) -> JobSight:
+def _reading(versions: str, read: ReadBackfill | None, clock: Clock) -> JobReading:
     if read is None:
-        return JobSight(token=versions, created=False)
+        return JobReading(token=versions, created=False)
     summary = read.summary(clock)
-    return JobSight(
+    return JobReading(
         token=digest([versions, summary.warnings]),
         created=True,
         summary=summary,
@@ -157,8 +157,8 @@ def _sight(versions: str, read: ReadBackfill | None, clock: Clock) -> JobSight:
     )
 
 
-def _read_history(backfill: Backfill, sight: JobSight) -> JobHistory:
-    if not sight.created:
+def _read_history(backfill: Backfill, reading: JobReading) -> JobHistory:
+    if not reading.created:
         return JobHistory(barriers=(), commits=(), changes=())
     since = max(backfill.store.last_epoch() - CHART_EPOCHS + 1, 0)
     barriers, commits = backfill.store.log(since_epoch=since)

@@ -1,4 +1,4 @@
-"""All jobs as the pages see them: looked at side by side, a bounded number of them kept."""
+"""All jobs as the pages show them. They are read in parallel, and a bounded number of them is kept."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cachetools import LRUCache
 
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.hooks.backfill import BackfillHook
-from airflow_backfill_provider.plugin.observed_job import JobSight, ObservedJob
+from airflow_backfill_provider.plugin.observed_job import JobReading, ObservedJob
 from airflow_backfill_provider.plugin.registry import RegisteredJob
 
 log = logging.getLogger(__name__)
 
 MOST_JOBS = 2000
-"""Jobs that are kept; some kilobytes each."""
+"""How many jobs are kept; each takes some kilobytes."""
 
 THREADS = 8
 
@@ -26,7 +26,7 @@ FIRST_LOOK_SECONDS = 1.0
 """How long a list waits for jobs that were never read."""
 
 NEXT_LOOK_SECONDS = 0.05
-"""How long it waits for the others; what was seen last is shown, and what comes later is there for the next request."""
+"""How long it waits for other jobs; it shows what was read last, and the next request gets what is read later."""
 
 UNREADABLE = "The job's tables cannot be read; the API server's log says why."
 
@@ -34,18 +34,18 @@ UNREADABLE = "The job's tables cannot be read; the API server's log says why."
 @dataclass(frozen=True, slots=True)
 class Observation:
     """
-    A job as it was seen.
+    What is known of a job.
 
-    :param sight: ``None`` if it was not read yet, or cannot be.
-    :param problem: why it cannot be.
+    :param reading: the job as it was read last; ``None`` if it was never read.
+    :param problem: why the job cannot be read.
     """
 
-    sight: JobSight | None = None
+    reading: JobReading | None = None
     problem: str | None = None
 
 
 class JobObserver:
-    """Looks at jobs, and remembers them."""
+    """Reads jobs, and keeps what it read."""
 
     def __init__(self) -> None:
         self._observed: LRUCache[str, ObservedJob] = LRUCache(MOST_JOBS)
@@ -55,7 +55,7 @@ class JobObserver:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="backfill-pages")
 
     def job(self, job: RegisteredJob) -> ObservedJob:
-        """Return what is remembered of a job."""
+        """Return the observed job, which keeps what was read."""
         with self._lock:
             observed = self._observed.get(job.key)
             if observed is None:
@@ -64,14 +64,14 @@ class JobObserver:
             return observed
 
     def observe_one(self, job: RegisteredJob) -> Observation:
-        """Look at one job, and wait for what there is to see."""
+        """Read one job, and wait for it."""
         future, _ = self._begin(job, self.job(job))
         wait([future], FIRST_LOOK_SECONDS)
         return self.observe([job])[0]
 
     def observe(self, jobs: Sequence[RegisteredJob]) -> list[Observation]:
         """
-        Look at some jobs, and answer soon: with what was seen last of those that take longer.
+        Read some jobs, but don't wait long: for slow ones, return what was read last.
 
         :returns: an observation for each job, in order.
         """
@@ -108,5 +108,5 @@ class JobObserver:
                 self._problems.pop(job.key, None)
                 return
             self._problems[job.key] = problem
-            # Opened anew with the next look: its connection may be what is wrong.
+            # The next read opens the job again, because its connection may be wrong.
             self._observed.pop(job.key, None)

@@ -1,8 +1,8 @@
 """
-Which backfills there are, and to which DAGs they belong: what Airflow's database knows of materialized views.
+Find the backfills and their DAGs in Airflow's database, by the assets of materialized views.
 
-A view is an asset (:mod:`~airflow_backfill_provider.assets`). It belongs to the DAGs whose tasks have it among their
-outlets, and to those that emitted an event of it, through the alias or not.
+A view is an asset (:mod:`~airflow_backfill_provider.assets`). It belongs to each DAG that has it among the outlets of a
+task, and to each DAG that emitted an event of it, through the alias or directly.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OUTLETS = TaskOutletAssetReference.asset_id, TaskOutletAssetReference.dag_id
 _EVENTS = AssetEvent.asset_id, AssetEvent.source_dag_id
 
 NEVER = 0
-"""The newest event of a DAG that only has a view among its outlets."""
+"""Stands for the newest event of a DAG that has the view among its outlets and emitted none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +39,10 @@ class RegisteredJob:
     A backfill that Airflow knows of.
 
     :param name: the job's name.
-    :param definition: its definition as the DAG gave it.
-    :param backfill_conn_id: the connection that says where its control tables lie.
-    :param dag_ids: the DAGs that it belongs to, of those that were asked about; first those that ran it, the last one
-        before the others, then those that only know it, by name.
+    :param definition: the job's definition as the DAG gave it.
+    :param backfill_conn_id: the connection that says where the control tables lie.
+    :param dag_ids: the requested DAGs that the job belongs to: first those that ran it, the latest first, then the
+        others by name.
     """
 
     name: str
@@ -52,17 +52,17 @@ class RegisteredJob:
 
     @property
     def key(self) -> str:
-        """Equal for two that have the same tables."""
+        """A key that is equal for jobs with the same tables."""
         return json.dumps([self.backfill_conn_id, self.definition], sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRuns:
     """
-    The task runs of one DAG run, or some of them.
+    All task runs of one DAG run, or some of them.
 
     :param task_id: ``None`` for all tasks.
-    :param map_index: ``None`` for all mapped runs of the task.
+    :param map_index: ``None`` for all mapped task runs.
     """
 
     run_id: str
@@ -75,7 +75,7 @@ def jobs_of_dags(session: Session, dag_ids: Collection[str]) -> list[RegisteredJ
     views = _views(session)
     found: dict[int, dict[str, int]] = defaultdict(dict)
     asset, dag = _OUTLETS
-    # The DAGs are compared here: databases are slow with two long lists.
+    # Filter DAGs here and not in the query, because databases are slow with two long lists.
     for asset_id, dag_id in session.execute(select(asset, dag).distinct().where(asset.in_(views))):
         if dag_id in dag_ids:
             found[asset_id][str(dag_id)] = NEVER
@@ -88,7 +88,7 @@ def jobs_of_dags(session: Session, dag_ids: Collection[str]) -> list[RegisteredJ
 
 
 def job_of_dag(session: Session, dag_id: str, name: str) -> RegisteredJob | None:
-    """Return the backfill of a DAG that has a name."""
+    """Return a DAG's backfill by name."""
     views = _views(session, name)
     for asset, dag in (_OUTLETS, _EVENTS):
         newest = session.scalar(select(func.max(asset)).where(asset.in_(views), dag == dag_id))
@@ -98,7 +98,7 @@ def job_of_dag(session: Session, dag_id: str, name: str) -> RegisteredJob | None
 
 
 def jobs_of_task_runs(session: Session, dag_id: str, runs: TaskRuns) -> list[RegisteredJob]:
-    """Return the backfills of which a DAG run, or a task of it, emitted an event."""
+    """Return the backfills for which a DAG run, or one of its tasks, emitted an event."""
     views = _views(session)
     emitted: list[ColumnElement[bool]] = [
         AssetEvent.asset_id.in_(views),
@@ -115,7 +115,7 @@ def jobs_of_task_runs(session: Session, dag_id: str, runs: TaskRuns) -> list[Reg
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What the asset of a view says."""
+    """The content of a view's asset."""
 
     name: str
     extra: Mapping[str, Any]
@@ -138,9 +138,9 @@ def _views(session: Session, name: str | None = None) -> dict[int, _View]:
 
 def _registered(views: Mapping[int, _View], dags: Mapping[int, Mapping[str, int]]) -> list[RegisteredJob]:
     """
-    Return a job for each view that belongs to a DAG; of several definitions of one job in a DAG the newest.
+    Return a job for each view that belongs to a DAG. If a DAG has several definitions of one job, the newest counts.
 
-    :param dags: by view, the DAGs that it belongs to, each with its newest event of the view.
+    :param dags: the DAGs of each view, each with its newest event of the view.
     """
     newest: dict[tuple[str, str], int] = {}
     for asset_id in sorted(dags):

@@ -1,4 +1,4 @@
-"""What the API behind the pages answers, and how it is made of what was observed."""
+"""The responses of the API, made from what the observer read."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from airflow_backfill_provider.plugin.registry import RegisteredJob
 
 
 class JobState(StrEnum):
-    """What a list of jobs can be narrowed to."""
+    """The state of a job, by which a list can be filtered."""
 
     RUNNING = "running"
     WAITING = "waiting"
     PAUSED = "paused"
-    """By the user, or by a rate limit of 0."""
+    """Paused by a user, or by a rate limit of 0."""
     FINISHED = "finished"
     CANCELLED = "cancelled"
     NOT_CREATED = "not_created"
     UNREADABLE = "unreadable"
     UNREAD = "unread"
-    """Not looked at yet; it will be by the next request."""
+    """Not read yet; a later request will have it."""
 
 
 _STATES = {
@@ -51,9 +51,9 @@ class JobRow(_Response):
     """
     A job in a list.
 
-    :param dag_ids: the DAGs that it belongs to and that the user may read.
-    :param problem: why its tables cannot be read.
-    :param summary: as of when one of its tables changed last.
+    :param dag_ids: the job's DAGs that the user may read.
+    :param problem: why the job's tables cannot be read.
+    :param summary: the job's progress when it was read last.
     """
 
     name: str
@@ -64,8 +64,8 @@ class JobRow(_Response):
 
     @classmethod
     def of(cls, job: RegisteredJob, observation: Observation) -> JobRow:
-        """Describe a job as it was observed."""
-        summary = observation.sight.summary if observation.sight else None
+        """Return the row of an observed job."""
+        summary = observation.reading.summary if observation.reading else None
         return cls(
             name=job.name,
             dag_ids=job.dag_ids,
@@ -76,16 +76,16 @@ class JobRow(_Response):
 
     @property
     def warns(self) -> bool:
-        """Whether planner or watchdog have something to say."""
+        """Whether the planner or the watchdog has a warning."""
         return bool(self.summary and self.summary.warnings)
 
 
 class JobList(_Response):
     """
-    A page of the jobs that match.
+    A page of the matching jobs.
 
-    :param total: how many match, on all pages.
-    :param unread: how many were not read yet, so that it is not known whether they match.
+    :param total: how many jobs match, on all pages.
+    :param unread: how many jobs were not read yet, and so may match or not.
     """
 
     jobs: tuple[JobRow, ...]
@@ -95,10 +95,10 @@ class JobList(_Response):
 
 class DagJobs(_Response):
     """
-    The jobs of a DAG, of a run or of a task run.
+    The jobs of a DAG, a DAG run or a task run.
 
-    :param narrowed: whether they are of the very run; otherwise they are those of its DAG, for the run has committed
-        no epoch yet.
+    :param narrowed: whether they are the jobs of the DAG run; if it has committed no epoch yet, they are those of its
+        DAG.
     """
 
     jobs: tuple[JobRow, ...]
@@ -109,7 +109,7 @@ class EpochPoint(_Response):
     """
     An epoch in the chart.
 
-    :param seconds: from its injection to its commit; work alone is ``work_seconds``.
+    :param seconds: from the injection to the commit; ``work_seconds`` is the work alone.
     """
 
     epoch: int
@@ -131,18 +131,18 @@ class Change(_Response):
 
     @classmethod
     def of(cls, settings: JobSettings) -> Change:
-        """Describe one record of the settings."""
+        """Return the change of one record of the settings."""
         return cls(**settings.model_dump(include=set(cls.model_fields)))
 
 
 class JobDetail(JobRow):
     """
-    A job with all that its page shows, the barrier log apart.
+    A job with all that its page shows, except the barrier log.
 
-    :param may_act: whether the user may pause it, and so on.
-    :param definition: as the DAG gave it.
-    :param epochs: the newest committed ones, ascending.
-    :param changes: of its settings, newest first.
+    :param may_act: whether the user may mutate the job.
+    :param definition: the definition as the DAG gave it.
+    :param epochs: the newest committed epochs, ascending.
+    :param changes: the changes of the settings, newest first.
     """
 
     may_act: bool
@@ -155,9 +155,9 @@ class JobDetail(JobRow):
 
 class LoggedEpoch(_Response):
     """
-    A barrier, and what became of it.
+    An epoch in the barrier log.
 
-    :param committed_at: ``None`` while it is not committed.
+    :param committed_at: ``None`` while the epoch is not committed.
     """
 
     epoch: int
@@ -179,7 +179,7 @@ class LoggedEpoch(_Response):
 
     @classmethod
     def of(cls, barrier: Barrier, commit: EpochCommit | None) -> LoggedEpoch:
-        """Describe an epoch by its two records in the log."""
+        """Return the epoch of a barrier and its commit."""
         return cls(
             epoch=barrier.epoch,
             from_version=barrier.upstream.from_offset.number,
@@ -214,7 +214,7 @@ class BarrierLog(_Response):
 
 
 class Problem(_Response):
-    """Why a request was refused: in a sentence, or field by field."""
+    """Why a request was refused, in a sentence or field by field."""
 
     detail: str | tuple[dict[str, Any], ...]
 
@@ -236,7 +236,7 @@ def epoch_points(barriers: Iterable[Barrier], commits: Iterable[EpochCommit]) ->
 
 
 def logged_epochs(barriers: Iterable[Barrier], commits: Iterable[EpochCommit]) -> tuple[LoggedEpoch, ...]:
-    """Return epochs of the log, newest first; a barrier that a rebuild left behind has no commit."""
+    """Return epochs of the log, newest first. A barrier that was pinned before a rebuild may have no commit."""
     done = {(commit.epoch, commit.digest): commit for commit in commits}
     found = [LoggedEpoch.of(barrier, done.get((barrier.epoch, barrier.digest))) for barrier in barriers]
     return tuple(sorted(found, key=lambda epoch: epoch.epoch, reverse=True))
@@ -245,8 +245,8 @@ def logged_epochs(barriers: Iterable[Barrier], commits: Iterable[EpochCommit]) -
 def _state(observation: Observation) -> JobState:
     if observation.problem is not None:
         return JobState.UNREADABLE
-    if observation.sight is None:
+    if observation.reading is None:
         return JobState.UNREAD
-    if observation.sight.summary is None:
+    if observation.reading.summary is None:
         return JobState.NOT_CREATED
-    return _STATES[observation.sight.summary.condition]
+    return _STATES[observation.reading.summary.condition]

@@ -1,1 +1,1 @@
-"""Sensors: wait for a backfill to get somewhere."""
+"""Sensors that wait for the progress of a backfill."""

@@ -1,7 +1,7 @@
 """
-Sensors on a job's control tables: poke, reschedule and deferrable, with the same ends in all three.
+Sensors that read a job's control tables. Their three modes (poke, reschedule and deferrable) end alike.
 
-A job that is not created yet is waited for; one that was cancelled before it got there fails the sensor for good.
+They wait for a job that is not created yet. If the job is cancelled before they succeed, they fail without retries.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from airflow_backfill_provider.triggers.backfill import (
 
 class BackfillSensor(BaseSensorOperator):
     """
-    Waits for a job to get somewhere. (templated: job)
+    Waits for a job to reach a state. (templated: job)
 
     :param job: the definition, as an object, its fields, or the path of its YAML file.
     :param backfill_conn_id: the connection that says where control tables lie; see
         :class:`~airflow_backfill_provider.hooks.backfill.BackfillHook`.
-    :param deferrable: wait in the triggerer; by default as Airflow's ``[operators] default_deferrable`` says.
+    :param deferrable: whether to wait in the triggerer; by default Airflow's ``[operators] default_deferrable``.
     """
 
     template_fields: Sequence[str] = ("job",)
@@ -48,16 +48,16 @@ class BackfillSensor(BaseSensorOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.job: Any = job  # whatever a template or a task gave, by the time that it is used
+        self.job: Any = job  # a template or another task may provide it before the task runs
         self.backfill_conn_id = backfill_conn_id
         self.deferrable = deferrable
 
     @abstractmethod
     def trigger(self, **common: Any) -> BackfillTrigger:
-        """Return the trigger that knows what is waited for."""
+        """Return the trigger with the sensor's condition."""
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Look once; a deferrable sensor leaves the further looks to its trigger."""
+        """Check once; a deferrable sensor leaves further checks to its trigger."""
         del context
         with airflow_errors():
             backfill = BackfillHook(self.backfill_conn_id).open(self.job)
@@ -73,7 +73,7 @@ class BackfillSensor(BaseSensorOperator):
         return PokeReturnValue(observation.value is not None, observation.value)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
-        """End as the trigger's event says."""
+        """Succeed or fail by the trigger's event."""
         del context
         if event["outcome"] != REACHED:
             raise airflow_error(event["message"], retryable=event["retryable"])
@@ -88,7 +88,7 @@ class MaterializedViewFinishedSensor(BackfillSensor):
     """
 
     def trigger(self, **common: Any) -> BackfillTrigger:
-        """Wait for the view."""
+        """Return the trigger that waits for the view."""
         return MaterializedViewFinishedTrigger(**common)
 
 
@@ -98,7 +98,7 @@ class EpochCommittedSensor(BackfillSensor):
 
     Returns ``{"epoch": …}``.
 
-    :param epoch: its number, or what a barrier task returned.
+    :param epoch: the epoch's number, or what a barrier task returned.
     """
 
     template_fields: Sequence[str] = ("epoch", *BackfillSensor.template_fields)
@@ -108,7 +108,7 @@ class EpochCommittedSensor(BackfillSensor):
         self.epoch = epoch
 
     def trigger(self, **common: Any) -> BackfillTrigger:
-        """Wait for the epoch."""
+        """Return the trigger that waits for the epoch."""
         return EpochCommittedTrigger(epoch=epoch_of(self.epoch), **common)
 
 
@@ -128,7 +128,7 @@ class BackfillProgressSensor(BackfillSensor):
         self.at_least = at_least
 
     def trigger(self, **common: Any) -> BackfillTrigger:
-        """Wait for the share."""
+        """Return the trigger that waits for the share."""
         return BackfillProgressTrigger(at_least=fraction_of(self.at_least), **common)
 
 
@@ -148,20 +148,21 @@ class VnodesCompletedSensor(BackfillSensor):
         self.vnodes = vnodes
 
     def trigger(self, **common: Any) -> BackfillTrigger:
-        """Wait for the vnodes."""
+        """Return the trigger that waits for the vnodes."""
         return VnodesCompletedTrigger(vnodes=vnodes_of(self.vnodes), **common)
 
 
 class MaterializedViewVerifiedSensor(BackfillSensor):
     """
-    Waits until a verification finds the materialized view to be right. (templated: max_age, epoch, job)
+    Waits until a verification finds that the materialized view is right. (templated: max_age, epoch, job)
 
-    Fails for good if the newest verification, being young and late enough, found the view to differ.
+    Fails without retries if the newest verification meets ``max_age`` and ``epoch`` and found a difference.
 
     Returns ``{"epoch": …, "verified_at": …}``.
 
-    :param max_age: how long ago the verification may have ended, as a duration or in seconds; by default however long.
-    :param epoch: the earliest epoch that it may be of: its number, or what a barrier task returned; by default any.
+    :param max_age: how long ago the verification may have ended, as a duration or in seconds; by default any time.
+    :param epoch: the earliest epoch whose verification counts: its number, or what a barrier task returned; by default
+        any.
     """
 
     template_fields: Sequence[str] = ("max_age", "epoch", *BackfillSensor.template_fields)
@@ -178,6 +179,6 @@ class MaterializedViewVerifiedSensor(BackfillSensor):
         self.epoch: Any = epoch
 
     def trigger(self, **common: Any) -> BackfillTrigger:
-        """Wait for the verification."""
+        """Return the trigger that waits for the verification."""
         epoch = None if is_unset(self.epoch) else epoch_of(self.epoch)
         return MaterializedViewVerifiedTrigger(max_age=age_of(self.max_age), epoch=epoch, **common)

@@ -1,1 +1,1 @@
-"""Triggers: what the sensors wait for, without a worker slot."""
+"""Triggers: they wait for sensors and tasks without a worker slot."""

@@ -1,4 +1,4 @@
-"""The trigger that waits for a supervised Spark application, or for the commit that it was started for."""
+"""The trigger that waits for a supervised Spark application, or for the commit of its epoch."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ SUCCEEDED = "succeeded"
 FAILED = "failed"
 
 LOST_AFTER_SECONDS = 60.0
-"""How long a record may stand still; a supervisor writes it twelve times as often."""
+"""An application is lost if its record does not change for that long; a supervisor writes it every five seconds."""
 
 COMMIT_LOOK_SECONDS = 15.0
 
 
 class SparkApplicationTrigger(BaseTrigger):
     """
-    Waits until an application of a job ended, or its epoch is committed by whomever.
+    Waits until an application of a job has ended, or its epoch is committed.
 
     Its one event is ``{"name": …, "outcome": "succeeded"}`` or ``{"name": …, "outcome": "failed", "message": …,
     "retryable": …}``. What is serialized holds no secret, only a connection's id.
 
     :param state: location of the job's control tables.
-    :param name: what the application is called among the job's.
-    :param epoch: the epoch that it runs as a whole, if it does.
+    :param name: the application's name, unique in the job.
+    :param epoch: the epoch, if the application runs one whole epoch.
     :param backfill_conn_id: the connection with the object store's options.
-    :param poll_interval: seconds between two looks.
+    :param poll_interval: seconds between two polls.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class SparkApplicationTrigger(BaseTrigger):
         self.poll_interval = poll_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return how the trigger is made again elsewhere."""
+        """Return the class and the arguments from which Airflow makes the trigger again."""
         arguments = {
             "state": self.state,
             "name": self.name,
@@ -63,7 +63,7 @@ class SparkApplicationTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Wait; a look reads a file, so it has a thread of its own."""
+        """Wait. Each poll reads a file, so it runs in a thread."""
         watch = _Watch()
         while True:
             try:
@@ -91,7 +91,7 @@ class SparkApplicationTrigger(BaseTrigger):
             await asyncio.sleep(self.poll_interval)
 
     async def on_kill(self) -> None:
-        """Have the application ended; for a task that a user cleared or marked."""
+        """End the application if a user clears the task or marks its state."""
         await asyncio.to_thread(self._stop)
 
     def _read(self) -> ApplicationRecord | None:
@@ -116,7 +116,7 @@ class SparkApplicationTrigger(BaseTrigger):
 
 
 class _Watch:
-    """What was seen of an application so far, by this process's own clock."""
+    """What the trigger has seen of an application, by this process's own clock."""
 
     def __init__(self) -> None:
         self._seen: ApplicationRecord | None = None
@@ -125,7 +125,7 @@ class _Watch:
         self._web_url: str | None = None
 
     def news(self, record: ApplicationRecord | None) -> list[str]:
-        """Return what the record says that it did not say before."""
+        """Return the news in the record, as lines for the log."""
         if record is None or record == self._seen:
             return []
         if self._seen is None or self._seen.attempt != record.attempt:
@@ -141,7 +141,7 @@ class _Watch:
 
     @property
     def lost(self) -> bool:
-        """Whether nothing changed for so long that nobody can be alive there."""
+        """Whether the record has not changed for so long that the supervisor must be dead."""
         return time.monotonic() - self._changed > LOST_AFTER_SECONDS
 
     @property
@@ -155,8 +155,8 @@ class _Watch:
 
 
 def _lost(name: str, record: ApplicationRecord | None) -> str:
-    where = "its record is gone" if record is None else f"its supervisor on {record.host} shows no life"
-    return f"nothing was heard of the application {name} for {LOST_AFTER_SECONDS:.0f} s ({where}); trying again is safe"
+    where = "its record is gone" if record is None else f"its supervisor on {record.host} does not update its record"
+    return f"the application {name} has been silent for {LOST_AFTER_SECONDS:.0f} s ({where}); trying again is safe"
 
 
 def _event(name: str, outcome: str, **payload: Any) -> TriggerEvent:

@@ -1,4 +1,4 @@
-"""Triggers that wait for a job to get somewhere; what is serialized holds no secret, only a connection's id."""
+"""Triggers that wait for a job to reach a state. They serialize a connection's id, and no secrets."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ FAILED = "failed"
 
 class BackfillTrigger(BaseTrigger):
     """
-    Looks at a job's control tables until they say what is waited for, or that it will not come.
+    Polls a job's control tables until its condition is met, or cannot be met any more.
 
     Its one event is ``{"outcome": "reached", "value": …}`` or ``{"outcome": "failed", "message": …, "retryable": …}``.
 
     :param state: location of the job's control tables.
     :param backfill_conn_id: the connection with the object store's options.
-    :param poll_interval: seconds between two looks.
+    :param poll_interval: seconds between two polls.
     """
 
     def __init__(self, *, state: str, backfill_conn_id: str, poll_interval: float) -> None:
@@ -47,10 +47,10 @@ class BackfillTrigger(BaseTrigger):
     @property
     @abstractmethod
     def condition(self) -> Condition:
-        """What is waited for."""
+        """The condition to wait for."""
 
     def arguments(self) -> dict[str, Any]:
-        """Return what :meth:`__init__` takes."""
+        """Return the arguments of :meth:`__init__`."""
         return {
             "state": self.state,
             "backfill_conn_id": self.backfill_conn_id,
@@ -58,19 +58,19 @@ class BackfillTrigger(BaseTrigger):
         }
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return how the trigger is made again elsewhere."""
+        """Return the class and the arguments from which Airflow makes the trigger again."""
         return f"{type(self).__module__}.{type(self).__qualname__}", self.arguments()
 
     def look(self) -> Observation:
         """
-        Look once.
+        Check the condition once.
 
-        :raises BackfillError: if what is waited for will not come.
+        :raises BackfillError: if it cannot be met any more.
         """
         return observe(self._job.reader, self.condition)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Wait, sharing each look with all triggers that wait for the same."""
+        """Wait, and share each poll with all triggers that wait for the same job."""
         told = ""
         while True:
             try:
@@ -104,7 +104,7 @@ class EpochCommittedTrigger(BackfillTrigger):
     """
     Waits until an epoch is committed.
 
-    :param epoch: its number.
+    :param epoch: the epoch's number.
     """
 
     def __init__(self, *, epoch: int, **kwargs: Any) -> None:
@@ -117,7 +117,7 @@ class EpochCommittedTrigger(BackfillTrigger):
         return EpochCommitted(self.epoch)
 
     def arguments(self) -> dict[str, Any]:
-        """Return what :meth:`__init__` takes."""
+        """Return the arguments of :meth:`__init__`."""
         return {**super().arguments(), "epoch": self.epoch}
 
 
@@ -138,7 +138,7 @@ class BackfillProgressTrigger(BackfillTrigger):
         return ProgressAtLeast(self.at_least)
 
     def arguments(self) -> dict[str, Any]:
-        """Return what :meth:`__init__` takes."""
+        """Return the arguments of :meth:`__init__`."""
         return {**super().arguments(), "at_least": self.at_least}
 
 
@@ -159,16 +159,16 @@ class VnodesCompletedTrigger(BackfillTrigger):
         return VnodesCompleted(tuple(self.vnodes))
 
     def arguments(self) -> dict[str, Any]:
-        """Return what :meth:`__init__` takes."""
+        """Return the arguments of :meth:`__init__`."""
         return {**super().arguments(), "vnodes": self.vnodes}
 
 
 class MaterializedViewVerifiedTrigger(BackfillTrigger):
     """
-    Waits until a verification finds a materialized view to be right.
+    Waits until a verification finds that a materialized view is right.
 
-    :param max_age: seconds since the verification ended at most; ``None`` for however long.
-    :param epoch: the earliest epoch that it may be of; ``None`` for any.
+    :param max_age: how many seconds ago the verification may have ended; ``None`` for any time.
+    :param epoch: the earliest epoch whose verification counts; ``None`` for any.
     """
 
     def __init__(self, *, max_age: float | None, epoch: int | None, **kwargs: Any) -> None:
@@ -182,7 +182,7 @@ class MaterializedViewVerifiedTrigger(BackfillTrigger):
         return Verified(self.max_age, self.epoch)
 
     def arguments(self) -> dict[str, Any]:
-        """Return what :meth:`__init__` takes."""
+        """Return the arguments of :meth:`__init__`."""
         return {**super().arguments(), "max_age": self.max_age, "epoch": self.epoch}
 
 

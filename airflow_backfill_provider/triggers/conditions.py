@@ -1,7 +1,7 @@
 """
-What sensors wait for, as questions to the control tables that take milliseconds.
+The conditions of sensors. Checking one reads a few small control tables and takes milliseconds.
 
-The three modes of a sensor ask through :func:`observe`, so that they end alike.
+The three modes of a sensor call :func:`observe`, so they end alike.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_backfill_provider.core import verification_text as shown
+from airflow_backfill_provider.core import verification_text
 from airflow_backfill_provider.core.errors import JobCancelledError, JobNotCreatedError, ViewDiffersError
 from airflow_backfill_provider.core.progress import Completed
 from airflow_backfill_provider.core.settings import JobSettings
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Observation:
     """
-    The answer to one look.
+    The result of one check.
 
     :param value: what the sensor returns, or ``None`` if it has to wait.
-    :param note: what was seen, for the log.
+    :param note: what the check saw, for the log.
     """
 
     value: dict[str, Any] | None
@@ -36,18 +36,18 @@ class Observation:
 
 
 class Condition(Protocol):
-    """Something that a created job may or may not have reached."""
+    """A state that a created job may have reached."""
 
     def look(self, reader: BackfillReader, settings: JobSettings) -> Observation:
-        """Look once."""
+        """Check once."""
         ...
 
 
 def observe(reader: BackfillReader, condition: Condition) -> Observation:
     """
-    Look once at a job that may not be created yet.
+    Check a condition of a job that may not be created yet.
 
-    :raises JobCancelledError: if the job was cancelled before it got there.
+    :raises JobCancelledError: if the job was cancelled before it met the condition.
     :raises BackfillError: if the control tables cannot be used.
     """
     try:
@@ -65,7 +65,7 @@ class Finished:
     """The materialized view is marked finished."""
 
     def look(self, reader: BackfillReader, settings: JobSettings) -> Observation:
-        """Look at the settings alone."""
+        """Read the settings only."""
         del reader
         if settings.finished_epoch is None:
             return Observation(None, f"the view of job {settings.job['name']} is not finished")
@@ -80,7 +80,7 @@ class EpochCommitted:
     epoch: int
 
     def look(self, reader: BackfillReader, settings: JobSettings) -> Observation:
-        """Look into the barrier log, from the epoch on; one that was given up is made good by a later one."""
+        """Read the barrier log from the epoch on. If the epoch was given up, the next committed one counts."""
         name = settings.job["name"]
         if all(commit.given_up for commit in reader.commits(since_epoch=self.epoch)):
             return Observation(None, f"epoch {self.epoch} of job {name} is not committed")
@@ -94,9 +94,9 @@ class ProgressAtLeast:
     share: float
 
     def look(self, reader: BackfillReader, settings: JobSettings) -> Observation:
-        """Look at the two newest epochs of the barrier log."""
+        """Read the two newest epochs of the barrier log."""
         progress, epoch = current_progress(reader, settings.incarnation)
-        note = f"the progress of job {settings.job['name']} is {progress:.1%} of at least {self.share:.1%}"
+        note = f"the progress of job {settings.job['name']} is {progress:.1%}, at least {self.share:.1%} is needed"
         return Observation({"progress": progress, "epoch": epoch} if progress >= self.share else None, note)
 
 
@@ -107,13 +107,13 @@ class VnodesCompleted:
     vnodes: tuple[int | str, ...]
 
     def look(self, reader: BackfillReader, settings: JobSettings) -> Observation:
-        """Look at the state of every vnode."""
+        """Read the state of every vnode."""
         state = reader.state()
         wanted = parse_vnodes(self.vnodes, len(state.vnodes))
         left = [vnode for vnode in wanted if not isinstance(state.vnodes[vnode], Completed)]
         name = settings.job["name"]
         if left:
-            return Observation(None, f"of job {name}, vnodes {format_vnodes(left)} are not completed")
+            return Observation(None, f"vnodes {format_vnodes(left)} of job {name} are not completed")
         return Observation(
             {"vnodes": format_vnodes(wanted), "epoch": state.epoch},
             f"vnodes {format_vnodes(wanted)} of job {name} are completed",
@@ -123,10 +123,10 @@ class VnodesCompleted:
 @dataclass(frozen=True, slots=True)
 class Verified:
     """
-    The newest verification found the view to be right, not too long ago, and as of a late enough epoch.
+    The newest verification found that the view is right, not too long ago, and as of a late enough epoch.
 
-    :param max_age: seconds since the verification ended at most; ``None`` for however long.
-    :param epoch: the earliest epoch that it may be of; ``None`` for any.
+    :param max_age: how many seconds ago the verification may have ended; ``None`` for any time.
+    :param epoch: the earliest epoch whose verification counts; ``None`` for any.
     """
 
     max_age: float | None
@@ -134,18 +134,18 @@ class Verified:
 
     def look(self, reader: BackfillReader, settings: JobSettings) -> Observation:
         """
-        Look at the newest finished verification.
+        Read the newest finished verification.
 
-        :raises ViewDiffersError: if it would do, had it not found a difference.
+        :raises ViewDiffersError: if it meets age and epoch, and found a difference.
         """
         name, now = settings.job["name"], dt.datetime.now(dt.UTC)
         newest = reader.verifications.newest_finished(settings.incarnation)
         found = None if newest is None else VerifiedState.of(newest)
-        said = f"the view of job {name}: {shown.verified_line(found, now)}"
+        note = f"the view of job {name}: {verification_text.verified_line(found, now)}"
         if found is None or found.epoch < (self.epoch or 0):
-            return Observation(None, said)
+            return Observation(None, note)
         if self.max_age is not None and (now - found.verified_at).total_seconds() > self.max_age:
-            return Observation(None, said)
+            return Observation(None, note)
         if not found.equal:
-            raise ViewDiffersError(f"{said}; repair what differs")
-        return Observation({"epoch": found.epoch, "verified_at": found.verified_at.isoformat()}, said)
+            raise ViewDiffersError(f"{note}; repair what differs")
+        return Observation({"epoch": found.epoch, "verified_at": found.verified_at.isoformat()}, note)

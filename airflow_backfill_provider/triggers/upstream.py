@@ -1,8 +1,8 @@
 """
-The trigger of an asset watcher: starts a run when a job needs an epoch, so that none is started only to look.
+The trigger of an asset watcher: it starts a DAG run when a job needs an epoch, and none when it doesn't.
 
-What was told is kept in memory alone. After a restart the control tables say what is still needed: nothing is lost, and
-what no run has begun with may be told again.
+The trigger keeps only in memory which events it has emitted. After a restart the control tables say what is needed, so
+no event is lost; an event that no DAG run has acted on may be repeated.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ class UpstreamCommit(NamedTuple):
 
 class UpstreamCommitTrigger(BaseEventTrigger):
     """
-    Fires when a job needs an epoch: its upstream has a commit that no epoch covers, or its snapshot is not read whole.
-    It also fires when the upstream was made anew or put back from an older copy, for the epoch that refuses it.
+    Fires when a job needs an epoch: its upstream has a commit that no epoch covers, or its snapshot is not fully read.
+    Also fires when the upstream was recreated or restored from an older copy, so that an epoch refuses it.
 
-    Triggers of several jobs on one upstream share the look at it. Whatever keeps one from looking, such as a table that
-    is not there yet or a storage that does not answer, is logged once, and looked for again.
+    Triggers of several jobs on one upstream share its polls. An error, such as a missing table or a storage that does
+    not answer, is logged once, and the trigger goes on polling.
 
     Its events are ``{"job", "upstream", "version", "timestamp", "reason"}``: the upstream's newest version and when it
     was committed, and why an epoch is needed.
 
     :param job: the definition's fields.
     :param backfill_conn_id: the connection that says where control tables lie.
-    :param poll_interval: seconds between two looks.
+    :param poll_interval: seconds between two polls.
     """
 
     def __init__(self, *, job: Mapping[str, Any], backfill_conn_id: str, poll_interval: float) -> None:
@@ -65,53 +65,53 @@ class UpstreamCommitTrigger(BaseEventTrigger):
         self.poll_interval = poll_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return how the trigger is made again elsewhere."""
+        """Return the class and the arguments from which Airflow makes the trigger again."""
         arguments = {"job": self.job, "backfill_conn_id": self.backfill_conn_id, "poll_interval": self.poll_interval}
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
     def shared_stream_key(self) -> Hashable:
-        """Return what triggers have in common that share their looks at the upstream."""
+        """Return the key of the triggers that share their polls of the upstream."""
         upstream = load_job(self.job).upstream
         return "upstream commits", upstream.kind, upstream.location, self.backfill_conn_id, self.poll_interval
 
     @classmethod
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[UpstreamCommit]:
         """
-        Yield the upstream's newest commit at every look, be it new or not: a job may need an epoch without a new one.
+        Yield the upstream's newest commit at every poll, even if it is not new: a job may need an epoch without one.
 
         :param kwargs: the arguments of one of the triggers that share the stream.
         """
         upstream, conn_id = load_job(kwargs["job"]).upstream, kwargs["backfill_conn_id"]
-        watch, troubles = _UpstreamWatch(upstream, conn_id), _Troubles()
+        watch, failures = _UpstreamWatch(upstream, conn_id), _FailureLog()
         while True:
             try:
                 commit = await asyncio.to_thread(watch.look)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next look may go well
-                troubles.tell(f"cannot look at {upstream.location}", error)
+            except Exception as error:  # noqa: BLE001 - the next poll may succeed
+                failures.log(f"cannot read {upstream.location}", error)
                 watch = _UpstreamWatch(upstream, conn_id)
             else:
-                troubles.over()
+                failures.clear()
                 yield commit
             await asyncio.sleep(kwargs["poll_interval"])
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[UpstreamCommit]) -> AsyncIterator[TriggerEvent]:
-        """Yield an event whenever the job needs an epoch for something that was not told yet."""
-        watch, troubles = _JobWatch(self.job, self.backfill_conn_id), _Troubles()
-        told: Hashable = None
+        """Yield an event whenever the job needs an epoch for a reason that no event gave yet."""
+        watch, failures = _JobWatch(self.job, self.backfill_conn_id), _FailureLog()
+        emitted: Hashable = None
         async for commit in shared_stream:
             try:
                 demand = await asyncio.to_thread(watch.demand, commit)
             except Exception as error:  # noqa: BLE001 - as above
-                troubles.tell(f"cannot look at job {self.job['name']}", error)
+                failures.log(f"cannot read job {self.job['name']}", error)
                 watch = _JobWatch(self.job, self.backfill_conn_id)
                 continue
-            troubles.over()
-            if demand is not None and demand.key != told:
-                told = demand.key
+            failures.clear()
+            if demand is not None and demand.key != emitted:
+                emitted = demand.key
                 yield self._event(commit, demand)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look alone, where nobody shares streams."""
+        """Poll without other triggers, where Airflow does not share streams."""
         async for event in self.filter_shared_stream(self.open_shared_stream(self.serialize()[1])):
             yield event
 
@@ -128,7 +128,7 @@ class UpstreamCommitTrigger(BaseEventTrigger):
 
 class _UpstreamWatch:
     """
-    Looks at an upstream; made anew after a failure, for the connection may have been what was wrong.
+    Polls an upstream. A failure replaces it, because the connection may have been wrong.
 
     :param upstream: its definition.
     :param backfill_conn_id: the connection with the object store's options.
@@ -165,7 +165,7 @@ class _UpstreamWatch:
 
 class _JobWatch:
     """
-    Looks at a job's control tables, and reads them only if they changed; made anew after a failure.
+    Polls a job's control tables, and reads them only if they have changed. A failure replaces it.
 
     :param job: the definition's fields.
     :param backfill_conn_id: the connection that says where control tables lie.
@@ -188,23 +188,23 @@ class _JobWatch:
 
     def demand(self, latest: UpstreamCommit) -> Demand | None:
         """
-        Return what the job needs an epoch for.
+        Return why the job needs an epoch, or ``None`` if it needs none.
 
         :param latest: the upstream's newest commit.
         """
         settings, newest, commit = self._progress.get(self._tables.latest(), self._read)
-        replaced = "" if newest is None else self._how_replaced(newest.upstream, latest)
+        replaced = "" if newest is None else self._replacement_error(newest.upstream, latest)
         return demand_of(settings, newest, commit, latest.offset, replaced=replaced)
 
-    def _how_replaced(self, come_to: UpstreamWindow, latest: UpstreamCommit) -> str:
-        """Return how the upstream is refused that is not the one which the job has read; empty if it isn't."""
-        if latest.offset > come_to.to_offset:
+    def _replacement_error(self, reached: UpstreamWindow, latest: UpstreamCommit) -> str:
+        """Return the error that refuses an upstream which is not the one that the job has read; empty if it is."""
+        if latest.offset > reached.to_offset:
             return ""
-        if latest == UpstreamCommit(come_to.to_offset, come_to.watermark.isoformat()):
+        if latest == UpstreamCommit(reached.to_offset, reached.watermark.isoformat()):
             return ""
-        # An epoch may have been pinned between the two looks, of a version after the one that was the newest then.
+        # An epoch that was pinned between the two reads may end at a newer version than `latest`.
         try:
-            self._backfill.upstream.require_same_history(come_to.end)
+            self._backfill.upstream.require_same_history(reached.end)
         except UpstreamReplacedError as error:
             return str(error)
         return ""
@@ -218,19 +218,19 @@ class _JobWatch:
         return settings, newest, None if newest is None else self._backfill.store.commit_of(newest.epoch)
 
 
-class _Troubles:
-    """Logs what goes wrong, once for as long as it stays the same."""
+class _FailureLog:
+    """Logs failures, but not the same one again until something else happens."""
 
     def __init__(self) -> None:
-        self._told = ""
+        self._last = ""
 
-    def tell(self, what: str, error: Exception) -> None:
-        """Log an error, unless it was the last one, too."""
+    def log(self, what: str, error: Exception) -> None:
+        """Log an error, unless it is the same as the last one."""
         message = str(error)
-        if message != self._told:
-            log.warning("%s, looking again: %s", what, message)
-        self._told = message
+        if message != self._last:
+            log.warning("%s, trying again: %s", what, message)
+        self._last = message
 
-    def over(self) -> None:
-        """Note that it went well."""
-        self._told = ""
+    def clear(self) -> None:
+        """Forget the last error, after a success."""
+        self._last = ""

@@ -14,8 +14,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from airflow_backfill_provider.verification import verifier
 from tests.plain_engine import CountingEngine
+from tests.system.job_page import answer, ask
 from tests.system.site import NEEDS_CHROMIUM, Site, running_site
-from tests.system.steering import answer, ask
 from tests.unit.stand_in import Lake
 
 pytestmark = [pytest.mark.airflow, NEEDS_CHROMIUM]
@@ -63,7 +63,7 @@ def test_a_backfill_is_watched_and_steered_from_the_list_to_its_end(lakes, visit
     page.get_by_role("searchbox", name="Search by name").fill("steer")
     expect(page.get_by_role("table", name="Backfills").get_by_role("row")).to_have_count(2)
     page.get_by_role("link", name="steered", exact=True).click()
-    expect(page.get_by_role("heading", name="steered")).to_contain_text("Waiting for a run")
+    expect(page.get_by_role("heading", name="steered")).to_contain_text("Waiting for a DAG run")
     expect(page.get_by_role("progressbar", name="Progress of steered")).to_have_attribute("aria-valuenow", "40")
 
     lake.epochs(1)
@@ -80,10 +80,10 @@ def test_a_backfill_is_watched_and_steered_from_the_list_to_its_end(lakes, visit
     expect(page.get_by_text("50 rows an epoch")).to_be_visible()
 
     answer(ask(page, "Resume"), "Resume")
-    expect(page.get_by_role("heading", name="steered")).to_contain_text("Waiting for a run")
+    expect(page.get_by_role("heading", name="steered")).to_contain_text("Waiting for a DAG run")
 
     dialog = ask(page, "Rescale")
-    dialog.get_by_label("Parallel runs").fill("3")
+    dialog.get_by_label("Parallel task runs").fill("3")
     dialog.get_by_role("button", name="Rescale").click()
     expect(dialog.get_by_role("alert")).to_contain_text("under no_shuffle all vnodes share one position")
     dialog.get_by_role("button", name="Back").click()
@@ -104,7 +104,7 @@ def test_a_backfill_is_watched_and_steered_from_the_list_to_its_end(lakes, visit
     dialog.get_by_label("Type steered to confirm").fill("steered")
     answer(dialog, "Cancel the job")
     expect(page.get_by_role("heading", name="steered")).to_contain_text("Cancelled")
-    expect(page.get_by_role("group", name="Steer the job")).to_have_count(0)
+    expect(page.get_by_role("group", name="Change the job")).to_have_count(0)
     expect(page.get_by_role("region", name="Changes of the settings", exact=True)).to_contain_text("admin (Airflow)")
     assert lake.backfill.store.settings().cancelled
 
@@ -112,9 +112,9 @@ def test_a_backfill_is_watched_and_steered_from_the_list_to_its_end(lakes, visit
 def test_a_viewer_sees_everything_and_can_do_nothing(lakes, visit):
     page = visit(job("watched"), "vera")
 
-    expect(page.get_by_text("You may look at this job, but not steer it")).to_be_visible()
+    expect(page.get_by_text("You may look at this job, but not change it")).to_be_visible()
     expect(page.get_by_role("region", name="Barrier log", exact=True).get_by_role("rowheader")).to_have_text(["1"])
-    expect(page.get_by_role("group", name="Steer the job")).to_have_count(0)
+    expect(page.get_by_role("group", name="Change the job")).to_have_count(0)
     refused = page.evaluate(
         """async () => (await fetch("/backfill/api/dags/refresh_watched/jobs/watched/pause", {
             body: "{}", headers: {"Content-Type": "application/json"}, method: "POST"})).status"""
@@ -183,7 +183,7 @@ def test_the_tabs_of_a_run_and_of_a_task_have_it_too(site: Site, visit):
 
     for tab in ("plugin/backfill-run", "tasks/backfill.create_job/plugin/backfill-task"):
         page = visit(f"{run}/{tab}")
-        expect(page.get_by_text("has committed no epoch (yet). Shown is what its DAG backfills.")).to_be_visible()
+        expect(page.get_by_text("has committed no epoch (yet). These are the backfills of its DAG.")).to_be_visible()
         expect(page.get_by_role("progressbar", name="Progress of watched")).to_be_visible()
 
 

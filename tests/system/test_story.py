@@ -15,8 +15,8 @@ from playwright.sync_api import Locator, Page, expect
 from airflow_backfill_provider.core.settings import SettingsChange
 from tests.integration.airflow.orders import Orders
 from tests.integration.airflow.server import COMPONENTS
+from tests.system.job_page import answer, ask
 from tests.system.site import NEEDS_CHROMIUM, Site, running_site
-from tests.system.steering import answer, ask
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(1800), NEEDS_CHROMIUM]
 
@@ -74,7 +74,7 @@ def test_a_new_user_takes_a_backfill_from_the_form_to_its_end(site: Site, orders
     orders.append({400: 7})
     orders.delete(1)
     answer(ask(page, "Resume"), "Resume")
-    expect(heading(page)).to_contain_text("Waiting for a run")
+    expect(heading(page)).to_contain_text("Waiting for a DAG run")
     trigger(visit(f"/dags/{DAG}"), epochs=1, change="Throttle: change the rate limit")
     expect(heading(page)).to_contain_text("Finished", timeout=APPLICATION)
     expect(page.get_by_text("Finished and up to date.")).to_be_visible()
@@ -111,8 +111,8 @@ def throttle_after_the_first_epoch(page: Page) -> None:
 def a_viewer_sees_it_and_cannot_act(site: Site, visit: Visit) -> None:
     page = visit(JOB, "vera")
     expect(heading(page)).to_contain_text("Paused")
-    expect(page.get_by_text("You may look at this job, but not steer it")).to_be_visible()
-    expect(page.get_by_role("group", name="Steer the job")).to_have_count(0)
+    expect(page.get_by_text("You may look at this job, but not change it")).to_be_visible()
+    expect(page.get_by_role("group", name="Change the job")).to_have_count(0)
     for path in (f"/backfill/api/dags/{DAG}/jobs/paid_orders/resume", RUNS):
         assert site.call("POST", path, {}, user="vera").status_code == 403
 
@@ -138,7 +138,7 @@ def nothing_is_read_while_paused(page: Page, orders: Orders) -> None:
     assert all(barrier.settings_sequence < paused.sequence for barrier in barriers)
     assert {10, 60} == {commit.snapshot_read_row_count for commit in commits}
     expect(heading(page)).to_contain_text("Paused")
-    expect(page.get_by_text("Paused: epochs read no history, and still apply changes.")).to_be_visible()
+    expect(page.get_by_text("Paused: epochs read no history, but still apply changes.")).to_be_visible()
 
 
 def the_run_tells_its_story(visit: Visit, run: str) -> None:

@@ -53,7 +53,7 @@ def test_shared_epochs_are_one_to_an_application():
 
 @pytest.mark.parametrize("epochs_per_run", [0, -1, True])
 def test_a_number_of_epochs_that_is_none_is_refused_when_the_dag_is_parsed(epochs_per_run):
-    with pytest.raises(InvalidJobError, match="is no number of epochs; allowed are numbers from 1"):
+    with pytest.raises(InvalidJobError, match="is not a number of epochs; give 1 or more"):
         backfill_dag(JOB, epochs_per_run=epochs_per_run)
 
 

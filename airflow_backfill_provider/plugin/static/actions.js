@@ -1,4 +1,4 @@
-// The buttons that steer a job, and what each of them asks for.
+// The buttons that mutate a job, and their dialogs.
 
 import { jobPath, post } from "./api.js";
 import { Dialog, Field } from "./dialog.js";
@@ -12,7 +12,7 @@ const Pause = (props) =>
   h(
     Confirm,
     { ...props, label: "Pause", title: `Pause ${props.job.name}?`, verb: "pause" },
-    "From the next epoch on, no history is read. Changes of what was read are still applied, so the view stays right.",
+    "From the next epoch on, no history is read. Changes of rows that were read are still applied, so the view stays right.",
   );
 
 const Resume = (props) =>
@@ -20,7 +20,7 @@ const Resume = (props) =>
     Confirm,
     { ...props, label: "Resume", title: `Resume ${props.job.name}?`, verb: "resume" },
     "From the next epoch on, history is read again",
-    props.job.summary.rate_limit === 0 ? " – once the rate limit is above 0." : ".",
+    props.job.summary.rate_limit === 0 ? ", once the rate limit is above 0." : ".",
   );
 
 const Throttle = ({ act, job, onClose }) => {
@@ -39,7 +39,7 @@ const Throttle = ({ act, job, onClose }) => {
     h("p", `Takes effect with the next epoch. Now: ${limit === null ? "no limit" : `${count(limit)} rows`}.`),
     h(Field, {
       disabled: unlimited,
-      help: "0 reads no history and still applies changes.",
+      help: "0 reads no history, but still applies changes.",
       inputMode: "numeric",
       label: "Rows per epoch, at most",
       onChange: (event) => setRows(event.target.value.trim()),
@@ -64,10 +64,10 @@ const Rescale = ({ act, job, onClose }) => {
       ready: /^[1-9]\d*$/.test(runs),
       title: `Rescale ${job.name}`,
     },
-    h("p", `Parallel task runs that share an epoch, from the next one on. Now: ${job.summary.parallelism}.`),
+    h("p", `How many task runs share an epoch, from the next epoch on. Now: ${job.summary.parallelism}.`),
     h(Field, {
       inputMode: "numeric",
-      label: "Parallel runs",
+      label: "Parallel task runs",
       onChange: (event) => setRuns(event.target.value.trim()),
       value: runs,
     }),
@@ -78,14 +78,14 @@ const Verify = (props) =>
   h(
     Confirm,
     { ...props, label: "Verify", title: `Verify ${props.job.name}?`, verb: "verify" },
-    "The next run of an epoch compares the view with its query over the upstream, all rows and columns, once it has committed its epoch. The result is shown here.",
+    "After its commit, the next epoch compares all rows and columns of the view with its query over the upstream. The result is shown here.",
   );
 
 const Repair = (props) =>
   h(
     Confirm,
     { ...props, label: "Repair what differs", title: `Repair what differs in ${props.job.name}?`, verb: "repair" },
-    `The next epoch writes anew what the verification of epoch ${count(props.job.summary.verified.epoch)} found to differ, and nothing else. Then the view is verified again.`,
+    `The next epoch writes the rows again that the verification of epoch ${count(props.job.summary.verified.epoch)} found to differ, and no others. Then the view is verified again.`,
   );
 
 const Cancel = ({ act, job, onClose }) => {
@@ -100,7 +100,7 @@ const Cancel = ({ act, job, onClose }) => {
       ready: typed === job.name,
       title: `Cancel ${job.name}?`,
     },
-    h("p", "No epoch runs any more, and changes are not applied either. This cannot be undone: only a rebuild starts over, from the beginning."),
+    h("p", "No epoch will run any more, so changes will not be applied either. This cannot be undone: only a rebuild starts over, from the beginning."),
     h(Field, { label: `Type ${job.name} to confirm`, onChange: (event) => setTyped(event.target.value), value: typed }),
   );
 };
@@ -121,7 +121,7 @@ export const Actions = ({ dagId, job, onDone }) => {
     return null;
   }
   if (!job.may_act) {
-    return h("p.bf-muted", `You may look at this job, but not steer it: that takes the right to run ${dagId}.`);
+    return h("p.bf-muted", `You may look at this job, but not change it: for that you need the right to run ${dagId}.`);
   }
   const Asked = ACTIONS.find(([label]) => label === open)?.[1];
   const act = async (verb, body) => {
@@ -132,7 +132,7 @@ export const Actions = ({ dagId, job, onDone }) => {
     Fragment,
     h(
       "div.bf-buttons",
-      { "aria-label": "Steer the job", role: "group" },
+      { "aria-label": "Change the job", role: "group" },
       ...ACTIONS.filter(([, , applies]) => applies(job)).map(([label]) =>
         h(
           "button.bf-button",

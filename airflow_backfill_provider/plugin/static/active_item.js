@@ -1,8 +1,8 @@
-// One of many small things (cells of a map, bars of a chart) is looked at: by pointer, or by the arrow keys.
+// Choose one of many small items (cells of a map, bars of a chart) by pointer or by the arrow keys.
 
 import { useId, useState } from "./react.js";
 
-/** Returns the active index, or null; attributes for what holds the items; and attributes for each item. */
+/** Return the active index or null, the attributes of the container, and a function for the attributes of each item. */
 export const useActiveItem = (count, columns = count) => {
   const id = useId();
   const [chosen, setActive] = useState(null);

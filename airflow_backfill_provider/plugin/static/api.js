@@ -1,8 +1,8 @@
-// Talks to the API behind the pages. Airflow may be served under a path, which the page's base says.
+// The client of the API. Airflow may be served under a path; the page's base URI has it.
 
 const BASE = new URL("backfill/api/", document.baseURI);
 
-/** What the server said instead of an answer. */
+/** The server refused a request. */
 export class RequestError extends Error {
   constructor(status, message) {
     super(message);
@@ -14,8 +14,8 @@ export const dagPath = (dagId) => `dags/${encodeURIComponent(dagId)}/jobs`;
 export const jobPath = (dagId, name) => `${dagPath(dagId)}/${encodeURIComponent(name)}`;
 
 /**
- * Read a path; `known` is an earlier answer to the same question.
- * Returns that very object if nothing has changed, so that nothing is drawn again.
+ * Read a path; `known` is an earlier answer to the same request.
+ * Return that same object if nothing has changed, so that React draws nothing again.
  */
 export const read = async (path, parameters, known, signal) => {
   const url = new URL(path, BASE);
@@ -25,7 +25,7 @@ export const read = async (path, parameters, known, signal) => {
     }
   }
   const headers = known?.etag ? { "If-None-Match": known.etag } : {};
-  // The browser's own cache would hide that nothing has changed.
+  // The browser's own cache would turn a 304 into a 200.
   const response = await fetch(url, { cache: "no-store", headers, signal });
   if (response.status === 304) {
     return known;

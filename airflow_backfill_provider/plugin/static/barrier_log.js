@@ -1,8 +1,8 @@
-// What happened: the barrier log page by page, newest first, and the changes of the job's settings.
+// The history of a job: its barrier log page by page, newest first, and the changes of its settings.
 
 import { jobPath, read } from "./api.js";
 import { count, duration, MUTATIONS, time } from "./format.js";
-import { Notice } from "./parts.js";
+import { Notice } from "./components.js";
 import { Fragment, h, Link, useEffect, useState } from "./react.js";
 
 const Mutations = ({ epoch }) =>
@@ -46,7 +46,7 @@ const merge = (newest, older) => {
   return [...newest, ...older.filter((epoch) => epoch.epoch < oldest)];
 };
 
-/** `version` changes whenever the log may have. */
+/** `version` changes whenever the log may have changed. */
 export const BarrierLog = ({ dagId, name, version }) => {
   const path = `${jobPath(dagId, name)}/log`;
   const [{ epochs, error, older }, setLog] = useState({ epochs: null });
@@ -59,7 +59,7 @@ export const BarrierLog = ({ dagId, name, version }) => {
     }
   };
   useEffect(() => {
-    // What was asked for of the past stays; only if epochs are missing in between it begins anew.
+    // Keep the older epochs that were loaded, unless epochs are missing between them and the newest page.
     load({}, (page, log) => {
       const gap = log.epochs?.length && page.epochs.length && log.epochs[0].epoch < page.epochs.at(-1).epoch - 1;
       const kept = gap ? [] : (log.epochs ?? []);
@@ -73,7 +73,7 @@ export const BarrierLog = ({ dagId, name, version }) => {
     error && h(Notice, { kind: "error" }, error.message),
     epochs &&
       !epochs.length &&
-      h("p.bf-muted", "No barrier was pinned yet."),
+      h("p.bf-muted", "No barrier has been pinned yet."),
     epochs?.length > 0 &&
       h(
         "div.bf-scroll",
@@ -84,7 +84,7 @@ export const BarrierLog = ({ dagId, name, version }) => {
             "thead",
             h(
               "tr",
-              ...["Epoch", "Pinned", "Versions", "Rows", "Changes", "Took", "Mutations and warnings", "Asked for by"].map((title) =>
+              ...["Epoch", "Pinned", "Versions", "Rows", "Changes", "Took", "Mutations and warnings", "Requested by"].map((title) =>
                 h("th", { className: ["Rows", "Changes", "Took"].includes(title) ? "bf-number" : "", key: title, scope: "col" }, title),
               ),
             ),

@@ -1,10 +1,10 @@
-// A question before something is done: the browser's own dialog, which keeps the focus and gives it back.
+// A dialog that asks before an action. It is the browser's own, which traps the focus and gives it back.
 
-import { Notice } from "./parts.js";
+import { Notice } from "./components.js";
 import { h, useEffect, useId, useRef, useState } from "./react.js";
 
 /**
- * `act` does what was asked for and may fail; `onClose` is called when the dialog is over.
+ * `act` does the action and may fail; `onClose` is called when the dialog is done.
  * The children are the fields; `ready` says whether they are filled in.
  */
 export const Dialog = ({ act, children, danger, label, onClose, ready = true, title }) => {
@@ -43,7 +43,7 @@ export const Dialog = ({ act, children, danger, label, onClose, ready = true, ti
         event.preventDefault();
         onClose();
       },
-      // Airflow's own shortcuts must not act behind it.
+      // Airflow's own shortcuts must not act while the dialog is open.
       onKeyDown: (event) => event.stopPropagation(),
       ref: dialog,
     },

@@ -14,7 +14,7 @@ export const EpochChart = ({ epochs }) => {
   const [active, holder, item] = useActiveItem(epochs.length);
   const heading = h("h3", "Rows and seconds per epoch");
   if (!epochs.length) {
-    return h("section.bf-panel", { "aria-label": "Epochs" }, heading, h("p.bf-muted", "No epoch is committed yet."));
+    return h("section.bf-panel", { "aria-label": "Epochs" }, heading, h("p.bf-muted", "No epoch has been committed yet."));
   }
   const most = { rows: Math.max(...epochs.map((p) => p.rows), 1), seconds: Math.max(...epochs.map((p) => p.seconds), 0.001) };
   const step = WIDTH / Math.max(epochs.length, 12);

@@ -1,4 +1,4 @@
-// How numbers, times and states are written.
+// Format numbers, times and states.
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { maximumFractionDigits: 1, notation: "compact" });
@@ -7,7 +7,7 @@ export const count = (value) => (value === null || value === undefined ? "–" :
 export const compact = (value) => (value === null || value === undefined ? "–" : short.format(value));
 export const plural = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 
-/** A share as a percentage; what is not finished never reads 100 %. */
+/** A share as a percentage; it is never 100 % before the end. */
 export const percent = (share) => (share >= 1 ? "100 %" : `${(Math.floor(share * 1000) / 10).toFixed(1)} %`);
 
 export const duration = (seconds) => {
@@ -48,7 +48,7 @@ export const time = (instant) => {
 
 export const STATES = {
   running: "Running",
-  waiting: "Waiting for a run",
+  waiting: "Waiting for a DAG run",
   paused: "Paused",
   finished: "Finished",
   cancelled: "Cancelled",
@@ -57,30 +57,30 @@ export const STATES = {
   unread: "Being read…",
 };
 
-/** Why a job is where it is, in a sentence. */
+/** The reason of a job's state, in a sentence. */
 export const reason = (job) => {
   const { state, summary } = job;
   switch (state) {
     case "not_created":
-      return "A run of its DAG creates it, with its first task. Trigger the DAG, unless one is under way.";
+      return "The first task of a DAG run creates it. Trigger the DAG, unless a DAG run has started.";
     case "unreadable":
       return job.problem;
     case "unread":
       return "Its tables are being read for the first time.";
     case "cancelled":
-      return "Cancelled: no epoch runs any more, and the view stays as the last one left it. A rebuild starts over.";
+      return "Cancelled: no epoch runs any more, and the view stays as the last epoch left it. A rebuild starts over.";
     case "finished":
       return summary.lag_versions
-        ? `Finished, ${plural(summary.lag_versions, "upstream version")} behind. The next run of its DAG applies them.`
+        ? `Finished, ${plural(summary.lag_versions, "upstream version")} behind. The next DAG run applies them.`
         : "Finished and up to date.";
     case "paused":
       return summary.condition === "paused"
-        ? "Paused: epochs read no history, and still apply changes."
-        : "The rate limit is 0: epochs read no history, and still apply changes.";
+        ? "Paused: epochs read no history, but still apply changes."
+        : "The rate limit is 0: epochs read no history, but still apply changes.";
     case "running":
       return `Epoch ${summary.pinned_epoch} was pinned ${duration(since(summary.pinned_at))} ago and is not committed: it runs, or waits for a retry.`;
     default:
-      return "No epoch runs. The next run of its DAG goes on.";
+      return "No epoch is running. The next DAG run goes on.";
   }
 };
 
@@ -89,7 +89,7 @@ export const MUTATIONS = {
   pause: () => "Paused",
   resume: () => "Resumed",
   throttle: (value) => (value === null ? "Rate limit removed" : `Rate limit ${count(value)}`),
-  rescale: (value) => `Rescaled to ${plural(value, "run")}`,
+  rescale: (value) => `Rescaled to ${plural(value, "task run")}`,
   repair: () => "Repair",
   cancel: () => "Cancelled",
   finish: () => "Finished",

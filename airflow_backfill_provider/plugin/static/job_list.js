@@ -1,7 +1,7 @@
-// Many jobs: one line for each.
+// The list of jobs: one line for each.
 
 import { compact, count, duration, percent, reason, STATES } from "./format.js";
-import { Badge, lag, Placeholder, Progress, Stale } from "./parts.js";
+import { Badge, lag, Placeholder, Progress, Stale } from "./components.js";
 import { useClock, usePolling } from "./polling.js";
 import { Fragment, h, Link, useEffect, useSearchParams, useState } from "./react.js";
 
@@ -123,7 +123,7 @@ const Empty = ({ filtered }) =>
       "p",
       filtered
         ? "Change the filters to see others."
-        : "A backfill is shown here once a DAG of it was parsed, such as one made with backfill_dag, or once a run of it created the job.",
+        : "A backfill appears here once its DAG is parsed, such as one made with backfill_dag, or once a DAG run creates its job.",
     ),
   );
 

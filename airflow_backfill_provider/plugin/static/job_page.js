@@ -1,11 +1,11 @@
-// One job with everything about it.
+// The page of one job.
 
 import { Actions } from "./actions.js";
 import { jobPath } from "./api.js";
 import { BarrierLog, Changes } from "./barrier_log.js";
 import { EpochChart } from "./epoch_chart.js";
 import { compact, count, duration, percent, reason, time } from "./format.js";
-import { Badge, Differences, lag, Notice, Placeholder, Progress, Stale, verified, Warnings } from "./parts.js";
+import { Badge, Differences, lag, Notice, Placeholder, Progress, Stale, verified, Warnings } from "./components.js";
 import { useClock, usePolling } from "./polling.js";
 import { Fragment, h, Link } from "./react.js";
 import { VnodeMap } from "./vnode_map.js";
@@ -17,7 +17,7 @@ const Stats = ({ summary }) =>
     "dl.bf-stats",
     h(
       Stat,
-      { hint: "Rows of the upstream that were read, of those that it had when the newest barrier was pinned", label: "Rows read" },
+      { hint: "Rows of the upstream that were read, of all rows that it had when the newest barrier was pinned", label: "Rows read" },
       `${count(summary.rows_read)} of about ${count(summary.rows_estimated)}`,
     ),
     h(
@@ -49,10 +49,10 @@ const Stats = ({ summary }) =>
     h(Stat, { label: "Strategy" }, h("code", summary.strategy)),
     h(
       Stat,
-      { hint: "Rows of history that an epoch reads at most", label: "Rate limit" },
+      { hint: "How many rows of history an epoch reads at most", label: "Rate limit" },
       summary.rate_limit === null ? "None" : `${count(summary.rate_limit)} rows an epoch`,
     ),
-    h(Stat, { hint: "Task runs that share an epoch, from the next barrier on", label: "Parallel runs" }, count(summary.parallelism)),
+    h(Stat, { hint: "How many task runs share an epoch, from the next barrier on", label: "Parallel task runs" }, count(summary.parallelism)),
   );
 
 const Definition = ({ job }) =>
@@ -74,7 +74,7 @@ const Header = ({ back, dagId, job, onDone }) =>
         "p.bf-links",
         h(Link, { to: `/dags/${encodeURIComponent(dagId)}` }, dagId),
         " · ",
-        h(Link, { to: `/dags/${encodeURIComponent(dagId)}/runs` }, "Runs"),
+        h(Link, { to: `/dags/${encodeURIComponent(dagId)}/runs` }, "DAG runs"),
         job.definition.materialized_view && h("span.bf-muted", " · view ", h("code", job.definition.materialized_view)),
       ),
     ),

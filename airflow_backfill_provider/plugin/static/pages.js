@@ -1,10 +1,10 @@
-// What Airflow loads: the page with all backfills, and the tab with those of a DAG, a run or a task run.
-// Plain modules, loaded as they are: there is no build step.
+// The module that Airflow loads: the page with all backfills, and the tab with those of a DAG, a DAG run or a task run.
+// These are plain modules without a build step.
 
 import { dagPath } from "./api.js";
 import { JobListPage, JobTable } from "./job_list.js";
 import { JobPage } from "./job_page.js";
-import { Placeholder } from "./parts.js";
+import { Placeholder } from "./components.js";
 import { usePolling } from "./polling.js";
 import { Fragment, h, Link, useLocation, useSearchParams } from "./react.js";
 
@@ -22,11 +22,11 @@ const Backfills = () => {
   return h(Page, name ? h(JobPage, { back: ROOT, dagId, key: `${dagId}/${name}`, name }) : h(JobListPage, { root: ROOT }));
 };
 
-const Without = () =>
+const NoBackfill = () =>
   h(
     "div.bf-empty",
     h("h3", "This DAG has no backfill"),
-    h("p", "Nothing is wrong: it is a DAG like any other. Here would be the materialized views that it backfills, such as one made with ", h("code", "backfill_dag"), ", or one whose epochs it has run."),
+    h("p", "Nothing is wrong. This tab shows the materialized views that a DAG backfills: those of a DAG made with ", h("code", "backfill_dag"), ", and those whose epochs it has run."),
     h(Link, { to: ROOT }, "All backfills"),
   );
 
@@ -42,8 +42,8 @@ const Backfill = ({ dagId, mapIndex, runId, taskId }) => {
     runId &&
       !data.narrowed &&
       data.jobs.length > 0 &&
-      h("p.bf-muted", { role: "status" }, `This ${taskId ? "task" : "run"} has committed no epoch (yet). Shown is what its DAG backfills.`),
-    data.jobs.length === 0 && h(Without),
+      h("p.bf-muted", { role: "status" }, `This ${taskId ? "task run" : "DAG run"} has committed no epoch (yet). These are the backfills of its DAG.`),
+    data.jobs.length === 0 && h(NoBackfill),
     data.jobs.length > 0 &&
       (name
         ? h(
@@ -55,5 +55,5 @@ const Backfill = ({ dagId, mapIndex, runId, taskId }) => {
   );
 };
 
-// Airflow looks for a component under its plugin's name, once for all tabs.
+// Airflow finds the components by these names.
 Object.assign(globalThis, { Backfill, Backfills });

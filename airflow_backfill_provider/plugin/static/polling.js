@@ -1,4 +1,4 @@
-// Keeps what a page shows up to date, at next to no cost while nothing changes or nobody looks.
+// Keep a page up to date, at almost no cost while nothing changes or the page is hidden.
 
 import { read } from "./api.js";
 import { useCallback, useEffect, useRef, useState } from "./react.js";
@@ -7,8 +7,8 @@ const SECONDS = 3;
 const SECONDS_AFTER_AN_ERROR = 10;
 
 /**
- * Poll a path. Returns the newest answer, the error of the newest try, and a function to ask again at once.
- * A path of null asks nothing.
+ * Poll a path. Return the newest answer, the error of the newest try, and a function to poll at once.
+ * Do nothing if the path is null.
  */
 export const usePolling = (path, parameters = {}) => {
   const question = JSON.stringify([path, parameters]);
@@ -34,7 +34,7 @@ export const usePolling = (path, parameters = {}) => {
         const before = known.current.question === question ? known.current.data : undefined;
         const data = await read(path, parameters, before, ended.signal);
         known.current = { data, question };
-        // The same object: React draws nothing again.
+        // If the object is the same, React draws nothing again.
         setSeen((last) => (last.data === data && !last.error ? last : { data, question }));
       } catch (error) {
         if (!ended.signal.aborted) {
@@ -61,7 +61,7 @@ export const usePolling = (path, parameters = {}) => {
   return seen.question === question ? { ...seen, again } : { again };
 };
 
-/** Draws again now and then, for what says how long ago something was. */
+/** Draw again now and then, so that "… ago" stays right. */
 export const useClock = (seconds = 5) => {
   const [, tick] = useState(0);
   useEffect(() => {

@@ -1,11 +1,11 @@
-// Airflow's own React and router: two copies of React on one page don't work together.
+// Airflow's own React and router, because two copies of React on one page don't work together.
 
 const { React, ReactRouterDOM } = globalThis;
 
 export const { Fragment, useCallback, useEffect, useId, useRef, useState } = React;
 export const { Link, useLocation, useNavigate, useSearchParams } = ReactRouterDOM;
 
-/** An element; `h("div.panel", …)` is short for its class. Attributes may be left out. */
+/** Return an element; `h("div.panel", …)` sets its class. Attributes may be left out. */
 export const h = (type, ...rest) => {
   const [tag, ...classes] = typeof type === "string" ? type.split(".") : [type];
   const given = rest[0];

@@ -1,4 +1,4 @@
-// The map of all vnodes: at most 256 cells, each coloured by how far its vnodes are.
+// The map of all vnodes: at most 256 cells, each coloured by the progress of its vnodes.
 
 import { useActiveItem } from "./active_item.js";
 import { count, plural } from "./format.js";
@@ -16,17 +16,17 @@ const state = (cell) => {
 const describe = (cell, byVnode) => {
   const all = cell.last - cell.first + 1;
   const which = all === 1 ? `Vnode ${cell.first}` : `Vnodes ${cell.first} to ${cell.last}`;
-  const parts = [
+  const counted = [
     [cell.completed, "completed"],
     [cell.in_progress, "in progress"],
     [cell.not_started, "not started"],
   ].filter(([number]) => number);
-  const states = parts.map(([number, name]) => (all === 1 ? name : `${count(number)} ${name}`)).join(", ");
-  const position = cell.position ? `; position ${cell.position.map((part) => part ?? "null").join(", ")}` : "";
+  const states = counted.map(([number, name]) => (all === 1 ? name : `${count(number)} ${name}`)).join(", ");
+  const position = cell.position ? `; position ${cell.position.map((value) => value ?? "null").join(", ")}` : "";
   return `${which}: ${states}${position}; ${plural(cell.rows, "row")}${byVnode ? "" : " of all vnodes together"}`;
 };
 
-/** Unless vnodes have positions of their own, each is as far as the job. */
+/** If vnodes have no positions of their own (`byVnode` is false), each has the progress of the job. */
 export const VnodeMap = ({ byVnode, cells, counts, progress }) => {
   const columns = cells.length > 64 ? 32 : 16;
   const [active, holder, item] = useActiveItem(cells.length, columns);

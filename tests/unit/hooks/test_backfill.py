@@ -55,7 +55,7 @@ def test_storage_options_may_be_an_object_or_its_text(connection):
         ),
         ({"storage_options": {"aws_region": "x", "HOST": "y"}}, "unknown option HOST, aws_region; allowed are"),
         ({"storage_options": {"AWS_ALLOW_HTTP": True}}, 'AWS_ALLOW_HTTP must be text; write "true"'),
-        ({"storage_options": "{AWS"}, "storage_options is no valid JSON"),
+        ({"storage_options": "{AWS"}, "storage_options is not valid JSON"),
         ({"storage_options": ["AWS_REGION"]}, "must be a JSON object"),
         ({"state_root": 7}, "state_root must be a path or a URI"),
     ],
@@ -95,7 +95,7 @@ def test_invalid_text_that_may_hold_a_secret_is_not_repeated(connection):
 def test_testing_a_connection_says_where_control_tables_lie(connection, tmp_path):
     assert BackfillHook().test_connection() == (
         True,
-        "control tables lie beside their materialized views; without a state root there is no place to try",
+        "control tables lie beside their materialized views; without a state root there is nothing to test",
     )
     good = BackfillHook(connection(extra=json.dumps({"state_root": str(tmp_path)})))
     assert good.test_connection() == (
@@ -140,7 +140,7 @@ def test_secret_storage_options_are_options_like_the_others(connection):
 
 def test_an_option_that_stands_twice_is_refused(connection):
     extra = {name: {"AWS_REGION": name} for name in ("storage_options", "secret_storage_options")}
-    with pytest.raises(InvalidConnectionError, match="AWS_REGION stands in storage_options and in"):
+    with pytest.raises(InvalidConnectionError, match="AWS_REGION is in storage_options and in"):
         _ = BackfillHook(connection(extra=json.dumps(extra))).connection
 
 

@@ -191,7 +191,7 @@ def test_secrets_are_on_no_command_line_and_in_no_record(start, records):
 def test_a_supervisor_that_cannot_write_its_record_does_not_come_up(lake):
     (lake / "state").write_text("a file in its place", encoding="utf-8")
 
-    with pytest.raises(AirflowException, match=r"did not come up: .*StorageUnavailableError"):
+    with pytest.raises(AirflowException, match=r"did not start: .*StorageUnavailableError"):
         supervised(lake).start(Script("true"), "app.py", [])
 
 

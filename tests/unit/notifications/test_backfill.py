@@ -146,7 +146,7 @@ def test_a_task_whose_worker_died_has_failed_without_an_exception(created: Lake,
 def test_a_dags_failure_names_the_run(created: Lake, told):
     context = {"dag": DAG("orders", schedule=None), "run_id": "run_1", "reason": "task_failure"}
     BackfillNotifier(job=created.definition, send=[Told("{{ backfill.message }}")])(context)
-    assert told == ["run run_1 of DAG orders failed (task_failure)"]
+    assert told == ["DAG run run_1 of orders failed (task_failure)"]
 
 
 def test_a_failure_is_told_also_of_a_job_that_was_not_created(orders: Lake, told):
@@ -230,7 +230,7 @@ def test_one_who_cannot_be_told_does_not_keep_the_others_from_it(created: Lake, 
 def test_a_job_that_cannot_be_opened_fails_nothing(told, job, caplog):
     BackfillNotifier(job=job, send=[Told()])(callback("failed"))
     assert told == []
-    assert "nobody was told" in caplog.text
+    assert "no notification was sent" in caplog.text
 
 
 def test_it_can_be_awaited(created: Lake, told):

@@ -15,7 +15,7 @@ def test_an_epoch_is_a_number_or_what_a_barrier_task_returned(value):
 
 @pytest.mark.parametrize("value", [0, -1, "x", None, True, 1.0, {"epoch": None}, {}])
 def test_whatever_else_is_no_epoch(value):
-    with pytest.raises(InvalidJobError, match=r"^epoch: .* is no epoch; allowed are"):
+    with pytest.raises(InvalidJobError, match=r"^epoch: .* is not an epoch; give"):
         epoch_of(value)
 
 

@@ -61,7 +61,7 @@ def test_what_a_template_rendered_is_read(created: Lake, spark: StandInSpark):
 
 @pytest.mark.parametrize("wrong", [0, "0", -1, "many", None, 1.5])
 def test_what_is_no_number_of_files_is_refused(created: Lake, spark: StandInSpark, wrong):
-    with pytest.raises(AirflowFailException, match="compact_at: .* is no number of files"):
+    with pytest.raises(AirflowFailException, match="compact_at: .* is not a number of files"):
         compact(created, compact_at=wrong)
 
 

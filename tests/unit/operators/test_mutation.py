@@ -59,7 +59,7 @@ def test_a_rate_limit_is_taken_as_a_template_renders_it(created: Lake, given, in
 
 @pytest.mark.parametrize("given", ["many", "-1", -1, 1.5, "1.5", True, "{{ params.rate_limit }}"])
 def test_a_rate_limit_that_is_no_number_of_rows_is_refused(created: Lake, given):
-    with pytest.raises(AirflowFailException, match="is no number of rows; allowed are null"):
+    with pytest.raises(AirflowFailException, match="is not a number of rows; allowed are null"):
         execute(ThrottleBackfillOperator, created, rate_limit=given)
 
 
@@ -115,7 +115,7 @@ def test_a_rescale_is_in_force_and_carried_by_the_next_barrier(arranged: Lake, g
 
 @pytest.mark.parametrize("given", [0, "none", -1, 1.5, True, None])
 def test_a_rescale_to_no_number_of_runs_is_refused(arranged: Lake, given):
-    with pytest.raises(AirflowFailException, match="parallelism: .* is no number of parallel runs"):
+    with pytest.raises(AirflowFailException, match="parallelism: .* is not a number of parallel task runs"):
         execute(RescaleBackfillOperator, arranged, parallelism=given)
 
 
@@ -150,7 +150,7 @@ def test_a_repair_is_pinned_once_with_what_was_chosen(arranged: Lake):
         ({"vnodes": "none", "keys": ""}, "nothing is chosen"),
         ({"vnodes": [4]}, "names no vnodes of the job"),
         ({"vnodes": 1.5}, "names no vnodes"),
-        ({"keys": "x"}, "a list of keys is needed"),
+        ({"keys": "x"}, "give a list of keys"),
         ({"keys": ["x"]}, "is no key of the upstream"),
         ({"keys": [[1, 2]]}, "is no key of the upstream"),
     ],

@@ -169,7 +169,7 @@ def test_openlineage_is_told_of_all_epochs_together(created: Lake, spark: StandI
 
 @pytest.mark.parametrize("value", [0, -1, "many", None, 1.5, True])
 def test_a_number_that_is_none_is_refused(created: Lake, spark: StandInSpark, value):
-    with pytest.raises(AirflowFailException, match="epochs_per_run: .* is no number of epochs"):
+    with pytest.raises(AirflowFailException, match="epochs_per_run: .* is not a number of epochs"):
         run(created, epochs_per_run=value)
 
 

@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 from airflow.sdk.api.datamodels._generated import DagRunType
 
-from airflow_backfill_provider.hooks.task_run import interval_of_no_length, requester_of, until_of
+from airflow_backfill_provider.hooks.task_run import empty_interval_warning, requester_of, until_of
 from tests.unit.stand_in import context
 
 NOON = dt.datetime(2026, 3, 29, 12, tzinfo=dt.UTC)
@@ -18,7 +18,7 @@ def test_a_run_of_a_schedule_goes_up_to_the_end_of_its_interval(run_type):
     run = context(run_type=run_type, data_interval_start=NOON - dt.timedelta(hours=1), data_interval_end=NOON)
 
     assert until_of(run) == NOON
-    assert interval_of_no_length(run) is None
+    assert empty_interval_warning(run) is None
 
 
 def test_each_mapped_task_run_asks_on_its_own_behalf():
@@ -29,11 +29,11 @@ def test_each_mapped_task_run_asks_on_its_own_behalf():
     assert len(set(asked)) == 3
 
 
-def test_an_interval_of_no_length_is_an_instant_and_explained():
+def test_an_interval_of_length_zero_is_an_instant_and_explained():
     run = context(run_type=DagRunType.SCHEDULED, data_interval_start=NOON, data_interval_end=NOON)
 
     assert until_of(run) == NOON
-    assert "up to the upstream as of 2026-03-29 12:00:00 UTC" in interval_of_no_length(run)
+    assert "up to 2026-03-29 12:00:00 UTC" in empty_interval_warning(run)
 
 
 @pytest.mark.parametrize("run_type", [DagRunType.MANUAL, DagRunType.ASSET_TRIGGERED])
@@ -41,4 +41,4 @@ def test_any_other_run_has_its_interval_made_up(run_type):
     run = context(run_type=run_type, data_interval_start=NOON, data_interval_end=NOON)
 
     assert until_of(run) is None
-    assert interval_of_no_length(run) is None
+    assert empty_interval_warning(run) is None

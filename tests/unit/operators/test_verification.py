@@ -101,7 +101,7 @@ def test_an_application_that_left_no_result_is_not_believed(ran: Lake, spark: St
 
 @pytest.mark.parametrize("wrong", [0, "0", -1, "many", 1.5])
 def test_what_is_no_number_of_steps_is_refused(ran: Lake, spark: StandInSpark, wrong):
-    with pytest.raises(AirflowFailException, match="steps: .* is no number of steps"):
+    with pytest.raises(AirflowFailException, match="steps: .* is not a number of steps"):
         verify(ran, steps=wrong)
     assert spark.submitted == []
 

@@ -69,11 +69,11 @@ def test_an_epoch_is_seen_with_its_cells_and_history(created: Lake):
     assert [cell.not_started for cell in job.look().cells] == [1, 1, 1, 1]
     created.epochs(1)
 
-    sight, history = job.look(), job.history()
+    reading, history = job.look(), job.history()
 
-    assert sight.summary is not None
-    assert (sight.summary.epoch, sight.summary.condition) == (1, JobCondition.WAITING)
-    assert [cell.in_progress for cell in sight.cells] == [1, 1, 1, 1]
+    assert reading.summary is not None
+    assert (reading.summary.epoch, reading.summary.condition) == (1, JobCondition.WAITING)
+    assert [cell.in_progress for cell in reading.cells] == [1, 1, 1, 1]
     assert [commit.epoch for commit in history.commits] == [1]
     assert history is job.history()
 
@@ -108,11 +108,11 @@ def test_a_job_that_stalls_is_seen_although_nothing_changes(created: Lake, reads
 
     now[0] += dt.timedelta(days=2)
 
-    sight = job.look()
+    reading = job.look()
     assert before.summary is not None
-    assert sight.summary is not None
-    assert (before.summary.warnings, len(sight.summary.warnings)) == ((), 1)
-    assert sight.token != before.token
+    assert reading.summary is not None
+    assert (before.summary.warnings, len(reading.summary.warnings)) == ((), 1)
+    assert reading.token != before.token
     assert len(reads) == 1
 
 

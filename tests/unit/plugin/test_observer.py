@@ -32,25 +32,25 @@ def test_jobs_are_answered_in_order(created: Lake, tmp_path: Path):
 
     first, second = JobObserver().observe([registered(elsewhere), registered(created)])
 
-    assert first.sight is not None
-    assert not first.sight.created
-    assert second.sight is not None
-    assert second.sight.summary is not None
-    assert second.sight.summary.name == "small_orders"
+    assert first.reading is not None
+    assert not first.reading.created
+    assert second.reading is not None
+    assert second.reading.summary is not None
+    assert second.reading.summary.name == "small_orders"
 
 
 def test_a_job_that_cannot_be_read_says_why_until_it_can(created: Lake):
     jobs, job = JobObserver(), registered(created)
     shutil.move(created.folder / "orders", created.folder / "moved")
     (observation,) = jobs.observe([job])
-    assert observation.sight is None
+    assert observation.reading is None
     assert "there is no Delta table at" in (observation.problem or "")
 
     shutil.move(created.folder / "moved", created.folder / "orders")
     (observation,) = jobs.observe([job])
 
     assert observation.problem is None
-    assert observation.sight is not None
+    assert observation.reading is not None
 
 
 def test_an_error_that_nobody_foresaw_shows_nothing_of_itself(created: Lake, monkeypatch):

@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.orm import Session
 
 from airflow_backfill_provider.assets import DEFINITION, VIEW_GROUP
-from airflow_backfill_provider.plugin import begun_runs
+from airflow_backfill_provider.plugin import started_runs
 from airflow_backfill_provider.plugin.registry import RegisteredJob, jobs_of_dags
 from tests.builders import NOW, job_fields
 
@@ -65,6 +65,6 @@ def test_a_job_that_a_run_begins_is_one_with_the_job_that_other_dags_know(sessio
         backfill_conn_id=known.backfill_conn_id,
         dag_ids=("backfill_manual",),
     )
-    monkeypatch.setattr(begun_runs, "_said", lambda *_: [begun])
-    (job,) = begun_runs.jobs_with_begun(session, DAGS)
+    monkeypatch.setattr(started_runs, "_created_jobs", lambda *_: [begun])
+    (job,) = started_runs.jobs_with_started(session, DAGS)
     assert job.dag_ids == ("backfill_manual", "a_schedule", "on_commits")

@@ -7,7 +7,7 @@ import pytest
 from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import SettingsChange
-from airflow_backfill_provider.plugin.observed_job import JobSight
+from airflow_backfill_provider.plugin.observed_job import JobReading
 from airflow_backfill_provider.plugin.observer import Observation
 from airflow_backfill_provider.plugin.registry import RegisteredJob
 from airflow_backfill_provider.plugin.responses import Change, JobRow, JobState, epoch_points, logged_epochs
@@ -57,7 +57,7 @@ def test_a_change_of_the_settings_tells_who_and_when():
     [
         (Observation(), JobState.UNREAD),
         (Observation(problem="broken"), JobState.UNREADABLE),
-        (Observation(JobSight(token="1", created=False)), JobState.NOT_CREATED),
+        (Observation(JobReading(token="1", created=False)), JobState.NOT_CREATED),
     ],
 )
 def test_a_job_without_a_summary_has_a_state(observation, state):

@@ -159,7 +159,7 @@ def test_a_time_out_with_soft_failure_skips(created: Lake, mode):
 def test_a_wrong_argument_fails_when_the_sensor_runs(created: Lake, mode):
     waiting = BackfillProgressSensor(task_id="wait", job=created.definition, at_least="half", **MODES[mode])
 
-    with pytest.raises(AirflowFailException, match="at_least: 'half' is no share"):
+    with pytest.raises(AirflowFailException, match="at_least: 'half' is not a share"):
         run(waiting)
 
 

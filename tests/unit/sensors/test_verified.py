@@ -101,5 +101,5 @@ def test_a_deferred_sensor_waits_for_the_same(ran: Lake):
 
 @pytest.mark.parametrize("wrong", [-1, "old", float("inf"), [1]])
 def test_what_is_no_age_is_refused(ran: Lake, wrong: Any):
-    with pytest.raises(AirflowFailException, match="max_age: .* is no age"):
+    with pytest.raises(AirflowFailException, match="max_age: .* is not an age"):
         look(ran, max_age=wrong)

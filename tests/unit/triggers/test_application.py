@@ -94,7 +94,7 @@ def test_an_application_of_which_nothing_is_heard_any_more_is_told_to_stop(lake,
     event = event_of(trigger(str(lake / "state")))
 
     assert (event["outcome"], event["retryable"]) == ("failed", True)
-    assert "its supervisor on here shows no life" in event["message"]
+    assert "its supervisor on here does not update its record" in event["message"]
     assert records.stop_requested(RECORD)
 
 

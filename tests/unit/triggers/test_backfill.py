@@ -119,7 +119,7 @@ def test_a_wait_tells_what_it_sees_once_and_again_when_that_is_something_else(
         end.cancel()
 
     asyncio.run(asyncio.wait_for(scenario(), timeout=20))
-    assert [line.partition(" of at least")[0].rpartition(" ")[2] for line in told] == ["0.0%", "40.0%"]
+    assert [line.partition(", at least")[0].rpartition(" ")[2] for line in told] == ["0.0%", "40.0%"]
 
 
 @each
@@ -196,7 +196,8 @@ def test_an_epoch_that_is_pinned_and_not_committed_makes_no_progress(created: La
     created.epochs(1)
     created.inject()
 
-    assert trigger(created, "progress").look().note == "the progress of job small_orders is 40.0% of at least 50.0%"
+    note = "the progress of job small_orders is 40.0%, at least 50.0% is needed"
+    assert trigger(created, "progress").look().note == note
     assert trigger(created, "epoch").look().value is None
 
 

@@ -236,7 +236,7 @@ def test_damaged_control_tables_and_a_missing_connection_do_not_end_the_watch(cr
     assert events(created, damage) == [[]]
     assert events(created, nothing, watcher=trigger(created, backfill_conn_id="nowhere")) == [[]]
     assert [record.message.partition(":")[0] for record in caplog.records] == [
-        "cannot look at job small_orders, looking again"
+        "cannot read job small_orders, trying again"
     ] * 2
     assert "there is no connection nowhere" in caplog.text
 

@@ -75,7 +75,7 @@ def test_vnodes_are_completed_once_each_of_them_is(created: Lake):
 
     assert notes[0, 1].value == {"vnodes": "0-1", "epoch": 5}
     assert [notes[vnodes].value for vnodes in [(1, 2), ("2-3",), (0, 3)]] == [None] * 3
-    assert "vnodes 2 are not completed" in notes[1, 2].note
+    assert "vnodes 2 of job small_orders are not completed" in notes[1, 2].note
 
 
 def test_what_nobody_changed_is_looked_at_again_after_some_minutes():

@@ -1,4 +1,4 @@
-// Small pieces that several pages are made of.
+// Components that several pages share.
 
 import { count, duration, percent, plural, since, STATES } from "./format.js";
 import { h } from "./react.js";
@@ -42,7 +42,7 @@ export const Warnings = ({ warnings }) =>
       )
     : null;
 
-/** When a view was last verified, and whether it is right. */
+/** When a view was last verified, and the result. */
 export const verified = ({ verification_problem: problem, verification_waits: waits, verified: found }) => {
   if (problem) {
     return "Unknown";
@@ -53,7 +53,7 @@ export const verified = ({ verification_problem: problem, verification_waits: wa
   return waits ? `${result}; again with the next epoch` : result;
 };
 
-/** How a view differs from its query, by the newest verification. */
+/** The differences between a view and its query that the newest verification found. */
 export const Differences = ({ found }) => {
   if (!found || found.equal) {
     return null;
@@ -79,12 +79,12 @@ export const Differences = ({ found }) => {
   );
 };
 
-/** What is shown instead of a page that has nothing to show yet. */
+/** The content of a page that has no data yet. */
 export const Placeholder = ({ error }) =>
   error
     ? h(Notice, { kind: "error", title: "This cannot be shown" }, error.message)
     : h("p.bf-muted", { role: "status" }, "Loading…");
 
-/** A page goes on showing what it has if the server does not answer for a while, and says so. */
+/** The warning of a page that shows old data because the server does not answer. */
 export const Stale = ({ error }) =>
   error ? h(Notice, { kind: "warning", title: "Not up to date" }, `${error.message} Trying again.`) : null;

@@ -1,4 +1,4 @@
-"""The endpoints that the pages read from."""
+"""The endpoints that the pages read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from airflow.api_fastapi.common.db.common import SessionDep
 from fastapi import APIRouter, Query, Request, Response, status
 
 from airflow_backfill_provider.plugin.access import MAY_READ, DagId, Job, MayAct, Observer, ReadableDags
-from airflow_backfill_provider.plugin.begun_runs import jobs_of_task_runs_with_begun, jobs_with_begun
 from airflow_backfill_provider.plugin.caching import unless_known
 from airflow_backfill_provider.plugin.observed_job import JobHistory
 from airflow_backfill_provider.plugin.observer import JobObserver, Observation
@@ -25,6 +24,7 @@ from airflow_backfill_provider.plugin.responses import (
     epoch_points,
     logged_epochs,
 )
+from airflow_backfill_provider.plugin.started_runs import jobs_of_task_runs_with_started, jobs_with_started
 from airflow_backfill_provider.protocol.backfill import Backfill
 
 MOST_CHANGES = 50
@@ -32,7 +32,7 @@ MOST_CHANGES = 50
 _Text = Annotated[str | None, Query(pattern=r"^[^\x00]*$", max_length=250)]
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
-    status.HTTP_304_NOT_MODIFIED: {"description": "As the client knows it"},
+    status.HTTP_304_NOT_MODIFIED: {"description": "Not changed since the client's last request"},
     status.HTTP_401_UNAUTHORIZED: {"model": Problem},
     status.HTTP_403_FORBIDDEN: {"model": Problem},
     status.HTTP_404_NOT_FOUND: {"model": Problem},
@@ -58,7 +58,7 @@ def list_jobs(
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Response:
     """List the jobs of the DAGs that the user may read, by name."""
-    jobs = [job for job in jobs_with_begun(session, dags) if (search or "").lower() in job.name]
+    jobs = [job for job in jobs_with_started(session, dags) if (search or "").lower() in job.name]
     page = slice(offset, offset + limit)
     if state is None and not warnings:
         total, unread = len(jobs), 0
@@ -85,13 +85,13 @@ def list_jobs_of_dag(
     task_id: _Text = None,
     map_index: Annotated[int | None, Query(ge=-1, le=1_000_000)] = None,
 ) -> Response:
-    """List the jobs of a DAG; or of one of its runs or task runs, as far as they said which it is."""
+    """List the jobs of a DAG, or those of a DAG run or task run if they are known."""
     narrowed: list[RegisteredJob] = []
     if run_id:
-        narrowed = jobs_of_task_runs_with_begun(
+        narrowed = jobs_of_task_runs_with_started(
             session, dag_id, TaskRuns(run_id=run_id, task_id=task_id or None, map_index=map_index)
         )
-    rows = _rows(observer, narrowed or jobs_with_begun(session, [dag_id]))
+    rows = _rows(observer, narrowed or jobs_with_started(session, [dag_id]))
     version = [bool(narrowed), [[row.name, row.problem, token] for row, token in rows]]
     return unless_known(request, version, lambda: DagJobs(jobs=tuple(row for row, _ in rows), narrowed=bool(narrowed)))
 
@@ -100,7 +100,7 @@ def list_jobs_of_dag(
 def get_job(request: Request, job: Job, observer: Observer, may_act: MayAct) -> Response:
     """Describe one job."""
     observation = observer.observe_one(job)
-    token = observation.sight.token if observation.sight else ""
+    token = observation.reading.token if observation.reading else ""
     version = [token, observation.problem, may_act, job.key, job.dag_ids]
     return unless_known(request, version, lambda: _detail(observer, job, observation, may_act=may_act))
 
@@ -115,29 +115,29 @@ def get_barrier_log(
 ) -> Response:
     """Return a page of a job's barrier log, newest first."""
     observed = observer.job(job)
-    sight = observed.look()
+    reading = observed.look()
     return unless_known(
-        request, [sight.token, before_epoch, limit], lambda: _log_page(observed.backfill, before_epoch, limit)
+        request, [reading.token, before_epoch, limit], lambda: _log_page(observed.backfill, before_epoch, limit)
     )
 
 
 def _rows(observer: JobObserver, jobs: list[RegisteredJob]) -> list[tuple[JobRow, str | None]]:
-    """Return each job's row, and the token of what was seen."""
+    """Return each job's row, and the token of what was read."""
     return [
-        (JobRow.of(job, seen), seen.sight.token if seen.sight else None)
+        (JobRow.of(job, seen), seen.reading.token if seen.reading else None)
         for job, seen in zip(jobs, observer.observe(jobs), strict=True)
     ]
 
 
 def _detail(observer: JobObserver, job: RegisteredJob, observation: Observation, *, may_act: bool) -> JobDetail:
-    observed, sight = observer.job(job), observation.sight
-    history = observed.history() if sight else JobHistory(barriers=(), commits=(), changes=())
+    observed, reading = observer.job(job), observation.reading
+    history = observed.history() if reading else JobHistory(barriers=(), commits=(), changes=())
     return JobDetail(
         **dict(JobRow.of(job, observation)),
         may_act=may_act,
         definition=job.definition,
-        state_location=observed.backfill.job.state if sight else None,
-        cells=sight.cells if sight else (),
+        state_location=observed.backfill.job.state if reading else None,
+        cells=reading.cells if reading else (),
         epochs=epoch_points(history.barriers, history.commits),
         changes=tuple(Change.of(record) for record in history.changes[: -MOST_CHANGES - 1 : -1]),
     )

@@ -1,4 +1,4 @@
-"""What a user does on the page of a job."""
+"""Use the page of a job as a user does."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from playwright.sync_api import Locator, Page, expect
 
 
 def ask(page: Page, button: str) -> Locator:
-    """Press one of the buttons that steer, and return its dialog."""
-    page.get_by_role("group", name="Steer the job").get_by_role("button", name=button).click()
+    """Press one of the buttons that mutate the job, and return its dialog."""
+    page.get_by_role("group", name="Change the job").get_by_role("button", name=button).click()
     return page.get_by_role("dialog")
 
 

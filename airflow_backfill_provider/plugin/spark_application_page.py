@@ -1,7 +1,7 @@
 """
-Where a task's link to its Spark application leads: to Spark's own pages, or to what is known of the application.
+The target of a task's link to its Spark application: Spark's own pages, or a page with the application's record.
 
-Spark serves its pages only as long as the application runs, and only where they are switched on.
+Spark serves its pages only while the application runs, and only if they are enabled.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ dd {{ margin: 0 0 .75rem; overflow-wrap: anywhere; white-space: pre-wrap }}
 </html>
 """
 
-# A page of its own, and no part of what the other pages read.
+# A page of its own; the other pages don't read it.
 router = APIRouter(prefix="/dags/{dag_id}/jobs/{name}/applications", dependencies=MAY_READ, include_in_schema=False)
 
 
@@ -49,13 +49,11 @@ router = APIRouter(prefix="/dags/{dag_id}/jobs/{name}/applications", dependencie
 def show_application(
     job: Job, observer: Observer, application: Annotated[str, Path(pattern=r"^[a-z0-9-]+$", max_length=100)]
 ) -> Response:
-    """Lead to Spark's pages of an application that runs, or show what is known of it."""
+    """Redirect to Spark's pages of a running application, or show its record."""
     backfill = observer.job(job).backfill
     record = backfill.store.applications.read(application)
     if record is None:
-        raise HTTPException(
-            status.HTTP_404_NOT_FOUND, f"nothing is known of an application {application} of {job.name}"
-        )
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"{job.name} has no record of a Spark application {application}")
     if not record.ended and record.web_url and urllib.parse.urlsplit(record.web_url).scheme in {"http", "https"}:
         return RedirectResponse(record.web_url, status.HTTP_303_SEE_OTHER)
     facts = "\n".join(
@@ -68,14 +66,14 @@ def _facts(record: ApplicationRecord) -> Iterator[tuple[str, str]]:
     yield "State", _state(record)
     if is_remote(record.web_url or ""):
         yield "Spark Connect server", record.web_url or ""
-        yield "Session on it", record.application_id or ""
+        yield "Session on the server", record.application_id or ""
     else:
         yield "Spark application", record.application_id or ""
     yield "Runs on", record.host
     yield "Started", f"{record.started_at:%Y-%m-%d %H:%M:%S %Z}"
     yield "Ended", f"{record.ended_at:%Y-%m-%d %H:%M:%S %Z}" if record.ended_at else ""
-    yield "Spark's own output, on that machine", record.log
-    yield "It says", "\n".join(record.said)
+    yield "Spark's output, on that machine", record.log
+    yield "Messages", "\n".join(record.said)
     yield "Error", record.error
 
 
