@@ -130,7 +130,7 @@ def _append(backfill: Backfill, connection: ConnectSession, folder: Path) -> Non
     (
         connection.spark.read.format("delta")
         .option("versionAsOf", barrier.upstream.to_offset.number)
-        .load(backfill.job.upstream.path)
+        .load(backfill.job.upstream.location)
         .filter(f"order_id >= {(barrier.epoch - 1) * CHUNK} AND order_id < {barrier.epoch * CHUNK}")
         .filter("status = 'paid'")
         .selectExpr("order_id", "customer_id", "amount * 100 AS cents", "note")

@@ -23,6 +23,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
@@ -198,7 +199,7 @@ class Example:
         parts = [
             (
                 barrier.epoch,
-                f"({window.from_offset.number}, {window.to_offset.number}]",
+                f"({version_of(window.from_offset)}, {version_of(window.to_offset)}]",
                 before,
                 number,
                 _owned(*barrier.vnode_ranges[number]),
@@ -211,7 +212,7 @@ class Example:
 
     def changes(self, barrier: Barrier, commit: EpochCommit) -> str:
         """Return the window's change feed, and where each change went."""
-        changes = self.orders.feed(barrier.upstream.from_offset.number, barrier.upstream.to_offset.number)
+        changes = self.orders.feed(version_of(barrier.upstream.from_offset), version_of(barrier.upstream.to_offset))
         before = decoded(barrier.read_before, self.scan.order)
         last = {
             self.position(change.row): change
@@ -254,7 +255,7 @@ class Example:
                         rows.append((number, position[0], *(entry[name] for name in COLUMNS), origin))
         upstream = [
             row
-            for row in self.orders.rows_at(barrier.upstream.to_offset.number)
+            for row in self.orders.rows_at(version_of(barrier.upstream.to_offset))
             if any(covered.contains(self.position(row), self.scan.order) for covered in barrier.chunk(self.scan.order))
         ]
         self.require(sorted(row[2:5] for row in rows) == upstream)

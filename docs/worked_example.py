@@ -24,6 +24,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.verification.verifier import compare_now
 from docs import arrangement_example
 from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block
@@ -155,7 +156,7 @@ class Example:
         for covered in self.chunk(barrier):
             after = "the first row" if covered.after is None else f"after {covered.after[0]}"
             up_to = "the last row" if covered.up_to is None else f"{covered.up_to[0]}"
-            chunk = f"{after} to {up_to}, as of version {barrier.upstream.to_offset.number}"
+            chunk = f"{after} to {up_to}, as of version {version_of(barrier.upstream.to_offset)}"
         changes = "none: nothing was read yet"
         if barrier.read_before:
             position = _position(barrier)
@@ -164,12 +165,20 @@ class Example:
         carried = ", ".join(pinned.mutation.value for pinned in barrier.mutations) or "none"
         return table(
             ("epoch", "window", "snapshot chunk", "changes let through", "mutation"),
-            [(barrier.epoch, f"({window.from_offset.number}, {window.to_offset.number}]", chunk, changes, carried)],
+            [
+                (
+                    barrier.epoch,
+                    f"({version_of(window.from_offset)}, {version_of(window.to_offset)}]",
+                    chunk,
+                    changes,
+                    carried,
+                )
+            ],
         )
 
     def changes(self, barrier: Barrier, commit: EpochCommit) -> str:
         """Return the window's change feed, and what becomes of each change."""
-        changes = self.orders.feed(barrier.upstream.from_offset.number, barrier.upstream.to_offset.number)
+        changes = self.orders.feed(version_of(barrier.upstream.from_offset), version_of(barrier.upstream.to_offset))
         position = _position(barrier)
         applied = [change for change in changes if position is None or change.key <= position]
         last = {change.key: change for change in sorted(applied, key=lambda change: (change.version, change.upserts))}
@@ -219,15 +228,18 @@ class Example:
         """Play epoch 2 in the four orders of operations that there are, in plain Python."""
         barrier = self.backfill.store.barriers(since_epoch=2)[0]
         window, old = barrier.upstream, 30
-        start, end = self.orders.rows_at(window.from_offset.number), self.orders.rows_at(window.to_offset.number)
-        changes = self.orders.feed(window.from_offset.number, window.to_offset.number)
+        start, end = (
+            self.orders.rows_at(version_of(window.from_offset)),
+            self.orders.rows_at(version_of(window.to_offset)),
+        )
+        changes = self.orders.feed(version_of(window.from_offset), version_of(window.to_offset))
         lines = []
-        for chunk_at, snapshot in ((window.to_offset.number, end), (window.from_offset.number, start)):
+        for chunk_at, snapshot in ((version_of(window.to_offset), end), (version_of(window.from_offset), start)):
             chunk = [row for row in snapshot if row[0] > old][:3]
             new = chunk[-1][0]
             for name, position in (("old", old), ("new", new)):
                 view = Counter(row for row in start if row[0] <= old)
-                inserts_first = chunk_at == window.from_offset.number
+                inserts_first = chunk_at == version_of(window.from_offset)
                 if inserts_first:
                     view.update(chunk)
                 _apply(view, [change for change in changes if change.key <= position])
@@ -253,7 +265,7 @@ class Example:
         barriers, commits = self.backfill.store.log()
         lines: list[tuple[object, ...]] = []
         for barrier in barriers:
-            window = (barrier.upstream.from_offset.number, barrier.upstream.to_offset.number)
+            window = (version_of(barrier.upstream.from_offset), version_of(barrier.upstream.to_offset))
             mutations = ", ".join(pinned.mutation.value for pinned in barrier.mutations)
             lines.append((barrier.epoch, "injected", *window, mutations, "", ""))
             commit = next(commit for commit in commits if commit.epoch == barrier.epoch)

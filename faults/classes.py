@@ -26,6 +26,7 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.sources.delta.versions import version_of
 from faults.campaign import Campaign, Outcome, Play, WrongError
 from faults.spark import spark_session
 from faults.table_shapes import COLUMNS, EXPECTED, QUERY, Shape, Stage, change, forget_tables, require_right, stage
@@ -404,7 +405,7 @@ def _skew(lakehouse: Lakehouse, random: random.Random) -> None:
     store = lakehouse.backfill.store
     settings = store.settings()
     newest = store.newest_barrier(settings)
-    come_to = newest.upstream.to_offset.number if newest else settings.first_offset
+    come_to = version_of(newest.upstream.to_offset if newest else settings.first_offset)
     change(lakehouse, random, 2)
     for file in (Path(lakehouse.upstream_path) / "_delta_log").glob("*.json"):
         if int(file.stem) <= come_to:

@@ -6,6 +6,7 @@ How its writes happen once is :mod:`~airflow_backfill_provider.engine.stamped_ta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
@@ -188,7 +189,7 @@ class MaterializedView:
         assignments = ", ".join(f"view.{quote(name)} = change.{quote(name)}" for name in columns)
         names = ", ".join(quote(name) for name in columns)
         values = ", ".join(f"change.{quote(name)}" for name in columns)
-        self._merge(
+        self.merge_into(
             sent_whole(changes, measured.through),
             [*_same(keys, measured.has_nulls), *self._filters(changes, measured.through, keys)],
             f"WHEN MATCHED AND change.{own.appeared} THEN UPDATE SET {_refusal(keys)} "
@@ -280,11 +281,11 @@ class MaterializedView:
         # Once the rows are written, the keys are there again.
         if self.table.is_written(writing, identity, barrier):
             return
-        self._merge(removed, same, removal, removing, identity, barrier)
+        self.merge_into(removed, same, removal, removing, identity, barrier)
         reached(CrashPoint.AFTER_REMOVAL_COMMIT)
         self.table.append(written, writing, identity, barrier)
 
-    def _merge(
+    def merge_into(
         self,
         changes: DataFrame,
         conditions: Sequence[str],
@@ -293,8 +294,17 @@ class MaterializedView:
         identity: ViewIdentity,
         barrier: Barrier,
     ) -> None:
+        """
+        Merge rows into the view by a statement of one's own, once per epoch and part.
+
+        :param changes: the rows, which the statement calls ``change``; it calls the view's rows ``view``.
+        :param conditions: what has to be true of both.
+        :param clauses: the statement's ``WHEN`` clauses.
+        :param part: the part of the epoch; see :mod:`~airflow_backfill_provider.engine.stamps`.
+        """
         on = " AND ".join(conditions)
-        relation = f"backfill_{part.replace('-', '_')}_{identity.incarnation}_{barrier.epoch}"
+        name = re.sub(r"\W", "_", part)
+        relation = f"backfill_{name}_{identity.incarnation}_{barrier.epoch}"
         changes.createOrReplaceTempView(relation)
         try:
             self.table.run(

@@ -152,7 +152,7 @@ def _live_bytes(spark: SparkSession) -> int:
 
 def _require_right(spark: SparkSession, backfill: Backfill) -> None:
     job = backfill.job
-    query = job.query.replace("FROM upstream", f"FROM delta.`{job.upstream.path}`")
+    query = job.query.replace("FROM upstream", f"FROM delta.`{job.upstream.location}`")
     expected = fingerprint(spark.sql(query))
     found = fingerprint(spark.read.format("delta").load(job.materialized_view))
     if found != expected:

@@ -19,6 +19,7 @@ from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, position_of
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.verification.verifier import compare_now
 from faults.campaign import Outcome, WrongError
 from faults.shapes import refusals
@@ -199,7 +200,7 @@ class Game:
     def _require(self, barrier: Barrier, commit: EpochCommit, before: BackfillState) -> None:
         store = self.lakehouse.backfill.store
         after = store.state()
-        rows = self.truth.rows(barrier.chunk_offset.number)
+        rows = self.truth.rows(version_of(barrier.chunk_offset))
         read_before, read_after = self._read(rows, before), self._read(rows, after)
         new = len(read_after) - len(read_before)
         when = f"epoch {barrier.epoch}"
@@ -214,7 +215,7 @@ class Game:
         if limit is not None and new > 2 * limit + self.case.job["vnode_count"]:
             raise WrongError(f"I4: {when} read {new} rows under a rate limit of {limit}")
         if commit.completed or self.case.job["visibility"] == "every_epoch":
-            shown = self._read(self.truth.rows(barrier.upstream.to_offset.number), after)
+            shown = self._read(self.truth.rows(version_of(barrier.upstream.to_offset)), after)
             self.truth.require(self.lakehouse.view(), shown, f"I1: {when}")
 
     def _require_end(self) -> None:

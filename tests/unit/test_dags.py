@@ -89,7 +89,7 @@ def test_the_second_of_two_jobs_waits_for_the_first_view(monkeypatch):
     dag = load("backfill_in_order")
 
     first, second = dag.get_task("first.create_job").job, dag.get_task("second.create_job").job
-    assert second.upstream.path == first.materialized_view
+    assert second.upstream.location == first.materialized_view
     assert first.table_properties["delta.enableChangeDataFeed"] == "true"
     assert dag.get_task("second.create_job").upstream_task_ids == {"first_view_is_finished"}
     assert [asset.name for asset in dag.timetable.asset_condition.objects] == [
@@ -119,7 +119,7 @@ def test_the_scheduled_dag_runs_the_job_that_the_environment_names(monkeypatch, 
 
     dag = load("backfill_scheduled")
 
-    assert dag.get_task("backfill.create_job").job.upstream.path == "/other/orders"
+    assert dag.get_task("backfill.create_job").job.upstream.location == "/other/orders"
     assert dag.timetable.expression == "*/5 * * * *"
     assert dag.get_task("backfill.run_epoch").expand_input.value == {"barrier": [None, None]}
 

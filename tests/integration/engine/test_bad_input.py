@@ -10,7 +10,7 @@ import pytest
 
 from airflow_backfill_provider.core import crash_points, errors
 from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.engine import source
+from airflow_backfill_provider.engine import job_rows
 from airflow_backfill_provider.protocol import mutations
 from tests.builders import write_table
 from tests.integration.engine.lakehouse import Lakehouse
@@ -85,7 +85,7 @@ def test_duplicate_keys_are_refused_at_creation(numbers: Lakehouse) -> None:
 def test_duplicate_keys_of_a_large_upstream_are_refused_by_the_epoch_that_reads_them(
     numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "HASHES_IN_MEMORY", 5)
+    monkeypatch.setattr(job_rows, "HASHES_IN_MEMORY", 5)
     numbers.sql("INSERT INTO {upstream} VALUES (7, 'again', 0)")
     numbers.create(strategy="no_shuffle", rate_limit=6)
     numbers.epoch()
@@ -99,7 +99,7 @@ def test_duplicate_keys_of_a_large_upstream_are_refused_by_the_epoch_that_reads_
 def test_duplicate_keys_of_a_large_upstream_never_get_into_an_arrangement(
     numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "HASHES_IN_MEMORY", 5)
+    monkeypatch.setattr(job_rows, "HASHES_IN_MEMORY", 5)
     numbers.sql("INSERT INTO {upstream} VALUES (7, 'again', 0)")
     with pytest.raises(errors.DuplicateKeyError, match=r"several rows with the same key \(id\)"):
         numbers.create(strategy="arrangement")

@@ -250,10 +250,8 @@ def run_beside(lakehouse: Lakehouse, gate: Gate, meanwhile: Callable[[Lakehouse]
 def gated(numbers: Lakehouse, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Lakehouse:
     """A view in three files, and a change whose merge comes to the gate."""
     # No job's query may call a function that is not Spark's own.
-    written = query.query_over_rows
-    monkeypatch.setattr(
-        query, "query_over_rows", lambda job, names: written(job, names).replace("concat(name)", "gate(name)")
-    )
+    written = query.over_rows
+    monkeypatch.setattr(query, "over_rows", lambda asked: written(asked).replace("concat(name)", "gate(name)"))
     numbers.create(rate_limit=100, query="SELECT id, concat(name) AS name FROM upstream")
     numbers.finish()
     # One row, so that one task waits: Spark has two cores here, and the compaction needs one.

@@ -249,9 +249,9 @@ def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
     assert barrier is not None
     (part,) = barrier.parts
     assert [covered.up_to for covered in part.ranges] == [("199",)]
-    files = lakehouse.backfill.upstream.files(
-        barrier.upstream.to_offset.number, lakehouse.backfill.store.settings().key_order
-    )[0]
+    files = lakehouse.backfill.upstream.blocks(
+        barrier.upstream.to_offset, lakehouse.backfill.store.settings().key_order
+    )
     for file in files:
         if file.lower[0] >= 300 or file.upper[0] < 100:
             (lakehouse.folder / "orders" / file.path).unlink()

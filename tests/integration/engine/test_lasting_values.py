@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_backfill_provider.core import query_functions
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.engine.lasting_values import require_lasting_values
 from airflow_backfill_provider.engine.session import prepare_session
+from airflow_backfill_provider.shapes import query_of
+from airflow_backfill_provider.shapes.base import JobQuery
+from airflow_backfill_provider.shapes.row import functions
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.known_settings import KNOWN_SETTINGS
 
@@ -88,7 +90,8 @@ def check_query_text(session: SparkSession, query: str) -> None:
         materialized_view="/lake/view",
         query=query,
     )
-    require_lasting_values(session, job, session.createDataFrame([], COLUMNS), ())
+    asked = JobQuery(query_of(job), ("id",), frozenset())
+    require_lasting_values(session, asked, session.createDataFrame([], COLUMNS))
 
 
 @pytest.mark.parametrize("expression", MOVING)
@@ -148,12 +151,12 @@ def test_every_function_of_spark_was_looked_at(spark: SparkSession) -> None:
     ours = {"table_changes", "table_changes_by_path"}
     names = {row.function for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()} | ours
     lists = (
-        query_functions.ROW_FUNCTIONS,
-        query_functions.NON_DETERMINISTIC,
-        query_functions.AGGREGATES,
-        query_functions.GENERATORS,
-        query_functions.WINDOW_FUNCTIONS,
-        query_functions.TABLE_FUNCTIONS,
+        functions.ROW_FUNCTIONS,
+        functions.NON_DETERMINISTIC,
+        functions.AGGREGATES,
+        functions.GENERATORS,
+        functions.WINDOW_FUNCTIONS,
+        functions.TABLE_FUNCTIONS,
     )
     grammar = {"and", "between", "case", "in", "not", "or", "when"}
     found = {name: sum(name in names for names in lists) for name in names if re.fullmatch(r"[a-z]\w*", name)}

@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 from airflow_backfill_provider.cli import spark
 from airflow_backfill_provider.cli.main import app
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.builders import Template
 from tests.plain_engine import CountingEngine
@@ -47,7 +48,7 @@ class WatchedEngine(CountingEngine):
         self,
         job: BackfillJob,
         upstream: ResolvedUpstream,
-        version: int,
+        offset: Offset,
         strategy: str,
         incarnations: frozenset[str],
     ) -> None:

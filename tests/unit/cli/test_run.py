@@ -64,7 +64,7 @@ def test_nothing_to_do_starts_no_spark(created, engine):
 def test_until_finished_on_a_finished_job_says_so_and_starts_no_spark(created, engine):
     assert created("run", "--until-finished").exit_code == 0
     engine.starts = 0
-    append(created.backfill.job.upstream.path, [5000])
+    append(created.backfill.job.upstream.location, [5000])
     result = created("run", "--until-finished")
     assert result.exit_code == 0
     assert "already" in result.stdout
@@ -73,7 +73,7 @@ def test_until_finished_on_a_finished_job_says_so_and_starts_no_spark(created, e
 
 def test_a_finished_job_is_kept_fresh(created, engine):
     assert created("run", "--until-finished").exit_code == 0
-    append(created.backfill.job.upstream.path, [5000])
+    append(created.backfill.job.upstream.location, [5000])
     assert created("run").exit_code == 0
     assert engine.executed == [1, 2, 3, 4, 5]
 
@@ -85,7 +85,7 @@ def test_until_finished_stops_at_a_job_that_waits(created, engine, steer):
     result = created("run", "--until-finished")
     assert result.exit_code == 0
     assert "nothing to do: " in result.stdout
-    append(created.backfill.job.upstream.path, [5000])
+    append(created.backfill.job.upstream.location, [5000])
     result = created("run", "--until-finished")
     assert result.exit_code == 0
     assert "stopped, not finished" in result.stdout

@@ -81,7 +81,7 @@ def test_the_job_file_is_a_valid_job(tmp_path):
     write_job(places, Size(rows=10, rate_limit=5, epochs_per_run=2, pause=0.0))
     job = BackfillJob.from_yaml(places.job)
     assert job.query.strip() == QUERY.strip()
-    assert (job.upstream.path, job.rate_limit) == (str(places.orders), 5)
+    assert (job.upstream.location, job.rate_limit) == (str(places.orders), 5)
 
 
 def test_each_demo_begins_with_an_empty_folder_of_its_own(tmp_path, monkeypatch):

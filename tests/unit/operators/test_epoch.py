@@ -252,7 +252,7 @@ def test_a_task_tells_openlineage_of_the_epoch_that_it_saw_committed(created: La
     operator.execute(context("run_epoch"))
 
     lineage = operator.get_openlineage_facets_on_complete(None)
-    assert [dataset.name for dataset in lineage.inputs] == [created.backfill.job.upstream.path]
+    assert [dataset.name for dataset in lineage.inputs] == [created.backfill.job.upstream.location]
     assert [dataset.name for dataset in lineage.outputs] == [created.backfill.job.materialized_view]
 
 

@@ -53,7 +53,9 @@ def test_a_verification_that_was_asked_for_is_carried_out_after_the_epoch(asked,
 def test_it_is_carried_out_by_whichever_step_of_a_shared_epoch_commits(asked):
     """The epochs of a finished view have no part."""
     run(asked, CountingEngine())
-    write_table(asked.job.upstream.path, {"id": pa.array([7]), "status": pa.array(["paid"]), "amount": pa.array([1])})
+    write_table(
+        asked.job.upstream.location, {"id": pa.array([7]), "status": pa.array(["paid"]), "amount": pa.array([1])}
+    )
     verifier.ask_for_verification(asked, requested_by="vera")
     barrier = protocol.inject_barrier(
         store=asked.store, upstream=asked.upstream, requester=Requester(user="tester")

@@ -114,7 +114,7 @@ def test_compaction_is_told_once_and_then_covered(created: Lake):
     def compact() -> None:
         from deltalake import DeltaTable
 
-        DeltaTable(created.backfill.job.upstream.path).optimize.compact()
+        DeltaTable(created.backfill.job.upstream.location).optimize.compact()
 
     def run() -> None:
         from airflow_backfill_provider import protocol
@@ -203,7 +203,7 @@ def test_an_outage_that_comes_back_is_logged_again(created: Lake, monkeypatch, c
     latest, outages = VersionWatch.latest, iter([True, False, True, False])
 
     def look(watch: VersionWatch) -> int | None:
-        if watch.log.location == created.backfill.job.upstream.path and next(outages, False):
+        if watch.log.location == created.backfill.job.upstream.location and next(outages, False):
             raise StorageUnavailableError("the lake cannot be reached")
         return latest(watch)
 

@@ -21,10 +21,10 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
 )
-from airflow_backfill_provider.core.job import KeyColumn
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import HistoryPoint
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
+from airflow_backfill_provider.core.upstream import KeyColumn
 from airflow_backfill_provider.lake.key_index import arrow_type
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.sources.delta.versions import offset_of

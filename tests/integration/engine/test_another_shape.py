@@ -1,0 +1,210 @@
+"""
+A shape that is defined here alone and registered from outside of the package goes through a whole backfill.
+
+Its view has a row for each group of the upstream's rows: the number of rows in it. A unit is a group, so a chunk is no
+append and a change touches the groups of both of its images. So nothing outside of the shapes' folder takes a view's
+rows for the upstream's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StructType
+
+from airflow_backfill_provider.core import crash_points
+from airflow_backfill_provider.core.barrier import Barrier, PinnedRange, decoded
+from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.engine.job_rows import column
+from airflow_backfill_provider.engine.net_changes import old_images
+from airflow_backfill_provider.engine.predicates import in_any, unskipped
+from airflow_backfill_provider.engine.stamps import CHANGES, REPAIR, snapshot_part
+from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.shapes import KINDS
+from airflow_backfill_provider.shapes.base import Changes, Shape, ShapedQuery, Units, ViewWriter, WriterContext
+from tests.integration.engine.lakehouse import Lakehouse
+
+pytestmark = pytest.mark.spark
+
+_COUNT = re.compile(r"SELECT (?P<group>\w+), count\(\*\) AS (?P<rows>\w+) FROM upstream GROUP BY (?P=group)")
+
+
+@dataclass(frozen=True)
+class CountQuery(ShapedQuery):
+    """The number of rows of each group."""
+
+    text: str
+    group: str
+    rows: str
+
+    def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
+        return tuple(name for name in available if name == self.group)
+
+    def render(self, relation: str, key: Sequence[str], upstream_names: Collection[str]) -> str:
+        return self.text.replace("FROM upstream", f"FROM {relation}")
+
+    def units(self, settings: JobSettings, *, by_key: bool) -> Units:
+        order = KeyOrder((KeyField(name=self.group, type=settings.types[self.group]),))
+        return Units(order=order, outputs=(self.group,), placed_by=(self.group,), place_outputs=(self.group,))
+
+    def carries_distribution_key(self, settings: JobSettings) -> bool:
+        return True
+
+
+class Count(Shape):
+    """A row of the view for a group of rows."""
+
+    name: ClassVar[str] = "count"
+
+    def query(self, text: str) -> CountQuery:
+        found = _COUNT.fullmatch(text)
+        if found is None:
+            raise InvalidJobError("query: it does not count the rows of groups")
+        return CountQuery(text, found["group"], found["rows"])
+
+    def require_job(self, job: BackfillJob) -> None:
+        if job.visibility != "every_epoch":
+            raise InvalidJobError("visibility: groups of rows as of several offsets are no groups")
+
+    def writer(self, context: WriterContext) -> ViewWriter:
+        return CountWriter(context, self.query(context.job.query))
+
+
+class CountWriter(ViewWriter):
+    """Counts the groups anew that an epoch touches."""
+
+    def __init__(self, context: WriterContext, query: CountQuery) -> None:
+        self._context = context
+        self._query = query
+
+    def schema(self) -> StructType:
+        return self._context.run(self._context.job_rows.empty()).schema
+
+    def write_changes(self, changes: Changes, identity: ViewIdentity, barrier: Barrier, *, repairs: bool) -> None:
+        rows = self._context.job_rows
+        new = changes.net.filter(F.col(rows.own.is_upsert))
+        old = old_images(rows, barrier.changes_after, barrier.upstream.to_offset, changes.wanted)
+        touched = self._groups(new).unionAll(self._groups(old))
+        self._count(touched, barrier.read_before, CHANGES, identity, barrier)
+
+    def write_part(self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier) -> None:
+        chunk = tuple(pinned for pinned_part in barrier.parts for pinned in pinned_part.ranges)
+        self._count(self._groups(rows), (*barrier.read_before, *chunk), snapshot_part(part), identity, barrier)
+
+    def repair(self, identity: ViewIdentity, barrier: Barrier) -> None:
+        touched = self._groups(self._read(barrier.read_before, barrier)).unionAll(
+            self._groups(self._context.view.table.read())
+        )
+        self._count(touched, barrier.read_before, REPAIR, identity, barrier)
+
+    def _groups(self, rows: DataFrame) -> DataFrame:
+        return rows.select(column(self._query.group).alias("touched"))
+
+    def _read(self, ranges: Sequence[PinnedRange], barrier: Barrier) -> DataFrame:
+        rows = self._context.job_rows
+        read = in_any(rows.scan, decoded(ranges, rows.scan))
+        return rows.at(barrier.upstream.to_offset).filter(unskipped(read))
+
+    def _count(
+        self,
+        touched: DataFrame,
+        ranges: Sequence[PinnedRange],
+        part: str,
+        identity: ViewIdentity,
+        barrier: Barrier,
+    ) -> None:
+        """Put the counts of some groups over all rows in some ranges in the place of those that the view has."""
+        group, rows = self._query.group, self._query.rows
+        counted = self._context.run(self._read(ranges, barrier))
+        same = F.col("touched").eqNullSafe(counted[group])
+        merged = touched.distinct().join(counted, same, "left").select(F.col("touched").alias(group), rows)
+        self._context.view.merge_into(
+            merged,
+            [f"view.{group} <=> change.{group}"],
+            f"WHEN MATCHED AND change.{rows} IS NULL THEN DELETE "
+            f"WHEN MATCHED THEN UPDATE SET {rows} = change.{rows} "
+            f"WHEN NOT MATCHED AND change.{rows} IS NOT NULL THEN INSERT ({group}, {rows}) "
+            f"VALUES (change.{group}, change.{rows})",
+            part,
+            identity,
+            barrier,
+        )
+
+
+class DiedError(Exception):
+    """An attempt died."""
+
+
+@pytest.fixture
+def orders(lakehouse: Lakehouse) -> Iterator[Lakehouse]:
+    KINDS.register(Count())
+    try:
+        lakehouse.make_upstream("id BIGINT, customer STRING, amount INT")
+        lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('c', id % 5), 1 FROM range(40)")
+        yield lakehouse
+    finally:
+        crash_points.install(None)
+        KINDS.forget(Count.name)
+
+
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+def test_a_shape_from_outside_survives_crashes_and_ends_with_the_query_of_its_upstream(
+    orders: Lakehouse, strategy: str
+) -> None:
+    """I1 and I2, where groups are cut by chunks, and grow, shrink, move and vanish."""
+    query = "SELECT customer, count(*) AS orders FROM upstream GROUP BY customer"
+    orders.create(query=query, strategy=strategy, rate_limit=13)
+    orders.epoch()
+    orders.assert_truth()
+    orders.sql("DELETE FROM {upstream} WHERE customer = 'c1'")
+    orders.sql("UPDATE {upstream} SET customer = 'c2' WHERE id = 3 OR id = 38")
+    orders.sql("UPDATE {upstream} SET amount = 2 WHERE id = 4")
+    orders.sql("INSERT INTO {upstream} VALUES (-1, 'new', 1), (-2, NULL, 1), (90, 'c0', 1)")
+    orders.sql("UPDATE {upstream} SET id = 95 WHERE id = 0")
+    for point in (
+        CrashPoint.BEFORE_CHANGES_COMMIT,
+        CrashPoint.AFTER_CHANGES_COMMIT,
+        CrashPoint.AFTER_SNAPSHOT_COMMIT,
+        CrashPoint.AFTER_STATE_COMMIT,
+    ):
+
+        def die(reached: CrashPoint, point: CrashPoint = point) -> None:
+            if reached is point:
+                raise DiedError
+
+        crash_points.install(die)
+        with pytest.raises(DiedError):
+            orders.epoch()
+    crash_points.install(None)
+    orders.epoch()
+    orders.assert_truth()
+    orders.finish()
+    orders.assert_truth()
+    orders.assert_equals_query("SELECT customer, count(*) AS orders FROM {upstream} GROUP BY customer")
+    orders.sql("DELETE FROM {upstream} WHERE customer = 'new'")
+    orders.epoch()
+    orders.assert_equals_query("SELECT customer, count(*) AS orders FROM {upstream} GROUP BY customer")
+
+
+def test_a_wrong_group_is_found_by_a_verification(orders: Lakehouse) -> None:
+    orders.create(query="SELECT customer, count(*) AS orders FROM upstream GROUP BY customer")
+    orders.finish()
+    orders.spark.sql(f"UPDATE delta.{quote(orders.view_path)} SET orders = 3 WHERE customer = 'c3'")
+    with pytest.raises(AssertionError, match="c3"):
+        orders.assert_truth()
+
+
+def test_a_query_that_no_shape_takes_is_refused_as_the_first_shape_says(lakehouse: Lakehouse) -> None:
+    with pytest.raises(InvalidJobError, match="must be row-level"):
+        lakehouse.define(query="SELECT customer, count(*) AS orders FROM upstream GROUP BY customer")
