@@ -73,7 +73,7 @@ def main(console: Console) -> None:
 
 
 def _measure(folder: Path, connection: ConnectSession, server: int) -> list[Cost]:
-    engine = ConnectEngine(connection, None, run="epoch")
+    engine = ConnectEngine(connection, None, purpose="epoch")
     lasting, each = _job(folder, engine, "one_client"), _job(folder, engine, "a_process_each")
     costs: list[Cost] = []
 

@@ -21,6 +21,7 @@ from rich.text import Text
 
 from airflow_backfill_provider.cli.views import LiveView, show_status
 from airflow_backfill_provider.core import text
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.status import JobCondition, JobStatus, VnodeCounts, VnodeRun
 
 PICTURE = Path(__file__).parent / "images" / "terminal.svg"
@@ -69,9 +70,9 @@ def status() -> JobStatus:
         rows_per_second=SPEED,
         eta_seconds=(ROWS - rows_read) / SPEED,
         watermark=None,
-        upstream_version=1412,
-        oldest_rows_version=1412,
-        upstream_latest_version=1415,
+        upstream_version=Offset(1412),
+        oldest_rows_version=Offset(1412),
+        upstream_latest_version=Offset(1415),
         lag_versions=3,
         lag_seconds=24.0,
         behind_since=None,

@@ -1,1 +1,1 @@
-"""The command line: what the operators do, without Airflow."""
+"""The command line. It does what the operators do, without Airflow."""

@@ -1,4 +1,4 @@
-"""From the job file on the command line to the job's tables, and who is asking."""
+"""Open the job of the file on the command line, and find out who is asking."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from airflow_backfill_provider.runtime.spark_settings import STORAGE_OPTIONS_VAR
 
 def open_job(file: Path) -> Backfill:
     """
-    Open a job by its file; whether it was created is not looked at.
+    Open a job by its file, without checking that it was created.
 
-    :raises InvalidJobError: if the file defines no valid job.
+    :raises InvalidJobError: if the definition is not valid.
     """
     return Backfill(BackfillJob.from_yaml(file), _storage_options())
 
 
 def created_job(file: Path) -> tuple[Backfill, JobSettings]:
     """
-    Open a job that was created, to look at it or to change its settings.
+    Open a created job, to look at it or to mutate it.
 
-    The file may have been edited since; the settings tell what is in force.
+    The file may have been edited since the creation; the settings in force count.
 
     :raises JobNotCreatedError: if it was not created.
     :raises InvalidJobError: if its control tables belong to another job.
@@ -41,7 +41,7 @@ def created_job(file: Path) -> tuple[Backfill, JobSettings]:
 
 def unchanged_job(file: Path) -> tuple[Backfill, JobSettings]:
     """
-    Open a job that was created with the very definition in the file, to run it.
+    Open a job that was created with the definition in the file, to run it.
 
     :raises BackfillError: as :func:`created_job`, and if the definition differs.
     """
@@ -50,16 +50,16 @@ def unchanged_job(file: Path) -> tuple[Backfill, JobSettings]:
 
 
 def requester() -> Requester:
-    """Return who is at the terminal, as the barrier log records it."""
+    """Return the user at the terminal as the barrier log records it."""
     return Requester(user=user())
 
 
 def user() -> str:
-    """Return who is at the terminal as ``user@host``."""
+    """Return the user at the terminal as ``user@host``."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):
-        # A container may run under a number that has no name.
+        # A container may run under a user id without a name.
         name = str(os.getuid())
     return f"{name}@{socket.gethostname()}"
 
@@ -69,5 +69,5 @@ def _storage_options() -> dict[str, str]:
         return storage_options_from_environment()
     except (ValueError, AttributeError):
         raise BackfillError(
-            f'{STORAGE_OPTIONS_VARIABLE} is no JSON object of strings; unset it, or write it as {{"NAME": "value"}}'
+            f'{STORAGE_OPTIONS_VARIABLE} is not a JSON object of strings; unset it, or write it as {{"NAME": "value"}}'
         ) from None

@@ -1,9 +1,9 @@
 """
-``airflow-backfill COMMAND JOB.yaml [value] [options]``: what the operators do, from a terminal.
+``airflow-backfill COMMAND JOB.yaml [value] [options]``: the command line.
 
-Ends with exit code 0 if it did what was asked, 1 if it failed (one line on stderr says why), 2 if it was called in
-a wrong way, 130 if it was interrupted. Everything heavy is imported by the command that needs it, so that help
-and the commands without Spark are quick.
+The exit code is 0 if the command succeeded, 1 if it failed (one line on stderr says why), 2 after wrong usage, and 130
+if the user interrupted it. Each command imports the heavy modules that it needs, so that the help and the commands
+without Spark are fast.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def program(
     """
     Backfill a materialized view over a changing Delta table, epoch by epoch.
 
-    Each command takes the job's YAML file: plan it, create it, run it until it is finished, and run it again
+    Each command takes the job's YAML file. Plan the job, create it, run it until its view is finished, and run it again
     whenever the upstream has changed.
     """
 

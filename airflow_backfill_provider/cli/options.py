@@ -30,23 +30,23 @@ def rate_limit_of(value: str) -> int | None:
         return None
     if not (value.isascii() and value.isdecimal()) or int(value) > LARGEST_RATE_LIMIT:
         raise typer.BadParameter(
-            f"{value!r} is no rate limit; give snapshot rows per epoch (0 reads none), or none for unlimited"
+            f"{value!r} is not a rate limit; give snapshot rows per epoch (0 reads none), or none for unlimited"
         )
     return int(value)
 
 
 def key_of(value: str) -> object:
     """
-    Read a key: a JSON list with a value for each column, or the one value as it is.
+    Read a key: a JSON list with a value for each column, or a single value.
 
-    :raises typer.BadParameter: if it begins like a list and is none.
+    :raises typer.BadParameter: if the text begins like a JSON list and is not one.
     """
     if not value.lstrip().startswith("["):
         return value
     try:
         key: object = json.loads(value, parse_float=str)
     except ValueError:
-        raise typer.BadParameter(f"{value!r} is no JSON list", param_hint="--key") from None
+        raise typer.BadParameter(f"{value!r} is not a JSON list", param_hint="--key") from None
     return key
 
 
@@ -90,7 +90,7 @@ Debug = Annotated[
     typer.Option(
         "--debug",
         metavar="",
-        help="Show tracebacks, and what Spark and Java print, which may quote rows.",
+        help="Show tracebacks and the output of Spark and Java, which may quote rows.",
         show_default=False,
     ),
 ]
@@ -99,8 +99,8 @@ Master = Annotated[
     str | None,
     typer.Option(
         "--master",
-        help="Spark's master, or the address of a Spark Connect server (sc://HOST:PORT), or `engine`: the one that "
-        "`airflow-backfill engine start` keeps warm.",
+        help="Spark's master, or the address of a Spark Connect server (sc://HOST:PORT), or `engine`: the warm engine "
+        "of `airflow-backfill engine start`.",
         show_default="this machine, local[*]",
         envvar="SPARK_REMOTE",
         callback=_master,

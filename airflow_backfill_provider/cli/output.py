@@ -1,4 +1,4 @@
-"""Where commands print to."""
+"""The output of commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Return the console for what is not an error; it prints text as it is."""
+    """Return the console for standard output; it prints text without markup."""
     from rich.console import Console
 
     return Console(soft_wrap=True, markup=False, highlight=False)

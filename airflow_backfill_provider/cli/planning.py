@@ -1,4 +1,4 @@
-"""The dry run at a terminal."""
+"""Print a dry run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs epochs one after another, as long as a command asks for."""
+"""Run epochs one after another, as many as a command asks for."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ RETRY_SECONDS = 2.0
 @dataclass(kw_only=True)
 class Runner:
     """
-    One command's run.
+    Runs the epochs of one command.
 
     :param backfill: the job, which must have been created.
     :param engine: makes the engine when there is an epoch to run.
-    :param requester: who asks.
-    :param view: what the user sees.
-    :param sleep: how to wait before a retry.
+    :param requester: the user who asks.
+    :param view: shows the progress.
+    :param sleep: waits before a retry.
     """
 
     backfill: Backfill
@@ -46,11 +46,11 @@ class Runner:
 
     def run(self, *, max_epochs: int | None, until_finished: bool) -> None:
         """
-        Run epochs until there were enough, or nothing is left to do.
+        Run epochs up to the given number, or until nothing is left to do.
 
-        :param max_epochs: at most so many; ``None`` for any number.
-        :param until_finished: stop at the epoch that finishes the view, and where the job waits for its user.
-        :raises BackfillError: if an epoch cannot be done; what was committed before stays.
+        :param max_epochs: how many epochs at most; ``None`` for any number.
+        :param until_finished: stop after the epoch that finishes the view, or if the job reads no snapshot.
+        :raises BackfillError: if an epoch fails; epochs that were committed before stay.
         """
         loop = protocol.EpochLoop(
             store=self.backfill.store,
@@ -76,8 +76,8 @@ class Runner:
                 return
             if until_finished and waiting:
                 self.view.say(
-                    f"stopped, not finished ({waiting}): changes were applied, no snapshot is read until the job is "
-                    f"{'resumed' if waiting == 'paused' else 'given another rate limit'}"
+                    f"stopped, not finished ({waiting}): changes were applied; to read the snapshot, "
+                    f"{'resume the job' if waiting == 'paused' else 'set another rate limit'}"
                 )
                 return
         if until_finished:
@@ -85,7 +85,7 @@ class Runner:
 
     def _engine(self, barrier: Barrier) -> Engine:
         if self._made is None:
-            # Whatever Java prints while it starts goes elsewhere, and so would the bar.
+            # While Java starts, its output is redirected, and the bar would be, too.
             self.view.pause()
             self.view.say("starting Spark")
             self._made = self.engine()
@@ -93,7 +93,7 @@ class Runner:
         return self._made
 
     def _finish(self) -> bool:
-        """Mark the view finished once it is; tell whether it is."""
+        """Mark the view finished if every vnode is Completed; return whether it is finished."""
         store = self.backfill.store
         if store.settings().finished_epoch is not None:
             return True
@@ -104,7 +104,7 @@ class Runner:
         return True
 
     def _retrying(self, step: Callable[[], Injection]) -> Injection:
-        """Repeat a step that failed for a reason that may pass; a pinned epoch is the same every time."""
+        """Retry a step after a retryable error; a pinned epoch is the same in every try."""
         retrying = Retrying(
             retry=retry_if_exception(lambda error: isinstance(error, BackfillError) and error.retryable),
             wait=wait_incrementing(start=RETRY_SECONDS, increment=RETRY_SECONDS),
@@ -125,7 +125,7 @@ class Runner:
         return status
 
     def _say_epoch(self, commit: EpochCommit) -> None:
-        repaired = ", repaired what was asked for" if "repair" in commit.seconds else ""
+        repaired = ", repair done" if "repair" in commit.seconds else ""
         self.view.say(
             f"epoch {commit.epoch}: {text.rows(commit.snapshot_read_row_count)} read, "
             f"{commit.upstream_output_row_count:,} changes applied{repaired}, "

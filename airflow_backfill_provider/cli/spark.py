@@ -1,4 +1,4 @@
-"""Spark for one command: started or connected to when it is first needed, quiet, and left at the end."""
+"""Spark for one command: it starts or connects when it is first needed, prints nothing, and ends with the command."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ ENGINE = "engine"
 
 class LazySpark:
     """
-    The engine of a command, behind a call that starts Spark, or connects to it, the first time.
+    The engine of a command. The first call starts Spark, or connects to it.
 
-    :param backfill: the job, which names the application and knows the object store's options.
+    :param backfill: the job, which gives the application's name and the object store's options.
     :param master: Spark's master, the address of a Spark Connect server, or ``engine``; by default this machine.
-    :param conf: configuration on top of the package's own.
-    :param debug: let Spark and Java print what they want.
-    :param run: what the command does for its job; of two attempts at one thing on a server, the later ends the earlier.
-    :raises StorageOptionsError: if Spark could not use one of the object store's options; that shows before it starts.
+    :param conf: configuration, added to the package's own.
+    :param debug: show the output of Spark and Java.
+    :param purpose: what the command does for its job; on a server, a command ends the sessions of earlier ones with the
+        same purpose.
+    :raises StorageOptionsError: if Spark cannot use one of the object store's options.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class LazySpark:
         master: str | None,
         conf: Mapping[str, str],
         debug: bool,
-        run: str,
+        purpose: str,
     ) -> None:
         self._app_name = f"airflow-backfill {backfill.job.name}"
         self._master = master
@@ -53,7 +54,7 @@ class LazySpark:
         self._storage_options = backfill.storage_options
         hadoop_settings(self._storage_options or {})
         self._debug = debug
-        self._run = run
+        self._purpose = purpose
         self._started = ExitStack()
         self._engine: SparkEngine | None = None
 
@@ -62,7 +63,7 @@ class LazySpark:
         Return the engine.
 
         :raises SparkUnavailableError: if Spark cannot be started.
-        :raises SparkServerUnavailableError: if the Spark Connect server does not let this command in.
+        :raises SparkServerUnavailableError: if the Spark Connect server refuses this command.
         """
         if self._engine is None:
             remote = _remote(self._master)
@@ -78,7 +79,7 @@ class LazySpark:
         try:
             self._started.close()
         except Exception:
-            # A JVM that died is stopped enough; what failed before is what matters.
+            # A JVM that died need not be stopped; the error before is the one to report.
             if self._debug:
                 raise
 
@@ -88,7 +89,7 @@ class LazySpark:
 
         connection = self._started.enter_context(connected(remote, what=self._app_name, conf=self._conf))
         self._started.enter_context(ended_by_sigterm(connection.spark))
-        return ConnectEngine(connection, self._storage_options, run=self._run)
+        return ConnectEngine(connection, self._storage_options, purpose=self._purpose)
 
     def _start(self) -> SparkEngine:
         from airflow_backfill_provider.execution.spark_engine import SparkEngine
@@ -111,9 +112,9 @@ class LazySpark:
 
 def _remote(master: str | None) -> Remote | None:
     """
-    Return the Spark Connect server that a master stands for, if it does.
+    Return the Spark Connect server that a master stands for, or ``None`` for another master.
 
-    :raises SparkServerUnavailableError: if it is this user's engine, and that does not run.
+    :raises SparkServerUnavailableError: if it stands for this user's engine, and that is not running.
     """
     if master == ENGINE:
         from airflow_backfill_provider.runtime.local_engine.engine_files import NOT_RUNNING, running_engine
@@ -128,9 +129,9 @@ def _remote(master: str | None) -> Remote | None:
 @contextmanager
 def _output_to_file() -> Iterator[IO[bytes]]:
     """
-    Let a JVM that is started meanwhile inherit a file as its output, for as long as it lives.
+    Let a JVM that starts in the block write its output to a file, as long as it lives.
 
-    Java prints its warnings before anything could tell it not to, and once more when it is stopped.
+    Java prints warnings before anything can turn them off, and again when it stops.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -148,7 +149,7 @@ def _output_to_file() -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _same_ctrl_c() -> Iterator[None]:
-    """Keep Ctrl-C as it was: PySpark's own handler asks the JVM while it waits for its answer, and both fail loudly."""
+    """Keep Ctrl-C as it was: PySpark's handler calls the JVM during another call, and both calls fail loudly."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -157,8 +158,8 @@ def _same_ctrl_c() -> Iterator[None]:
 
 
 def _reason(output: IO[bytes]) -> str:
-    """Return what a JVM that did not come up said last of an error."""
+    """Return the error in the output of a JVM that did not start."""
     output.seek(0)
     lines = output.read().decode("utf-8", "replace").splitlines()
-    telling = [line.strip() for line in lines if "Exception" in line or "Error" in line]
-    return f" ({telling[0]})" if telling else ""
+    errors = [line.strip() for line in lines if "Exception" in line or "Error" in line]
+    return f" ({errors[0]})" if errors else ""

@@ -1,4 +1,4 @@
-"""Verifies a view from a terminal, repairs what differs, and says what came out."""
+"""Verify a view from a terminal, repair what differs, and print the result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from airflow_backfill_provider.core import verification_text as shown
+from airflow_backfill_provider.core import verification_text
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.verification import Verification
@@ -25,11 +25,11 @@ def verify(
     console: Console | None,
 ) -> VerifiedState:
     """
-    Verify a job, and return what came out.
+    Verify a job, and return the result.
 
-    :param anew: begin another verification, also if the newest one is not finished.
+    :param anew: begin a new verification, even if the newest one is not finished.
     :param steps: how many steps a new verification has.
-    :param console: where to say what is done, and what came out; ``None`` for nowhere.
+    :param console: prints the steps and the result; ``None`` prints nothing.
     :raises BackfillError: as :func:`airflow_backfill_provider.verification.verifier.verify_job`.
     """
 
@@ -40,7 +40,7 @@ def verify(
             console.print(f"{len(so_far.compared)} of {len(so_far.compared) + left} steps, {step.seconds:.0f} s")
 
     found = VerifiedState.of(
-        verifier.verify_job(backfill, engine=engine, requester=requester, anew=anew, steps=steps, done=say_step)
+        verifier.verify_job(backfill, engine=engine, requester=requester, anew=anew, steps=steps, on_step=say_step)
     )
     if console is not None:
         say_result(backfill.job.name, found, console)
@@ -51,9 +51,9 @@ def repair(
     backfill: Backfill, *, engine: Callable[[], repairs.Repairer], requester: Requester, console: Console
 ) -> VerifiedState:
     """
-    Redo what the newest verification found to differ, verify again, and return what came out.
+    Repair what the newest verification found to differ, verify again, and return the result.
 
-    :raises BackfillError: as :func:`airflow_backfill_provider.verification.repairs.redo_what_differs`.
+    :raises BackfillError: as :func:`airflow_backfill_provider.verification.repairs.repair_what_differs`.
     """
     before = VerifiedState.of(verifier.newest_result(backfill))
     if before.equal:
@@ -61,20 +61,20 @@ def repair(
         return before
 
     def say_epoch(barrier: Barrier) -> None:
-        what = "repaired" if barrier.repair else "committed, which was pinned before"
+        what = "repaired" if barrier.repair else "was pinned before; committed"
         console.print(f"epoch {barrier.epoch}: {what}")
 
     after = VerifiedState.of(
-        repairs.redo_what_differs(backfill, engine=engine, requester=requester, on_epoch=say_epoch)
+        repairs.repair_what_differs(backfill, engine=engine, requester=requester, on_epoch=say_epoch)
     )
     say_result(backfill.job.name, after, console)
     return after
 
 
 def say_result(job: str, found: VerifiedState, console: Console) -> None:
-    """Print what a verification found."""
-    console.print(shown.compared_line(job, found))
+    """Print the result of a verification."""
+    console.print(verification_text.compared_line(job, found))
     for key in found.sample:
-        console.print(f"  {shown.key_line(key)}")
+        console.print(f"  {verification_text.key_line(key)}")
     if found.differing_keys > len(found.sample):
         console.print(f"  and {found.differing_keys - len(found.sample):,} more, in the vnodes {found.vnodes}")

@@ -1,7 +1,7 @@
 """
-How the progress of a job looks: a live bar on a terminal, plain lines anywhere else.
+Show the progress of a job: a live bar on a terminal, plain lines anywhere else.
 
-The bar is drawn from :class:`~airflow_backfill_provider.core.status.JobStatus` alone, so everybody who can read the
+The bar needs only a :class:`~airflow_backfill_provider.core.status.JobStatus`, so every process that can read the
 control tables can draw it.
 """
 
@@ -26,23 +26,23 @@ from airflow_backfill_provider.core.verification_text import verified_line
 from airflow_backfill_provider.protocol.clock import utc_now
 
 MAP_CELLS = 64
-"""Cells of the map of vnodes at most."""
+"""How many cells the map of vnodes has at most."""
 
 MOST_IN_PROGRESS = 8
-"""Vnodes in progress that are listed one by one at most."""
+"""How many vnodes in progress are listed one by one at most."""
 
 _CELLS = {"completed": "█", "in_progress": "▒", "not_started": "·"}
 
 
 class ProgressView(Protocol):
-    """Shows how a job gets on; a context manager around the time in which it does."""
+    """Shows the progress of a job; a context manager for the time of the display."""
 
     def show(self, status: JobStatus, activity: str = "", notes: Sequence[str] = ()) -> None:
         """
-        Show the job as it is now.
+        Show the job's status.
 
-        :param activity: what is being done at the moment.
-        :param notes: lines about what goes on around the job.
+        :param activity: what is running now.
+        :param notes: further lines below the status.
         """
         ...
 
@@ -51,7 +51,7 @@ class ProgressView(Protocol):
         ...
 
     def pause(self) -> None:
-        """Stop drawing until something is shown again."""
+        """Stop drawing until the next status is shown."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -62,15 +62,15 @@ class ProgressView(Protocol):
 
 
 def progress_view(console: Console) -> ProgressView:
-    """Return the view that suits where the output goes."""
+    """Return the view for a console: a live one for a terminal, else lines."""
     return LiveView(console) if console.is_terminal else LineView(console)
 
 
 class LineView:
     """
-    A line whenever something changed, for logs and pipes.
+    Prints a line whenever something has changed, for logs and pipes.
 
-    :param console: where to.
+    :param console: the output.
     """
 
     def __init__(self, console: Console) -> None:
@@ -78,7 +78,7 @@ class LineView:
         self._last: object = None
 
     def show(self, status: JobStatus, activity: str = "", notes: Sequence[str] = ()) -> None:  # noqa: ARG002
-        """Print the status if the job got further, or its settings changed."""
+        """Print the status if the job's progress or its settings have changed."""
         alarms = [alarm.kind for alarm in status.alarms]
         news = (status.epoch, status.finished, status.cancelled, status.paused, status.rate_limit, alarms)
         if news != self._last:
@@ -105,7 +105,7 @@ class LineView:
 
 class LiveView:
     """
-    A bar that is redrawn, with the lines that stay above it.
+    Draws a bar again and again, with lines above it that stay.
 
     :param console: the terminal.
     """
@@ -120,7 +120,7 @@ class LiveView:
         self._spinner = Spinner("dots")
 
     def show(self, status: JobStatus, activity: str = "", notes: Sequence[str] = ()) -> None:
-        """Draw the status, and begin to draw if that was paused."""
+        """Draw the status, and start drawing again after a pause."""
         if activity != self._activity:
             self._activity, self._since = activity, time.monotonic()
         self._status, self._notes = status, notes
@@ -133,7 +133,7 @@ class LiveView:
         self._console.print(line, soft_wrap=True, markup=False, highlight=False)
 
     def pause(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._live is not None:
             self._live.transient = True
             self._live.stop()
@@ -204,7 +204,7 @@ def _lag(status: JobStatus) -> str:
 
 
 def waits_because(status: JobStatus) -> str:
-    """Return why an unfinished job reads no snapshot, or the empty string if it does."""
+    """Return why an unfinished job reads no snapshot; empty if it reads one."""
     if status.paused:
         return "paused"
     return "rate limit 0" if status.rate_limit == 0 else ""
@@ -212,7 +212,7 @@ def waits_because(status: JobStatus) -> str:
 
 def vnode_map(status: JobStatus) -> str:
     """
-    Draw the vnodes in one line: a cell for each, or for several if there are many.
+    Draw the vnodes in one line: a cell for each, or for several of them if there are many.
 
     ``█`` is completed, ``▒`` in progress, ``·`` not started.
     """
@@ -231,18 +231,18 @@ def show_status(status: JobStatus, console: Console) -> None:
     version = "none yet" if status.upstream_version is None else f"version {status.upstream_version}"
     if status.oldest_rows_version not in {status.upstream_version, None}:
         version += f", some rows at {status.oldest_rows_version} until it is finished"
-    running = "" if status.pinned_epoch is None else f", epoch {status.pinned_epoch} is pinned"
+    pinned = "" if status.pinned_epoch is None else f", epoch {status.pinned_epoch} is pinned"
     speed = "" if status.rows_per_second is None or status.finished else f", {text.rows(status.rows_per_second)}/s"
     eta = "" if status.eta_seconds is None or status.finished else f", ETA {text.duration(status.eta_seconds)}"
     lines = {
         "job": f"{status.name} ({status.strategy}), {standing or 'in progress'}",
         "progress": f"{text.percent(status.progress)}, {_rows(status)}{speed}{eta}",
-        "epoch": f"{status.epoch or 'none'} committed{running}",
+        "epoch": f"{status.epoch or 'none'} committed{pinned}",
         "vnodes": f"{vnodes.total}: {vnodes.not_started} not started, {vnodes.in_progress} in progress, "
         f"{vnodes.completed} completed",
         "": vnode_map(status),
         "rate limit": limit
-        + (f", shared by {status.parallelism} parallel runs" if status.parallelism > 1 else "")
+        + (f", shared by {status.parallelism} parallel task runs" if status.parallelism > 1 else "")
         + (", paused" if status.paused else ""),
         "upstream": f"view at {version}, newest is version {status.upstream_latest_version} (lag {_lag(status)})",
     }
@@ -251,11 +251,11 @@ def show_status(status: JobStatus, console: Console) -> None:
     elif status.verified is not None:
         lines["verified"] = verified_line(status.verified, utc_now())
     if status.headroom_hours is not None:
-        lines["headroom"] = f"{text.duration(status.headroom_hours * 3600)} until its unread changes may be deleted"
-    if begun := [run for run in status.vnode_map if run.state == "in_progress" and run.first == run.last]:
-        shown = ", ".join(f"{run.first} ({text.percent(run.progress)})" for run in begun[:MOST_IN_PROGRESS])
+        lines["headroom"] = f"{text.duration(status.headroom_hours * 3600)} until unread changes may be deleted"
+    if begun := [cell for cell in status.vnode_map if cell.state == "in_progress" and cell.first == cell.last]:
+        listed = ", ".join(f"{cell.first} ({text.percent(cell.progress)})" for cell in begun[:MOST_IN_PROGRESS])
         more = f" and {len(begun) - MOST_IN_PROGRESS} more" if len(begun) > MOST_IN_PROGRESS else ""
-        lines["in progress"] = f"vnode {shown}{more}"
+        lines["in progress"] = f"vnode {listed}{more}"
     if status.watermark is not None:
         lines["watermark"] = status.watermark.isoformat(sep=" ", timespec="milliseconds")
     for name, value in lines.items():

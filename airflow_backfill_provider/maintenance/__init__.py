@@ -1,1 +1,1 @@
-"""Keeping the files of views good: what to compact, and when."""
+"""Maintenance of the files of views: what to compact, and when."""

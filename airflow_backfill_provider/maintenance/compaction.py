@@ -1,8 +1,8 @@
 """
-Keeping the files of a job's tables good: deciding without a JVM whether that is due, and having Spark do it.
+Compact the files of a job's tables: decide without a JVM whether that is due, and let Spark do it.
 
-A compaction changes no row, neither of the view nor of its change feed, and epochs may run before, after and beside
-it. It leaves no trace in the control tables, which compact themselves.
+A compaction changes no row of the view or of its change feed, and epochs may run before, after and during it. It writes
+nothing to the control tables, which are compacted elsewhere.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from airflow_backfill_provider.strategies import KINDS
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCompaction:
     """
-    What a compaction would do to a job's tables.
+    The plan of a compaction of a job's tables.
 
-    :param view: to the materialized view.
-    :param own_tables: to the strategy's tables that epochs still read, by their names.
+    :param view: the plan of the materialized view.
+    :param own_tables: the plans of the strategy's tables that epochs still read, by name.
     """
 
     view: CompactionPlan
@@ -35,27 +35,27 @@ class JobCompaction:
 
     @property
     def due(self) -> bool:
-        """Whether anything is worth doing."""
+        """Whether a compaction of any table is due."""
         return any(plan.step is not None for plan in (self.view, *self.own_tables.values()))
 
 
 class Compactor(Exclusive, Protocol):
-    """What a compaction needs of Spark; see :mod:`airflow_backfill_provider.execution`."""
+    """The interface that a compaction needs from Spark; see :mod:`airflow_backfill_provider.execution`."""
 
     def compact_view(self, settings: JobSettings, plan: CompactionPlan) -> None:
-        """Do to the view what is planned, in one commit that changes no row."""
+        """Compact the view as planned, in one commit that changes no row."""
         ...
 
     def compact_own_table(self, settings: JobSettings, name: str, plan: CompactionPlan) -> None:
-        """Do to one of the strategy's tables what is planned, in one commit that changes no row."""
+        """Compact one of the strategy's tables as planned, in one commit that changes no row."""
         ...
 
 
 def look(backfill: Backfill, policy: CompactionPolicy) -> JobCompaction:
     """
-    Tell what a compaction would do, by the tables' logs.
+    Plan a compaction, by the tables' logs.
 
-    :raises MaterializedViewError: if the job's view is not at its place.
+    :raises MaterializedViewError: if the job's view is missing or replaced.
     """
     settings = backfill.settings()
     identity = ViewIdentity.of(settings)
@@ -63,7 +63,7 @@ def look(backfill: Backfill, policy: CompactionPolicy) -> JobCompaction:
     if view_identity(path, backfill.storage_options) != identity:
         raise MaterializedViewError(
             f"materialized_view: {path} does not hold the view of job {identity.job} (it was dropped or replaced, or "
-            "never made); run the job, or rebuild it"
+            "never created); run the job, or rebuild it"
         )
     stored = table_files(path, backfill.storage_options)
     return JobCompaction(
@@ -74,10 +74,10 @@ def look(backfill: Backfill, policy: CompactionPolicy) -> JobCompaction:
 
 def compact_job(backfill: Backfill, *, engine: Callable[[], Compactor], policy: CompactionPolicy) -> JobCompaction:
     """
-    Do what is due, if anything is; no engine is made otherwise.
+    Compact the tables for which it is due. Make no engine if it is due for none.
 
     :returns: what was done.
-    :raises CompactionFailedError: if others wrote to a table again and again meanwhile, or Spark failed.
+    :raises CompactionFailedError: if other writers kept changing a table meanwhile, or Spark failed.
     :raises BackfillError: as :func:`look`.
     """
     planned = look(backfill, policy)
@@ -85,7 +85,7 @@ def compact_job(backfill: Backfill, *, engine: Callable[[], Compactor], policy: 
         return planned
     compactor, settings = engine(), backfill.settings()
     with compactor.exclusive(settings):
-        # Somebody else may have compacted, or rebuilt the job, while this one waited for its turn.
+        # Another writer may have compacted or rebuilt the job while this one waited for its turn.
         settings, planned = backfill.settings(), look(backfill, policy)
         if planned.view.step is not None:
             compactor.compact_view(settings, planned.view)

@@ -1,4 +1,4 @@
-"""What is said of a compaction: in a task's log, by its application, and at a terminal."""
+"""Describe a compaction for a task's log, for the output of its Spark application and for the terminal."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from airflow_backfill_provider.maintenance.compaction import JobCompaction
 
 
 def look_lines(found: JobCompaction) -> Iterator[str]:
-    """Yield what a look at a job's tables found, a line for each table."""
+    """Yield the plan of a compaction, a line for each table."""
     for name, plan in _tables(found):
         yield f"{name}: {_files(plan)}; {_verdict(plan)}"
 
 
 def done_lines(done: JobCompaction) -> Iterator[str]:
-    """Yield what a compaction did, a line for each table; one line if it had nothing to do."""
+    """Yield what a compaction did, a line for each table, or one line if nothing was due."""
     if not done.due:
         yield "nothing to compact"
     for name, plan in _tables(done):
         if plan.step is CompactionStep.COMPACT:
             yield f"{name}: {text.files(plan.files)} became {plan.files - plan.saved_files:,}"
         elif plan.step is CompactionStep.PURGE:
-            yield f"{name}: purged of its deleted rows, {text.percent(plan.deleted_share)} of those stored"
+            yield f"{name}: deleted rows are purged, {text.percent(plan.deleted_share)} of the stored rows"
 
 
 def _tables(found: JobCompaction) -> Iterator[tuple[str, CompactionPlan]]:

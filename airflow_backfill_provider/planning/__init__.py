@@ -1,1 +1,1 @@
-"""The dry run: what creating and running a job would do, and how that is told."""
+"""The dry run: what creating and running a job would do, and its description."""

@@ -15,17 +15,17 @@ _MARKUP = re.compile(r"([\\`*\[\]<>|])")
 
 
 def definition_markdown(job: BackfillJob) -> str:
-    """Say what a view is."""
+    """Return the definition of a view as Markdown."""
     query = "\n".join(f"    {line}" for line in job.query.strip().splitlines())
     return f"`{job.materialized_view}` is the query below over `{job.upstream.location}`.\n\n{query}\n"
 
 
 def plan_markdown(plan: PlanText) -> str:
-    """Say what lies before a job."""
+    """Return a plan as Markdown."""
     from airflow_backfill_provider.planning.plan_text import COST_COLUMNS
 
     costs = _table(COST_COLUMNS, [":--", *["--:"] * (len(COST_COLUMNS) - 1)], plan.costs)
-    parts = [
+    blocks = [
         f"**{_plain(plan.heading)}**",
         _table(("", ""), [":--", ":--"], plan.facts),
         "A whole backfill, estimated:",
@@ -33,7 +33,7 @@ def plan_markdown(plan: PlanText) -> str:
         _plain(f"({plan.basis})"),
         _plain(plan.closing),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def _table(columns: Sequence[str], alignments: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -42,5 +42,5 @@ def _table(columns: Sequence[str], alignments: Sequence[str], rows: Sequence[Seq
 
 
 def _plain(written: str) -> str:
-    """Return text that Markdown shows as it is written."""
+    """Escape text for Markdown."""
     return _MARKUP.sub(r"\\\1", " ".join(written.split()))

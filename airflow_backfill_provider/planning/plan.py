@@ -27,17 +27,17 @@ from airflow_backfill_provider.strategies.cost import CostEstimate
 
 class BackfillPlan(BaseModel):
     """
-    What lies before a job.
+    The plan of a backfill.
 
-    :param created: whether the job exists; then this is about what is left of it.
-    :param reason: why this strategy.
-    :param estimates: strategy → what the whole backfill would cost under it.
+    :param created: whether the job exists; then the plan is about the rest of it.
+    :param reason: why this strategy was chosen.
+    :param estimates: strategy → the cost of the whole backfill under it.
     :param rows: rows of the upstream by the log's statistics.
-    :param rows_left: those not read yet.
+    :param rows_left: rows that are not read yet.
     :param bytes: bytes of the upstream's data files, all columns.
-    :param epochs: epochs that reading the rest takes; ``None`` while no snapshot is read.
-    :param parallelism: runs that share an epoch.
-    :param first_epoch_files: data files that the next epoch has to look into; 0 while the arrangement is not made.
+    :param epochs: epochs that reading the rest takes; ``None`` while the job is paused.
+    :param parallelism: task runs that share an epoch.
+    :param first_epoch_files: data files that the next epoch reads; 0 while the arrangement does not exist.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -63,7 +63,7 @@ class BackfillPlan(BaseModel):
 
 def make_plan(backfill: Backfill) -> BackfillPlan:
     """
-    Plan a job as it stands.
+    Plan the rest of a job.
 
     :raises BackfillError: if the definition or the upstream could not be used.
     """
@@ -107,9 +107,9 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outlook:
     """
-    What is settled of a job, and what its next epoch would read.
+    The strategy of a job, and what the next epoch would read.
 
-    :param rows: rows that the job is about.
+    :param rows: rows that the job has to read in all.
     """
 
     strategy: str
@@ -123,7 +123,7 @@ class _Outlook:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the planner has to say."""
+        """The planner's warnings."""
         return tuple(warning for part in self.parts for warning in part.warnings)
 
 
@@ -180,7 +180,7 @@ def _outlook(
 
 
 def _epochs(rows_left: int, rate_limit: int | None) -> int:
-    # An empty upstream takes an epoch, too: the one that finds it empty.
+    # An empty upstream takes one epoch, which finds that it is empty.
     return max(math.ceil(rows_left / rate_limit), 1) if rate_limit else 1
 
 

@@ -1,4 +1,4 @@
-"""What a plan says to people, in words and figures: the same at a terminal and in Airflow's UI."""
+"""Describe a plan for people, with the same text in the terminal and in Airflow's UI."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_backfill_provider.planning.plan import BackfillPlan
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.evidence import BYTES_PER_SECOND, SECONDS_PER_RUN
 
-COST_COLUMNS = ("strategy", "rows", "bytes read and sorted", "epochs", "Spark runs", "hours")
+COST_COLUMNS = ("strategy", "rows", "bytes read and sorted", "epochs", "applications", "hours")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +18,10 @@ class PlanText:
     A plan in words.
 
     :param heading: the job, and whether it is created.
-    :param facts: what lies before the job, each with a name; warnings last.
-    :param costs: what a whole backfill would cost, a row for each strategy under :data:`COST_COLUMNS`.
-    :param basis: what the costs are estimated with.
-    :param closing: what the plan did not look at; empty if there is nothing to add.
+    :param facts: names and values of the plan; warnings come last.
+    :param costs: the cost of a whole backfill, a row for each strategy with the columns :data:`COST_COLUMNS`.
+    :param basis: the assumptions of the estimate.
+    :param closing: what the plan did not check; may be empty.
     """
 
     heading: str
@@ -32,9 +32,9 @@ class PlanText:
 
 
 def describe_plan(plan: BackfillPlan) -> PlanText:
-    """Put a plan into words."""
+    """Describe a plan in words."""
     return PlanText(
-        heading=f"{plan.name}: {'created already; what is left' if plan.created else 'not created yet'}",
+        heading=f"{plan.name}: {'created already; the rest of it' if plan.created else 'not created yet'}",
         facts=(*_facts(plan), *(("warning", warning) for warning in plan.warnings)),
         costs=tuple(
             (
@@ -47,11 +47,11 @@ def describe_plan(plan: BackfillPlan) -> PlanText:
             )
             for strategy, cost in plan.estimates.items()
         ),
-        basis=f"hours are rough: {BYTES_PER_SECOND // 1_000_000} MB/s for each run, and {SECONDS_PER_RUN} s for each "
-        "application",
+        basis=f"hours are a rough estimate: {BYTES_PER_SECOND // 1_000_000} MB/s for each parallel task run, and "
+        f"{SECONDS_PER_RUN} s for each Spark application",
         closing=""
         if plan.created
-        else "nothing was written; create looks at the query's names and types and at the keys, too",
+        else "nothing was written; create also checks the query's names and types, and the keys",
     )
 
 
@@ -66,11 +66,11 @@ def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
         ("to read", f"{text.rows(plan.rows_left)}{_in_epochs(plan)}"),
     ]
     if plan.parallelism > 1:
-        facts.append(("parallel", f"{plan.parallelism} runs share each epoch"))
+        facts.append(("parallel", f"{plan.parallelism} task runs share each epoch"))
     if plan.epochs and plan.first_epoch_files:
         looked_into = strategy.files_read(plan.first_epoch_files, plan.files)
         scanned = f"{text.rows(plan.first_epoch_rows_scanned)}, {text.size(plan.first_epoch_bytes)}"
-        facts.append(("next epoch", f"looks into {looked_into} ({scanned})"))
+        facts.append(("next epoch", f"reads {looked_into} ({scanned})"))
     elif plan.epochs and not plan.created and (first := strategy.first_chunk()):
         facts.append(("next epoch", first))
     return facts
@@ -80,5 +80,5 @@ def _in_epochs(plan: BackfillPlan) -> str:
     if plan.epochs is None:
         return "; paused: no epoch reads any of it"
     if plan.epochs == 0:
-        return "; the backfill is complete, epochs apply changes alone"
+        return "; the backfill is complete, so epochs only apply changes"
     return f" in {'one epoch' if plan.epochs == 1 else f'about {plan.epochs:,} epochs'}"

@@ -1,1 +1,1 @@
-"""Where and how Spark runs: settings, submissions, supervised processes, and the local engine."""
+"""Running Spark: settings, the applications' actions, supervised processes, and the local engine."""

@@ -1,9 +1,9 @@
 """
-An archive of the classes that Spark and Delta load, which lets a Spark on one machine start in about half the time.
+An archive of the classes that Spark and Delta load. With it, Spark on one machine starts in about half the time.
 
-Java maps such an archive instead of reading, checking and linking some twenty thousand classes anew. It is made once,
-beside Delta's jars, by a small backfill in a JVM that writes down what it loaded. It is for that Java, that Spark and
-those jars; with any other its name is another one, and Java itself ignores an archive that does not fit.
+Java maps the archive into memory instead of reading, checking and linking some twenty thousand classes. The archive is
+made once, beside Delta's jars, by a small backfill in a JVM that records which classes it loads. It fits one Java, one
+Spark and one set of jars; its name depends on these, and Java itself ignores an archive that does not fit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 def archive_path(jars: Path, java: str) -> Path | None:
     """
-    Return where the archive for this Java, this Spark and some jars lies, or would lie.
+    Return the path of the archive for this Java, this Spark and some jars; it need not exist.
 
     :param jars: the folder of Delta's jars.
     :param java: the command that starts Java.
@@ -37,5 +37,5 @@ def archive_path(jars: Path, java: str) -> Path | None:
 
 
 def java_options(archive: Path) -> str:
-    """Return the options with which Java uses an archive, and starts without it if it does not fit."""
+    """Return the options that make Java use an archive, or start without it if it does not fit."""
     return f'"-XX:SharedArchiveFile={archive}" -Xshare:auto {QUIET}'

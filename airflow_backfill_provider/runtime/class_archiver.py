@@ -1,4 +1,4 @@
-"""Making the archive of classes of :mod:`airflow_backfill_provider.runtime.class_archive`."""
+"""Make the archive of classes of :mod:`airflow_backfill_provider.runtime.class_archive`."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ TIMEOUT_SECONDS = 900
 
 def make_class_archive() -> Path:
     """
-    Make the archive anew, in a minute or so.
+    Make a new archive, in about a minute.
 
-    :returns: where it lies; every Spark on this machine that this package starts finds it.
-    :raises SparkUnavailableError: if there is no Java, no set-up of jars, or Java writes no archive.
+    :returns: its path; every local Spark that this package starts uses the archive.
+    :raises SparkUnavailableError: if Java or the folder of jars is missing, or Java writes no archive.
     """
     spark_settings.require_java()
     jars = spark_settings.jars_folder()
     archive = archive_path(jars, spark_settings.java_command())
     if archive is None or not any(jars.glob("*.jar")):
         raise SparkUnavailableError(
-            f"an archive of classes is for Spark and Delta's jars in a folder, but {jars} has none, or pyspark is not "
-            "installed; install airflow-backfill-provider[spark] and put Delta's jars there first"
+            f"an archive of classes needs Delta's jars in {jars}, and pyspark; install "
+            "airflow-backfill-provider[spark] and put Delta's jars there first"
         )
     with tempfile.TemporaryDirectory(dir=jars, prefix=".classes-") as folder:
         written = Path(folder, "classes.jsa")
@@ -36,7 +36,7 @@ def make_class_archive() -> Path:
         if done.returncode or not written.exists():
             last = [line for line in done.stderr.splitlines() if line.strip()][-1:]
             raise SparkUnavailableError(
-                f"Java wrote no archive of classes (exit code {done.returncode}): {' '.join(last) or 'it said nothing'}"
+                f"Java wrote no archive of classes (exit code {done.returncode}): {' '.join(last) or 'no output'}"
             )
         written.rename(archive)
     for former in set(jars.glob("classes-*.jsa")) - {archive}:
@@ -45,7 +45,7 @@ def make_class_archive() -> Path:
 
 
 def _train(folder: Path, options: str) -> subprocess.CompletedProcess[str]:
-    """Run the small backfill; ``spark-submit`` ends when its JVM has ended, and so has written."""
+    """Run the small backfill. When ``spark-submit`` ends, its JVM has ended and written the archive."""
     environment = {**os.environ, **spark_settings.spark_environment()}
     spark_submit = shutil.which("spark-submit", path=environment["PATH"]) or "spark-submit"
     conf = {**spark_settings.spark_conf("local[2]"), "spark.driver.defaultJavaOptions": options}

@@ -1,8 +1,8 @@
 """
-Spark behind a Spark Connect server: a session for one run, which leaves nothing running there when it ends.
+Sessions on a Spark Connect server. A session ends everything that runs in it.
 
-The server outlives its clients, and what they started. A client that ends by itself releases its session, which ends
-what runs in it. One that is killed cannot: the next one of its kind does it (:mod:`.connect_engine`).
+The server outlives its clients and what they started. A client that ends by itself releases its session, which ends
+what runs in it. A killed client cannot do that: the next client of its kind does it (:mod:`.connect_engine`).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.client import SparkConnectClient
 
 TRIES_TO_REACH = 4
-"""About five seconds: a server that does not answer by then is not there."""
+"""About five seconds; a server that does not answer by then does not run."""
 
 TRIES_TO_KEEP = 7
-"""About a minute: longer than a network fails for a moment. Spark's own default is ten."""
+"""About a minute, longer than a short network failure. Spark's own default is ten minutes."""
 
 _MODE_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
 _TERMINATED = 128 + signal.SIGTERM
@@ -48,8 +48,8 @@ class ConnectSession:
     A session on a Spark Connect server.
 
     :param remote: the server.
-    :param session: what the server calls the session.
-    :param spark: its client.
+    :param session: the server's id of the session.
+    :param spark: the client of the session.
     """
 
     def __init__(self, remote: Remote, session: ServerSession, spark: SparkSession) -> None:
@@ -61,13 +61,13 @@ class ConnectSession:
 @contextmanager
 def connected(remote: Remote, *, what: str, conf: Mapping[str, str] | None = None) -> Iterator[ConnectSession]:
     """
-    Work in a new session of a Spark Connect server; whatever runs in it at the block's end is ended.
+    Open a session on a Spark Connect server for the block; its end ends everything that runs in the session.
 
-    :param remote: the server; without a token, that of this user's own engine is used, or the environment's.
-    :param what: what the session is for; the tag of everything that runs in it.
+    :param remote: the server. If it has no token, the token comes from this user's own engine, or the environment.
+    :param what: the purpose of the session; the tag of everything that runs in it.
     :param conf: configuration of the session.
-    :raises SparkServerUnavailableError: if the server does not answer, or does not let this client in.
-    :raises SparkSettingError: if a setting is not one of sessions.
+    :raises SparkServerUnavailableError: if the server does not answer, or refuses this client.
+    :raises SparkSettingError: if a setting is not a setting of sessions.
     """
     remote = authenticated(remote)
     session = ServerSession(server=remote.endpoint, user_id=remote.user_id or _user(), session_id=str(uuid.uuid4()))
@@ -86,7 +86,7 @@ def connected(remote: Remote, *, what: str, conf: Mapping[str, str] | None = Non
 
 def server_version(remote: Remote) -> str:
     """
-    Return the version of Spark that a server runs, as a client sees it.
+    Return the version of Spark that a server runs.
 
     :raises SparkServerUnavailableError: as :func:`connected`.
     """
@@ -95,21 +95,21 @@ def server_version(remote: Remote) -> str:
 
 
 def end_session(remote: Remote, session: ServerSession) -> None:
-    """End everything that runs in a session of a server, whoever started it; no harm if there is no such session."""
+    """End everything that runs in a session of a server. Do nothing if there is no such session."""
     with _connect_mode():
         _release(_client(remote, session))
 
 
 def authenticated(remote: Remote) -> Remote:
-    """Return how to log on to a server: with its own token, that of this user's own engine, or the environment's."""
+    """Return a server with its token: its own, that of this user's engine, or the one in the environment."""
     return remote.with_token(remote.token or token_of(remote) or os.environ.get(TOKEN_VARIABLE))
 
 
 def remote_from_environment() -> Remote | None:
     """
-    Return the server that the environment names, as for any program that uses Spark.
+    Return the server that Spark's environment variable names, if it is set.
 
-    :raises InvalidRemoteError: if what it names is no address.
+    :raises InvalidRemoteError: if the value is not an address.
     """
     url = os.environ.get(REMOTE_VARIABLE)
     return Remote.parse(url) if url else None
@@ -117,11 +117,11 @@ def remote_from_environment() -> Remote | None:
 
 @contextmanager
 def ended_by_sigterm(spark: SparkSession) -> Iterator[None]:
-    """Let SIGTERM end the block as an exception would, and first what the session runs, which threads may wait for."""
+    """Let SIGTERM end the block like an exception; first end what the session runs, because threads may wait for it."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         del number, frame
-        # In a thread: this one may hold a lock of the client's.
+        # In a thread, because this one may hold a lock of the client.
         threading.Thread(target=_interrupt, args=(spark,), daemon=True).start()
         sys.exit(_TERMINATED)
 
@@ -134,7 +134,7 @@ def ended_by_sigterm(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _connect_mode() -> Iterator[None]:
-    """Let PySpark's functions be those of its client while the block runs; it would never change back."""
+    """Let PySpark use the functions of its client in the block; it would never change back by itself."""
     before = os.environ.get(_MODE_VARIABLE)
     try:
         yield
@@ -144,9 +144,9 @@ def _connect_mode() -> Iterator[None]:
 
 
 def _client(remote: Remote, session: ServerSession) -> SparkSession:
-    """Return a client of a session; nothing is sent yet."""
+    """Return a client of a session; it sends nothing yet."""
     named = remote.with_user(session.user_id)
-    # It tells of every try to reach the server, and of what the server refuses: the error that is raised says it.
+    # The client logs every try to reach the server and every refusal; the error that is raised is enough.
     logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.CRITICAL)
     spark = SparkSession.builder.remote(named.url(session_id=session.session_id)).create()
     _keep_trying(spark, TRIES_TO_REACH)
@@ -159,23 +159,23 @@ def _require_server(spark: SparkSession, remote: Remote) -> None:
             warnings.simplefilter("ignore")
             spark.version  # noqa: B018 - asks the server
     except PySparkException as error:
-        # There is no session to release.
+        # No session exists that could be released.
         _client_of(spark).close()
         raise SparkServerUnavailableError(_refusal(remote, str(error))) from None
 
 
 def _refusal(remote: Remote, answer: str) -> str:
-    """Say why a server cannot be used."""
+    """Return why a server cannot be used."""
     if "UNAUTHENTICATED" in answer or "PERMISSION_DENIED" in answer:
         return (
-            f"the Spark Connect server at {remote} does not let this client in: its token is "
+            f"the Spark Connect server at {remote} refuses this client: its token is "
             f"{'wrong' if remote.token else 'missing'}; put the right one into the connection's password, or into "
             f"{TOKEN_VARIABLE}"
         )
     if "SSL" in answer or "Tls" in answer:
         return (
-            f"the Spark Connect server at {remote} cannot be spoken to through TLS, which a token or use_ssl asks for; "
-            "leave them out, or put TLS in front of it"
+            f"the Spark Connect server at {remote} does not use TLS, which a token or use_ssl requires; leave them "
+            "out, or put TLS in front of it"
         )
     return f"no Spark Connect server answers at {remote}; is it running (airflow-backfill engine start), and reachable?"
 
@@ -186,7 +186,7 @@ def _configure(spark: SparkSession, conf: Mapping[str, str], remote: Remote) -> 
             spark.conf.set(name, value)
         except AnalysisException as error:
             raise SparkSettingError(
-                f"{name} is no setting of a session, so the Spark Connect server at {remote} refuses it "
+                f"{name} is not a setting of a session, so the Spark Connect server at {remote} refuses it "
                 f"({first_line(error)}); set it where the server is started, and leave it out here"
             ) from None
 
@@ -218,7 +218,7 @@ def _client_of(spark: SparkSession) -> SparkConnectClient:
 
 
 def _tag(what: str) -> str:
-    """Return a text as a tag, which has no comma."""
+    """Return a text as a tag, which must have no comma."""
     return what.replace(",", " ")
 
 

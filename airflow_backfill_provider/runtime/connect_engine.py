@@ -1,8 +1,8 @@
 """
-The engine on a Spark Connect server, where a client that is killed leaves running what it started.
+The engine on a Spark Connect server, where the work of a killed client goes on running.
 
-That could commit nothing twice, but it costs the server's time, and on local tables it would be a second driver. So a
-client writes down its session beside the job's control tables, and the next one ends what it finds there.
+Such work cannot commit twice, but it uses the server, and on local tables it would be a second driver. So a client
+records its session beside the job's control tables, and the next client ends what it finds there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from airflow_backfill_provider.runtime.connect import ConnectSession, end_sessio
 from airflow_backfill_provider.state.applications import ApplicationRecords
 
 LOCAL_DRIVER = "driver"
-"""What whoever holds the lock of a local job is called, whatever it does: it is alone."""
+"""The name of the session of a local job. There is one for all purposes, because the lock allows one driver."""
 
 logger = logging.getLogger(__name__)
 
@@ -29,37 +29,37 @@ class ConnectEngine(SparkEngine):
 
     :param connection: the session.
     :param storage_options: options of the object store, as deltalake takes them.
-    :param run: what this client does for its job; the attempts at one thing share the name.
+    :param purpose: what this client does for its job; a new attempt has the same purpose, and ends the earlier one.
     """
 
-    def __init__(self, connection: ConnectSession, storage_options: Mapping[str, str] | None, *, run: str) -> None:
+    def __init__(self, connection: ConnectSession, storage_options: Mapping[str, str] | None, *, purpose: str) -> None:
         super().__init__(connection.spark, storage_options)
         self._connection = connection
         self._options = storage_options
-        self._run = run
+        self._purpose = purpose
 
     def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
-        """Take turns as any driver, and end what an earlier one left on the server."""
+        """Wait for a turn as any driver does, and end what an earlier client left running on the server."""
         return self._alone(settings, super().exclusive(settings))
 
     @contextmanager
     def _alone(self, settings: JobSettings, turn: AbstractContextManager[None]) -> Iterator[None]:
         state = settings.job["state"]
-        run = LOCAL_DRIVER if is_local(state) else self._run
+        purpose = LOCAL_DRIVER if is_local(state) else self._purpose
         with turn:
             records = ApplicationRecords(state, self._options)
-            self._end_earlier(records, run)
-            records.write_session(run, self._connection.session)
+            self._end_earlier(records, purpose)
+            records.write_session(purpose, self._connection.session)
             yield
-            # Not after a failure: something may run on, until the session is released.
-            records.forget_session(run)
+            # Not after a failure, because work may go on until the session is released.
+            records.forget_session(purpose)
 
-    def _end_earlier(self, records: ApplicationRecords, run: str) -> None:
-        earlier, ours = records.session(run), self._connection.session
+    def _end_earlier(self, records: ApplicationRecords, purpose: str) -> None:
+        earlier, ours = records.session(purpose), self._connection.session
         if earlier is None or earlier == ours:
             return
         if earlier.server != ours.server:
-            logger.warning("an earlier run used the Spark Connect server at %s; it is not looked after", earlier.server)
+            logger.warning("an earlier client used the Spark Connect server at %s; it is not ended", earlier.server)
             return
-        logger.info("an earlier run did not say that it ended; what it left on the Spark Connect server is ended now")
+        logger.info("an earlier client did not release its session; its work on the Spark Connect server is ended now")
         end_session(self._connection.remote, earlier)

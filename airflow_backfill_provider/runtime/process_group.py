@@ -1,4 +1,4 @@
-"""Ending an application with everything that it started."""
+"""End a process together with everything that it started."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from contextlib import suppress
 
 def end_group(process: subprocess.Popen[str], grace_seconds: float) -> None:
     """
-    End what is left of a process that leads a group of its own: politely, then not.
+    End a process that leads a group of its own, and the group: first with SIGTERM, then with SIGKILL.
 
-    :param grace_seconds: how long it may tidy up before it is killed.
+    :param grace_seconds: how long it may clean up before it is killed.
     """
     with suppress(ProcessLookupError):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGTERM)
             _wait(process, grace_seconds)
         elif process.returncode >= 0:
-            # A JVM that ended by itself has waited for its Python; the group's number may be another's by now.
+            # A JVM that ended by itself has waited for its Python. The group's id may belong to another group by now.
             return
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _wait(process: subprocess.Popen[str], seconds: float) -> None:
-    """Wait for a process in steps: a signal handler may have interrupted the very call that waits for it."""
+    """Wait for a process in steps, because a signal handler may have interrupted the call that waits for it."""
     until = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < until:
         time.sleep(0.05)

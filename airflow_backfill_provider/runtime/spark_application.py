@@ -1,8 +1,8 @@
 """
-What the Spark applications of ``spark_apps/`` do once their arguments are read.
+The actions of the Spark applications in ``spark_apps/``.
 
-The exit code tells a submitter what happened: 0 done, 1 failed and worth another try, 3 failed for good. The last line
-on standard error says why.
+The exit code tells the submitter the result: 0 done, 1 failed and a retry can help, 3 failed and a retry cannot help.
+The last line on standard error says why.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core import verification_text as shown
+from airflow_backfill_provider.core import verification_text
 from airflow_backfill_provider.core.application import DONE, FAILED, FAILED_FOR_GOOD, SAYS, SAYS_ERROR, SAYS_SPARK
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.compaction import APPLICATION, CompactionPolicy
@@ -48,14 +48,14 @@ from airflow_backfill_provider.telemetry import epoch_log
 from airflow_backfill_provider.verification import repairs, verifier
 
 EngineFor = Callable[[Mapping[str, str], str], SparkEngine]
-"""Makes the engine for an object store's options, and for what the application does for its job."""
+"""Makes the engine from an object store's options and the application's purpose."""
 
 
 def run_application(action: Callable[..., None], **arguments: Any) -> int:
     """
     Run an action in the session that ``spark-submit`` configured, or on the Spark Connect server of the environment.
 
-    :returns: the process's exit code.
+    :returns: the exit code of the process.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
@@ -67,7 +67,7 @@ def run_application(action: Callable[..., None], **arguments: Any) -> int:
         _say(SAYS_ERROR, str(error))
         return FAILED if error.retryable else FAILED_FOR_GOOD
     except (PySparkException, Py4JError) as error:
-        # The submitter would show the last lines of the output else, which may quote rows.
+        # Without this line, the submitter would show the last lines of the output, which may quote rows.
         traceback.print_exc()
         _say(SAYS_ERROR, f"Spark failed: {said(error)}")
         return FAILED
@@ -93,7 +93,7 @@ def _on_server(remote: Remote) -> Iterator[EngineFor]:
         ended_by_sigterm(connection.spark),
     ):
         _say(SAYS_SPARK, f"{connection.session.session_id} {remote}")
-        yield lambda storage_options, run: ConnectEngine(connection, storage_options, run=run)
+        yield lambda storage_options, purpose: ConnectEngine(connection, storage_options, purpose=purpose)
 
 
 def run_epochs(
@@ -106,10 +106,10 @@ def run_epochs(
     until: dt.datetime | None = None,
 ) -> None:
     """
-    Run one pinned epoch to its commit, and after it as many as the task run that asked for it may still carry.
+    Run one pinned epoch to its commit, and then further epochs up to the number that its task run may run.
 
-    :param epochs: how many epochs that task run carries at most, in all its tries.
-    :param until: the instant of the upstream up to which they go.
+    :param epochs: how many epochs the task run may run at most, in all its tries.
+    :param until: the time of the upstream up to which the further epochs read.
     :raises StateError: if no such epoch is pinned.
     """
     backfill = Backfill.at(state, storage_options)
@@ -180,7 +180,7 @@ def compact(
 def verify(
     engine: EngineFor, storage_options: dict[str, str], *, state: str, requester: Requester, steps: int | None
 ) -> None:
-    """Verify a view, from where an earlier try of the same task run ended; what was found is kept, whatever it is."""
+    """Verify a view, and record the result. Go on where an earlier try of the same task run ended."""
     backfill = Backfill.at(state, storage_options)
     newest = backfill.verifications.newest(backfill.settings().incarnation)
     found = verifier.verify_job(
@@ -189,32 +189,32 @@ def verify(
         requester=requester,
         anew=newest is None or newest.pinned.begun_by != requester,
         steps=steps,
-        done=lambda so_far: _say(SAYS, f"{len(so_far.compared)} of {len(so_far.pinned.steps)} steps are compared"),
+        on_step=lambda so_far: _say(SAYS, f"{len(so_far.compared)} of {len(so_far.pinned.steps)} steps are compared"),
     )
-    _say(SAYS, shown.compared_line(backfill.job.name, VerifiedState.of(found)))
+    _say(SAYS, verification_text.compared_line(backfill.job.name, VerifiedState.of(found)))
 
 
 def repair(engine: EngineFor, storage_options: dict[str, str], *, state: str, requester: Requester) -> None:
-    """Redo what the newest verification found to differ, and verify again."""
+    """Repair what the newest verification found to differ, and verify again."""
     backfill = Backfill.at(state, storage_options)
-    found = repairs.redo_what_differs(
+    found = repairs.repair_what_differs(
         backfill,
         engine=lambda: engine(storage_options, "epoch"),
         requester=requester,
         on_epoch=lambda barrier: _say(SAYS, f"epoch {barrier.epoch} is committed"),
     )
-    _say(SAYS, shown.compared_line(backfill.job.name, VerifiedState.of(found)))
+    _say(SAYS, verification_text.compared_line(backfill.job.name, VerifiedState.of(found)))
 
 
 def _verify_if_asked(backfill: Backfill, engine: SparkEngine) -> None:
-    """Carry out a verification that somebody asked for; the epochs are committed, whatever becomes of it."""
+    """Carry out the verification that is waiting, if there is one. If it fails, the epochs stay committed."""
     try:
         found = verifier.carry_out_waiting(backfill, engine)
     except BackfillError as error:
-        _say(SAYS, f"the verification that was asked for was not carried out: {error}")
+        _say(SAYS, f"the requested verification failed: {error}")
         return
     if found is not None:
-        _say(SAYS, shown.compared_line(backfill.job.name, VerifiedState.of(found)))
+        _say(SAYS, verification_text.compared_line(backfill.job.name, VerifiedState.of(found)))
 
 
 def _log(commit: EpochCommit) -> None:
@@ -224,7 +224,7 @@ def _log(commit: EpochCommit) -> None:
 def create(
     engine: EngineFor, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
 ) -> None:
-    """Create a job, or find it created."""
+    """Create a job, unless it was created with the same definition."""
     backfill = Backfill(BackfillJob(**definition), storage_options)
     creation.create_job(
         backfill.job,
@@ -250,6 +250,6 @@ def rebuild(
 
 
 def _say(prefix: str, text: str) -> None:
-    """Tell the submitter something; it knows the line by its prefix."""
+    """Print a line for the submitter, which recognizes it by its prefix."""
     line = " ".join(text.splitlines())
     print(f"{prefix}{line}", file=sys.stderr, flush=True)  # noqa: T201 - read by the submitter

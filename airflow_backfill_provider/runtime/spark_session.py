@@ -1,4 +1,4 @@
-"""Starting Spark in this process."""
+"""Start Spark in this process."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from airflow_backfill_provider.runtime.spark_settings import (
 
 def start_session(app_name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """
-    Start Spark in this process, on one machine unless told otherwise.
+    Start Spark in this process, by default on this machine alone.
 
     :param app_name: the application's name.
-    :param master: Spark's master, by default all cores of this machine.
-    :param conf: configuration on top of this package's own.
+    :param master: Spark's master; by default all cores of this machine.
+    :param conf: configuration, added to this package's own.
     :raises SparkUnavailableError: if Java or Delta's jars are missing, or Spark does not start.
     """
     require_java()
     master = master or "local[*]"
     os.environ.update(spark_environment())
-    # Whoever calls this has chosen; Spark would not have both.
+    # The caller has chosen a master, and Spark refuses to have both.
     os.environ.pop(REMOTE_VARIABLE, None)
     settings = {**spark_conf(master), **(conf or {})}
     builder = SparkSession.builder.appName(app_name).master(master)

@@ -1,8 +1,8 @@
 """
-What a Spark application needs so that it can read and write Delta tables, without importing Spark.
+The settings with which a Spark application can read and write Delta tables. This module imports no Spark.
 
-Jars are taken from where the set-up put them, so that a run resolves nothing; without a set-up, Spark is told the
-package's coordinates and resolves it itself.
+The jars come from the folder into which the set-up put them, so that an application resolves nothing. Without that
+folder, Spark gets the package's coordinates and resolves it itself.
 """
 
 from __future__ import annotations
@@ -30,14 +30,13 @@ APPLICATION_VARIABLE = "AIRFLOW_BACKFILL_APPLICATION"
 OLDEST_JAVA = 17
 
 FIRST_COMPILER_ALONE = "-XX:TieredStopAtLevel=1"
-"""The option that leaves Java's second compiler out."""
+"""The option that turns off Java's second compiler."""
 
 FEW_ROWS = 500_000
 """
-An application that reads no more than these is done before Java's second compiler pays off.
+An application that reads no more rows is done before Java's second compiler pays off.
 
-On two hyperthreads, with eleven columns, it paid off by the clock from a million rows on, and later by the
-processor's time.
+On two hyperthreads, with eleven columns, it saved elapsed time from a million rows on, and processor time only later.
 """
 
 _DELTA = {
@@ -45,7 +44,7 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
-    # Spark's own pattern, and what Azure calls its secrets: they must not show in its UI or its event log.
+    # Spark's own pattern, and Azure's names of secrets, which must not show in Spark's UI or its event log.
     "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|account[.]key|encryption[.]key",
 }
 
@@ -53,12 +52,12 @@ _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 def jars_folder() -> Path:
-    """Return the folder where the set-up puts Delta's jars: ``AIRFLOW_BACKFILL_JARS``, or in the environment."""
+    """Return the folder of Delta's jars: ``AIRFLOW_BACKFILL_JARS``, or a folder in the Python environment."""
     return Path(os.environ.get(JARS_VARIABLE) or Path(sys.prefix) / "share" / "airflow-backfill" / "jars")
 
 
 def is_local(master: str) -> bool:
-    """Tell whether a Spark master is this very machine's process."""
+    """Return whether a Spark master runs in a process on this machine."""
     return master.startswith("local")
 
 
@@ -66,7 +65,7 @@ def spark_conf(master: str, *, rows: int | None = None) -> dict[str, str]:
     """
     Return the Spark configuration of an application of this package.
 
-    :param master: Spark's master; one machine gets settings that make Spark quick there, a cluster has its own.
+    :param master: Spark's master; a local one gets settings that make Spark fast there, a cluster keeps its own.
     :param rows: how many rows the application reads at most, if that is known.
     :raises SparkUnavailableError: if ``AIRFLOW_BACKFILL_JARS`` names a folder without jars.
     """
@@ -91,7 +90,7 @@ def _jars_conf(master: str) -> dict[str, str]:
     folder = jars_folder()
     jars = sorted(str(jar) for jar in folder.glob("*.jar"))
     if jars and is_local(master):
-        # Nothing has to be copied to executors, and the class path is there a second or two sooner.
+        # Executors need no copies, and with a class path Spark starts a second or two sooner.
         return {"spark.driver.extraClassPath": str(folder / "*")}
     if jars:
         return {"spark.jars": ",".join(jars)}
@@ -105,10 +104,10 @@ def _jars_conf(master: str) -> dict[str, str]:
 
 def _java_options(rows: int | None) -> list[str]:
     """
-    Return what makes Java start and end sooner.
+    Return the options that make Java start and end sooner.
 
-    That is an archive of classes, if one was made for it (see :mod:`.class_archive`), and no second compiler for few
-    rows: its code is faster, but making it takes longer than they do.
+    These are an archive of classes, if there is one (see :mod:`.class_archive`), and for few rows no second compiler,
+    because it takes longer than it saves.
     """
     archive = class_archive.archive_path(jars_folder(), java_command())
     options = [class_archive.java_options(archive)] if archive is not None and archive.exists() else []
@@ -133,16 +132,16 @@ def _local_conf(rows: int | None) -> dict[str, str]:
 
 
 def java_command() -> str:
-    """Return the Java that Spark will start, as ``JAVA_HOME`` or the path says."""
+    """Return the command of the Java that Spark will start, by ``JAVA_HOME`` or the ``PATH``."""
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else "java"
 
 
 def require_java() -> None:
     """
-    Refuse to start Spark where it could only fail.
+    Check that Spark can start.
 
-    :raises SparkUnavailableError: if there is no Java, or one that is too old.
+    :raises SparkUnavailableError: if there is no Java, or it is too old.
     """
     java = shutil.which(java_command())
     needed = f"install Java {OLDEST_JAVA} or newer (Debian: apt-get install openjdk-17-jre-headless)"
@@ -155,20 +154,20 @@ def require_java() -> None:
 
 
 def storage_options_from_environment() -> dict[str, str]:
-    """Return the object store's options that a submitter passed on, which must not be on a command line."""
+    """Return the object store's options that the submitter passed in the environment."""
     return {str(name): str(value) for name, value in json.loads(os.environ.get(STORAGE_OPTIONS_VARIABLE, "{}")).items()}
 
 
 def storage_options_to_environment(options: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the environment variable that passes the object store's options on to an application."""
+    """Return the environment variable that passes the object store's options to an application."""
     return {STORAGE_OPTIONS_VARIABLE: json.dumps(dict(options))} if options else {}
 
 
 def session_conf_from_environment() -> dict[str, str]:
-    """Return the configuration that a submitter wants a session on a Spark Connect server to have."""
+    """Return the configuration that the submitter passed for the session on a Spark Connect server."""
     return {str(name): str(value) for name, value in json.loads(os.environ.get(SESSION_CONF_VARIABLE, "{}")).items()}
 
 
 def session_conf_to_environment(conf: Mapping[str, object]) -> dict[str, str]:
-    """Return the environment variable that passes a session's configuration on; it may hold secrets."""
+    """Return the environment variable that passes a session's configuration; it may hold secrets."""
     return {SESSION_CONF_VARIABLE: json.dumps({name: str(value) for name, value in conf.items()})} if conf else {}

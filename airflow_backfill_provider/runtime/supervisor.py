@@ -1,11 +1,11 @@
 """
-Looks after one Spark application: ``python -m airflow_backfill_provider.runtime.supervisor``.
+Supervise one Spark application: ``python -m airflow_backfill_provider.runtime.supervisor``.
 
-Its order comes on standard input.
+The supervisor reads its order from standard input.
 
-The task run that starts one goes on, or dies, without it. It keeps the application's record up to date, stops the
-application when somebody asks for that, and gives way if another attempt at the same thing was started meanwhile.
-Imports nothing that takes long: an application should not wait for its supervisor.
+It is independent of the task run that starts it. It keeps the application's record up to date, stops the application on
+request, and ends if another attempt of the same application was started meanwhile. It imports nothing slow, because the
+application waits for it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from airflow_backfill_provider.runtime.process_group import end_group
 from airflow_backfill_provider.state.applications import ApplicationRecords
 
 READY = "ready"
-"""What it prints once the application's record is written; everything after that is in the record."""
+"""The line that the supervisor prints once the application's record is written; all later news are in the record."""
 
 LOOK_SECONDS = 1.0
 HEARTBEAT_SECONDS = 5.0
@@ -46,15 +46,15 @@ TAIL_LINES = 30
 
 class Order(BaseModel):
     """
-    What to look after. Holds secrets, so it comes on standard input, never on a command line.
+    The application to supervise. The order holds secrets, so it comes on standard input, never on a command line.
 
     :param state: folder of the job's control tables.
-    :param storage_options: options of its object store.
-    :param name: what the application is called among the job's.
-    :param attempt: identifies this attempt.
+    :param storage_options: options of the object store.
+    :param name: the application's name, unique in the job.
+    :param attempt: the id of this attempt.
     :param command: the application's command line.
-    :param environment: the whole environment that it gets.
-    :param log: file for its output.
+    :param environment: the application's whole environment.
+    :param log: the file for the application's output.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -72,7 +72,7 @@ class Supervisor:
     """
     Runs one application to its end.
 
-    :param order: what to run.
+    :param order: the application to run.
     """
 
     def __init__(self, order: Order) -> None:
@@ -117,7 +117,7 @@ class Supervisor:
                     text=True,
                     encoding="utf-8",
                     errors="replace",
-                    # Of its own group, so that ending it ends the JVM and its Python, and not its supervisor.
+                    # In a group of its own, so that ending it ends the JVM and its Python, but not the supervisor.
                     start_new_session=True,
                 )
             except OSError as error:
@@ -132,7 +132,7 @@ class Supervisor:
         return None if superseded else process.returncode
 
     def _watch(self, process: subprocess.Popen[str]) -> bool:
-        """Wait for the end, or cause it; tell whether another attempt took the record over."""
+        """Wait for the end, or cause it; return whether another attempt has taken over the record."""
         beats = 0.0
         while True:
             with suppress(subprocess.TimeoutExpired):
@@ -152,7 +152,7 @@ class Supervisor:
                 self._write(self._current())
 
     def _read(self, lines: IO[str], log: IO[str]) -> None:
-        """Write the output down, and remember what is addressed to the submitter."""
+        """Write the output to the log, and keep the lines for the submitter."""
         for line in lines:
             log.write(line)
             log.flush()
@@ -181,7 +181,7 @@ class Supervisor:
         )
 
     def _write(self, record: ApplicationRecord) -> None:
-        """Write the record, if the storage answers; whoever waits for it knows what silence means."""
+        """Write the record, if the storage answers. If it does not, the trigger notices the silence."""
         with suppress(StorageUnavailableError):
             self._records.write(record)
 
@@ -203,7 +203,7 @@ class Supervisor:
 
 @contextmanager
 def _stop_on_signals(stopping: threading.Event) -> Iterator[None]:
-    """Let the signals that end a process end the application first."""
+    """Let signals end the application before the supervisor."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         del number, frame

@@ -1,1 +1,1 @@
-"""What an epoch reports about itself: logs, metrics and lineage."""
+"""Telemetry of epochs: logs, metrics and lineage."""

@@ -1,4 +1,4 @@
-"""What a task's log tells of an epoch: its window and plan before, what it did and how far the job is after."""
+"""The lines about an epoch in a task's log: its window and plan, what it did, and the job's progress."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from airflow_backfill_provider.core.status import JobStatus
 
 def begin(barrier: Barrier, upstream: str) -> Iterator[str]:
     """
-    Yield what is pinned for an epoch.
+    Yield the lines about a barrier, before its epoch runs.
 
-    :param upstream: where the upstream lies.
+    :param upstream: the location of the upstream.
     """
     window = barrier.upstream
     if barrier.has_window:
@@ -31,7 +31,7 @@ def begin(barrier: Barrier, upstream: str) -> Iterator[str]:
 
 
 def end(commit: EpochCommit) -> str:
-    """Return what an epoch did."""
+    """Return the line about a committed epoch."""
     seconds = text.duration(sum(commit.seconds.values()))
     return (
         f"epoch {commit.epoch} is committed: {text.rows(commit.snapshot_read_row_count)} read, "
@@ -40,7 +40,7 @@ def end(commit: EpochCommit) -> str:
 
 
 def progress(status: JobStatus) -> str:
-    """Return how far a job is, and when it will be done."""
+    """Return the line about a job's progress, with an estimate of the time that is left."""
     if status.finished:
         return f"every vnode is completed: {text.rows(status.rows_read)} read in all"
     speed = f", {text.rows(status.rows_per_second)}/s" if status.rows_per_second else ""
@@ -53,13 +53,13 @@ def progress(status: JobStatus) -> str:
 
 def _plan(barrier: Barrier) -> str:
     if barrier.repair:
-        return "rows to repair, and what else is due"
+        return "rows to repair, and the rest of the epoch"
     if not barrier.parts:
         return "changes only, " + ("the job is paused" if barrier.paused else "no snapshot to read")
     limit = (
         "all snapshot rows that are left" if barrier.rate_limit is None else f"at most {text.rows(barrier.rate_limit)}"
     )
-    runs = f" in {len(barrier.parts)} parallel runs" if len(barrier.parts) > 1 else ""
+    runs = f" in {len(barrier.parts)} parallel task runs" if len(barrier.parts) > 1 else ""
     last = "; every vnode is completed then" if barrier.completes else ""
-    changes = "changes, then" if barrier.publishes else "changes of what was read wait;"
+    changes = "changes, then" if barrier.publishes else "changes of rows that were read wait;"
     return f"{changes} {limit}{runs}{last}"

@@ -1,7 +1,7 @@
 """
-Metrics of a committed epoch, through Airflow's own statistics: to StatsD, Datadog or OpenTelemetry, as configured.
+Send the metrics of a committed epoch through Airflow's own metrics: to StatsD, Datadog or OpenTelemetry.
 
-They carry the job and its strategy as tags. Where Airflow still sends its own metrics under their legacy names too
+The job and its strategy are tags. If Airflow still sends its metrics under their legacy names, too
 (``[metrics] legacy_names_on``), so does this module: ``backfill.<job>.rows_read``, for backends without tags.
 """
 
@@ -22,12 +22,12 @@ logger = logging.getLogger(__name__)
 
 def emit_epoch_metrics(status: JobStatus, commit: EpochCommit) -> None:
     """
-    Send the metrics of an epoch that was just committed; never raises.
+    Send the metrics of an epoch that was just committed; never raise.
 
-    Counters would count an epoch twice that is told twice, so this is for whoever saw it being committed.
+    Only the task run that committed the epoch may call this, because counters would count a second call again.
 
-    :param status: the job after the commit.
-    :param commit: the epoch's.
+    :param status: the job's status after the commit.
+    :param commit: the epoch's commit.
     """
     try:
         _Sender(status.name, status.strategy).send(status, commit)

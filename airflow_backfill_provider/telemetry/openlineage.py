@@ -1,8 +1,8 @@
 """
-OpenLineage: a committed epoch as a step from the upstream to the view.
+OpenLineage events of committed epochs, each a step from the upstream to the view.
 
-What is told is worked out here without OpenLineage (:func:`epoch_lineage`), and put into its classes only where its
-provider is installed, which is the one that asks.
+:func:`epoch_lineage` collects the lineage without OpenLineage. It is put into OpenLineage's classes only when its
+provider asks for it, and so is installed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
     """
-    A table as an epoch saw or left it.
+    A table as an epoch read or wrote it.
 
-    :param place: its canonical location.
-    :param version: its version; ``None`` before the first write.
+    :param place: the table's canonical location.
+    :param version: the table's version; ``None`` before the first write.
     :param columns: column → type, as Delta writes it.
-    :param rows: rows that the epoch read of it, or handed on to it.
+    :param rows: rows that the epoch read from the table or wrote to it.
     """
 
     place: str
@@ -45,12 +45,12 @@ class TableState:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochLineage:
     """
-    What an epoch did, as lineage.
+    The lineage of an epoch.
 
     :param upstream: the upstream, at the end of the epoch's window.
     :param view: the view, after the epoch.
     :param query: the view's query.
-    :param columns: where the view's columns come from.
+    :param columns: the lineage of the view's columns.
     """
 
     upstream: TableState
@@ -69,11 +69,11 @@ def epoch_lineage(
     rows: int,
 ) -> EpochLineage:
     """
-    Describe a committed epoch, or several that ended with it.
+    Return the lineage of a committed epoch, or of several of which it is the last.
 
     :param upstream_columns: the upstream's columns with their types.
-    :param view_columns: the view's.
-    :param rows: how many were read, see :func:`rows_of`.
+    :param view_columns: the view's columns with their types.
+    :param rows: how many rows were read, see :func:`rows_of`.
     """
     job = settings.definition
     return EpochLineage(
@@ -92,12 +92,12 @@ def epoch_lineage(
 
 
 def rows_of(commit: EpochCommit) -> int:
-    """Return how many rows an epoch read: of the snapshot, and changed ones."""
+    """Return how many rows an epoch read: snapshot rows and changed ones."""
     return commit.snapshot_read_row_count + commit.upstream_output_row_count
 
 
 def dataset_name(place: str) -> tuple[str, str]:
-    """Return a table's namespace and name as OpenLineage names files, as Spark's own lineage does."""
+    """Return a table's namespace and name by OpenLineage's rules for files, as Spark's own lineage does."""
     if location.is_local(place):
         return "file", place
     parts = urllib.parse.urlsplit(place)
@@ -106,7 +106,7 @@ def dataset_name(place: str) -> tuple[str, str]:
 
 
 def operator_lineage(lineage: EpochLineage) -> OperatorLineage[Any, Any]:
-    """Return an epoch's lineage as OpenLineage's provider takes it, which must be installed."""
+    """Return an epoch's lineage for OpenLineage's provider, which must be installed."""
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.event_v2 import InputDataset, OutputDataset
     from openlineage.client.facet_v2 import input_statistics_input_dataset as input_statistics
@@ -141,22 +141,22 @@ def operator_lineage(lineage: EpochLineage) -> OperatorLineage[Any, Any]:
 
 class EpochLineageMixin:
     """
-    For operators that commit an epoch: tells OpenLineage of it.
+    Reports the epochs of an operator to OpenLineage.
 
-    :meth:`remember_lineage` is to be called with each epoch before the operator ends; without it, nothing is told. A
-    task run is told of once: of several epochs as one step, to the versions that the last of them left.
+    The operator must call :meth:`remember_lineage` for each epoch; without it, nothing is reported. A task run reports
+    once: several epochs are one step, up to the versions after the last of them.
     """
 
     _lineage: tuple[Backfill, Barrier, EpochCommit] | None = None
     _rows = 0
 
     def remember_lineage(self, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
-        """Remember an epoch that this task run is about."""
+        """Remember an epoch of this task run."""
         self._lineage = (backfill, barrier, commit)
         self._rows += rows_of(commit)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
-        """Return the lineage of the epoch; called by OpenLineage's provider, which logs what is raised."""
+        """Return the lineage of the epochs. OpenLineage's provider calls this, and logs errors."""
         del task_instance
         if self._lineage is None:
             return None

@@ -1,7 +1,4 @@
-"""
-Redoing what a verification found to differ: a repair of exactly that, the epoch that carries it, and a verification
-of what came of it.
-"""
+"""Repair what a verification found to differ: ask for it, run the epoch that carries it out, and verify again."""
 
 from __future__ import annotations
 
@@ -21,20 +18,20 @@ from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.verification import verifier
 
 _EPOCHS = 3
-"""Epochs that are run at most until one carries the repair; one that is pinned already has to be committed first."""
+"""How many epochs run at most until one carries out the repair; one that is pinned already must commit first."""
 
 
 class Repairer(protocol.Engine, verifier.Comparer, Protocol):
-    """What a repair needs of Spark."""
+    """The interface that a repair needs from Spark."""
 
 
 def ask_for_repair(backfill: Backfill, *, requested_by: str, clock: Clock = utc_now) -> JobSettings | None:
     """
     Ask for the repair of what the newest finished verification found.
 
-    :returns: the settings that ask for it, or ``None`` if nothing differs.
+    :returns: the settings with the repair, or ``None`` if nothing differs.
     :raises NotVerifiedError: if the job was not verified yet.
-    :raises JobCancelledError: if no epoch of it runs any more.
+    :raises JobCancelledError: if the job is cancelled.
     """
     mutations.require_not_cancelled(backfill.settings())
     chosen = verifier.what_differs(backfill, verifier.newest_result(backfill))
@@ -45,22 +42,22 @@ def ask_for_repair(backfill: Backfill, *, requested_by: str, clock: Clock = utc_
     )
 
 
-def redo_what_differs(
+def repair_what_differs(
     backfill: Backfill,
     *,
     engine: Callable[[], Repairer],
     requester: Requester,
-    on_epoch: Callable[[Barrier], None] = verifier.unheard,
+    on_epoch: Callable[[Barrier], None] = verifier.ignore,
     clock: Clock = utc_now,
 ) -> Verification:
     """
     Repair what the newest finished verification found, and verify again.
 
     :param engine: makes the engine, if anything differs.
-    :param on_epoch: is told of each epoch that is run for it.
+    :param on_epoch: called with the barrier of each epoch that runs.
     :returns: the new verification, or the newest one if nothing differs.
     :raises NotVerifiedError: if the job was not verified yet.
-    :raises BackfillError: if an epoch, or the verification, cannot be done.
+    :raises BackfillError: if an epoch or the verification fails.
     """
     settings = ask_for_repair(backfill, requested_by=str(requester), clock=clock)
     if settings is None:
@@ -78,8 +75,8 @@ def _run_repair(
     on_epoch: Callable[[Barrier], None],
     clock: Clock,
 ) -> None:
-    """Run epochs until one is committed that carries a repair."""
-    # Not as a task run, which would be given the barrier that it pinned the last time.
+    """Run epochs until one that carries out the repair is committed."""
+    # Not as the task run, which would get the barrier that it pinned the last time.
     asking = Requester(user=str(requester))
     loop = protocol.EpochLoop(
         store=backfill.store,
@@ -94,6 +91,6 @@ def _run_repair(
             if done.barrier.settings_sequence >= settings.repair_sequence:
                 return
     raise EpochFailedError(
-        f"no epoch of job {backfill.job.name} carried the repair that change {settings.repair_sequence} of its "
-        "settings asks for; run the job, and verify it again"
+        f"no epoch of job {backfill.job.name} carried out the repair of its settings' record "
+        f"{settings.repair_sequence}; run the job, and verify it again"
     )

@@ -1,9 +1,9 @@
 """
-Verifying a view: what is compared is pinned, compared step by step, and what came out is kept.
+Verify a view: pin what to compare, compare it step by step, and keep the result.
 
-Nothing of the epoch protocol waits for it, and it waits for nothing: view and upstream are read at the versions of one
-committed epoch, whatever is written meanwhile. What is compared comes from the committed state and the tables
-themselves, and not from what planned the epochs.
+A verification and epochs don't wait for each other: it reads view and upstream at the versions of one committed epoch,
+whatever is written meanwhile. It takes what to compare from the committed state and the tables themselves, and not from
+the code that planned the epochs.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.mutations import MOST_KEYS, require_not_cancelled
 from airflow_backfill_provider.shapes import query_of
 
-_LOOKS = 10
-"""How often epochs may be committed while one looks at the newest."""
+_READS = 10
+"""How often to read the newest epoch again because another one was committed meanwhile."""
 
 _GONE = (VersionGoneError, ChangeFeedGapError, DataFileError)
-"""What a version is answered with whose log entries or files were cleaned up."""
+"""The errors of a version that can no longer be read, because its log entries or files were cleaned up."""
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ COMPARER = Requester(user="compare_now")
 
 
 class Comparer(Protocol):
-    """What a verification needs of Spark; see :mod:`airflow_backfill_provider.execution`."""
+    """The interface that a verification needs from Spark; see :mod:`airflow_backfill_provider.execution`."""
 
     def compare(
         self, settings: JobSettings, pinned: PinnedVerification, barrier: Barrier, vnodes: VnodeRange
@@ -79,10 +79,10 @@ def begin_verification(
     Begin a verification of the newest committed epoch, or go on with the newest one if it is not finished.
 
     :param requester: who asks for it.
-    :param anew: begin another one in any case.
-    :param steps: how many steps a new one has; by default by the upstream's rows.
+    :param anew: begin a new one in any case.
+    :param steps: how many steps a new one has; by default the upstream's rows decide.
     :raises NotVerifiedError: if no epoch is committed, so that there is nothing to verify.
-    :raises BackfillError: if the view or the upstream is not what the job made, or read.
+    :raises BackfillError: if the view or the upstream is not the job's table any more.
     """
     unfinished = None if anew else _unfinished(backfill)
     if unfinished is not None:
@@ -93,11 +93,11 @@ def begin_verification(
 
 def ask_for_verification(backfill: Backfill, *, requested_by: str, clock: Clock = utc_now) -> AskedVerification:
     """
-    Ask for a verification; whoever runs an epoch next carries it out, of that epoch.
+    Ask for a verification. The next epoch carries it out after its commit.
 
-    One that waits is not asked for a second time.
+    Does nothing if one is waiting already.
 
-    :raises JobCancelledError: if no epoch of the job runs any more.
+    :raises JobCancelledError: if the job is cancelled.
     """
     settings, verifications = backfill.settings(), backfill.verifications
     require_not_cancelled(settings)
@@ -114,7 +114,7 @@ def ask_for_verification(backfill: Backfill, *, requested_by: str, clock: Clock 
 
 def carry_out_waiting(backfill: Backfill, engine: Comparer) -> Verification | None:
     """
-    Carry out the verification that was asked for, if one was and none has begun since.
+    Carry out the verification that is waiting, if there is one.
 
     :raises BackfillError: as :func:`verify_job`.
     """
@@ -126,17 +126,17 @@ def carry_out_waiting(backfill: Backfill, engine: Comparer) -> Verification | No
 
 def next_step(backfill: Backfill, verification: Verification, engine: Comparer) -> Verification:
     """
-    Carry out the next step of a verification, and keep what it found.
+    Carry out the next step of a verification, and record its result.
 
     :raises VersionGoneError: if a version that it compares can no longer be read.
-    :raises BackfillError: if the tables are others by now, or cannot be read.
+    :raises BackfillError: if the tables were replaced, or cannot be read.
     """
     compared = _compare(backfill, verification.pinned, verification.steps_left[0], engine)
     return backfill.verifications.record(verification.pinned, compared)
 
 
-def unheard(news: object) -> None:
-    """Tell nobody."""
+def ignore(news: object) -> None:
+    """Do nothing; the default of callbacks."""
     del news
 
 
@@ -147,14 +147,14 @@ def verify_job(
     requester: Requester,
     anew: bool = False,
     steps: int | None = None,
-    done: Callable[[Verification], None] = unheard,
+    on_step: Callable[[Verification], None] = ignore,
     clock: Clock = utc_now,
 ) -> Verification:
     """
-    Verify a job, from where the last try of it ended; anew if what that compared can no longer be read.
+    Verify a job. Go on with an unfinished verification, or begin a new one if its versions can no longer be read.
 
-    :param engine: makes the engine, once it is clear that there is something to compare.
-    :param done: is told of each step.
+    :param engine: makes the engine, once there is something to compare.
+    :param on_step: called with the verification after each step.
     :returns: the finished verification.
     :raises BackfillError: as :func:`begin_verification` and :func:`next_step`.
     """
@@ -167,10 +167,10 @@ def verify_job(
         except _GONE as error:
             if resumed is None:
                 raise
-            verification = _begun_anew(backfill, resumed, error, requester=requester, steps=steps, clock=clock)
+            verification = _begin_again(backfill, resumed, error, requester=requester, steps=steps, clock=clock)
             resumed = None
             continue
-        done(verification)
+        on_step(verification)
     return verification
 
 
@@ -180,7 +180,7 @@ def _unfinished(backfill: Backfill) -> Verification | None:
     return None if newest is None or newest.finished else newest
 
 
-def _begun_anew(
+def _begin_again(
     backfill: Backfill,
     resumed: Verification,
     error: BackfillError,
@@ -190,9 +190,9 @@ def _begun_anew(
     clock: Clock,
 ) -> Verification:
     """
-    Begin another verification in the place of one that can never be finished.
+    Begin a new verification in place of one that can never be finished.
 
-    :param error: why not; raised again if another one would compare the very same.
+    :param error: why it cannot be finished; raised again if a new one would compare the same versions.
     """
     pin = _pin(backfill, requester=requester, steps=steps, clock=clock)
     was, now = resumed.pinned, pin(resumed.pinned.number)
@@ -200,7 +200,7 @@ def _begun_anew(
         raise error
     begun = backfill.verifications.begin(pin)
     logger.warning(
-        "verification %d of job %s, of epoch %d, can no longer be finished, so another one begins, of epoch %d: %s",
+        "verification %d of job %s, of epoch %d, can no longer be finished; a new one begins, of epoch %d: %s",
         was.number,
         was.job,
         was.epoch,
@@ -212,7 +212,7 @@ def _begun_anew(
 
 def compare_now(backfill: Backfill, engine: Comparer) -> Verification:
     """
-    Compare the view with its query as of the newest committed epoch, in one step, and keep nothing of it.
+    Compare the view with its query as of the newest committed epoch, in one step, without recording the result.
 
     :raises BackfillError: as :func:`verify_job`.
     """
@@ -234,15 +234,15 @@ def newest_result(backfill: Backfill) -> Verification:
 
 
 def what_differs(backfill: Backfill, verification: Verification) -> Repair:
-    """Return the repair of all that a verification found to differ; empty if nothing was."""
+    """Return the repair of all that a verification found to differ; it is empty if nothing differs."""
     return verification.repair(backfill.job.vnode_count, MOST_KEYS)
 
 
 def require_equal(backfill: Backfill, verification: Verification) -> None:
     """
-    Refuse a view that differs from its query.
+    Check that a verification found no difference.
 
-    :raises ViewDiffersError: saying how much of it differs.
+    :raises ViewDiffersError: if it did; the error says how much differs.
     """
     if not verification.equal:
         keys = sum(difference.keys for difference in verification.differences)
@@ -256,7 +256,7 @@ def require_equal(backfill: Backfill, verification: Verification) -> None:
 def _pin(
     backfill: Backfill, *, requester: Requester, steps: int | None, clock: Clock
 ) -> Callable[[int], PinnedVerification]:
-    """Return what makes a pinned verification of its number; all else is decided now."""
+    """Decide what to verify, and return a function that makes the pinned verification from its number."""
     settings, state, barrier = _committed(backfill)
     options, job = backfill.storage_options, settings.definition
     _require_view(backfill, settings)
@@ -285,30 +285,29 @@ def _pin(
 
 def _committed(backfill: Backfill) -> tuple[JobSettings, BackfillState, Barrier]:
     """
-    Return settings and state, and the barrier of the newest epoch that is committed, as of one moment.
+    Return a consistent read of the settings, the state, and the barrier of the newest committed epoch.
 
-    The state is committed before the log says so, and after all of the view; so an epoch that is only in the state
-    counts.
+    An epoch commits the view first, then the state, then the barrier log. So an epoch that is only in the state counts.
     """
     store = backfill.store
-    for _ in range(_LOOKS):
+    for _ in range(_READS):
         settings, newest = backfill.settings(), _newest_commit(backfill)
         state = store.state_of(settings)
         if (backfill.settings().incarnation, _newest_commit(backfill)) != (settings.incarnation, newest):
             continue
         epoch = max(state.epoch, newest.epoch if newest else settings.base_epoch)
         barrier = None if epoch == settings.base_epoch else store.pinned(epoch)
-        # Of a job whose first epochs were given up, the view is as of no version.
+        # If the job's first epochs were given up, its view shows no version of the upstream.
         if barrier is None or barrier.upstream.come_to is None:
             raise NotVerifiedError(
                 f"no epoch of job {backfill.job.name} was committed yet, so there is nothing to verify; run it"
             )
         return settings, state, barrier
-    raise ConcurrentUpdateError(f"epochs of job {backfill.job.name} are committed too fast to look at one; try again")
+    raise ConcurrentUpdateError(f"epochs of job {backfill.job.name} are committed too fast to read one; try again")
 
 
 def _newest_commit(backfill: Backfill) -> EpochCommit | None:
-    """Return the newest commit of the job's incarnation; late injectors of an earlier one may have pinned others."""
+    """Return the newest commit of the job's incarnation; a late injector of an earlier one may have pinned others."""
     store, settings = backfill.store, backfill.settings()
     last, reach = store.last_epoch(), 1
     while last > settings.base_epoch:
@@ -327,13 +326,13 @@ def _compare(backfill: Backfill, pinned: PinnedVerification, vnodes: VnodeRange,
         raise StateError(f"job {pinned.job} was rebuilt while its view was verified; verify it again")
     _require_tables(backfill, settings, pinned)
     compared = engine.compare(settings, pinned, backfill.store.pinned(pinned.epoch), vnodes)
-    # Whatever was read of tables that are others by now says nothing of the job's.
+    # If the tables were replaced while Spark read them, the result is not about the job's tables.
     _require_tables(backfill, settings, pinned)
     return compared
 
 
 def _require_tables(backfill: Backfill, settings: JobSettings, pinned: PinnedVerification) -> None:
-    """Refuse tables that lie at the same places as those that are verified, and are others."""
+    """Refuse tables that replaced the verified ones in the same places."""
     _require_view(backfill, settings)
     path = settings.definition.materialized_view
     if table_id(path, backfill.storage_options) != pinned.view_table_id:

@@ -81,8 +81,8 @@ def job(lake: Path) -> Path:
 def test_a_backfill_on_a_warm_engine_from_start_to_stop(terminal: Terminal, job: Path, lake: Path):
     port = str(free_port())
     said = terminal("engine", "start", "--port", port, "--memory", "1g", "--conf", "spark.sql.shuffle.partitions=2")
-    assert f"the engine runs: sc://localhost:{port}, Spark 4.2" in said
-    assert f"the engine runs already: sc://localhost:{port}" in terminal("engine", "start", "--port", port)
+    assert f"the engine is running: sc://localhost:{port}, Spark 4.2" in said
+    assert f"the engine is running already: sc://localhost:{port}" in terminal("engine", "start", "--port", port)
 
     assert "created, strategy no_shuffle" in terminal("create", str(job), "--master", "engine")
     assert "epoch 1: 100 rows read" in terminal("run", str(job), "--master", f"sc://127.0.0.1:{port}")
@@ -102,7 +102,7 @@ def test_a_backfill_on_a_warm_engine_from_start_to_stop(terminal: Terminal, job:
     assert "ended" in terminal("engine", "stop")
     assert KnownProcess.of(status["pid"]) is None
     terminal("engine", "status", code=1)
-    assert "no engine runs; start it" in terminal("verify", str(job), "--master", "engine", code=1)
+    assert "no engine is running; start it" in terminal("verify", str(job), "--master", "engine", code=1)
 
 
 @pytest.mark.exhaustive
@@ -110,5 +110,5 @@ def test_an_engine_that_was_killed_is_known_to_be_gone(terminal: Terminal):
     terminal("engine", "start", "--port", str(free_port()))
     os.killpg(terminal.status()["pid"], signal.SIGKILL)
 
-    assert "no engine runs; start it" in terminal("engine", "status", code=1)
-    assert "no engine runs" in terminal("engine", "stop")
+    assert "no engine is running; start it" in terminal("engine", "status", code=1)
+    assert "no engine is running" in terminal("engine", "stop")

@@ -1,1 +1,1 @@
-"""The commands, by what they are for: look, work, change."""
+"""The commands, by purpose: look, work, mutate, and set up."""

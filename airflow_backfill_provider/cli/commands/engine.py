@@ -1,4 +1,4 @@
-"""Commands about the warm engine: engine start, status, stop. They are about no job."""
+"""Commands of the warm engine: engine start, status, stop. They take no job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.runtime.local_engine.engine_files import EngineRecord
 
 app = typer.Typer(
-    help="A warm Spark on this machine: epochs that need not start one of their own.", no_args_is_help=True
+    help="A warm Spark on this machine, so that epochs need not start one of their own.", no_args_is_help=True
 )
 
 
@@ -24,13 +24,11 @@ app = typer.Typer(
 @reporting
 def start(
     *,
-    port: Annotated[
-        int, typer.Option(min=1, max=65535, help="Where it listens, for this machine only.")
-    ] = DEFAULT_PORT,
-    master: Annotated[str, typer.Option(help="The Spark master that it runs epochs on.")] = "local[*]",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port, for this machine only.")] = DEFAULT_PORT,
+    master: Annotated[str, typer.Option(help="The Spark master that runs the epochs.")] = "local[*]",
     memory: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="The most heap that it takes, as 4g.", show_default="2g"),
+        typer.Option(metavar="SIZE", help="The maximal heap, such as 4g.", show_default="2g"),
     ] = None,
     conf: Conf = None,
     debug: Debug = False,  # noqa: ARG001 - for reporting
@@ -38,7 +36,7 @@ def start(
     """
     Start the engine, a Spark Connect server, and wait until it can be used.
 
-    Only programs of this user on this machine can use it. Does nothing if it runs already.
+    Only programs of this user on this machine can use it. Does nothing if it is running already.
     """
     from airflow_backfill_provider.runtime.local_engine.server import start_engine
 
@@ -47,24 +45,24 @@ def start(
         settings["spark.driver.memory"] = memory
     record, started = start_engine(port=port, master=master, conf=settings, connect=_version)
     if not started:
-        typer.echo(f"the engine runs already: {record.remote}, process {record.process.pid}")
+        typer.echo(f"the engine is running already: {record.remote}, process {record.process.pid}")
         return
-    typer.echo(f"the engine runs: {record.remote}, Spark {record.version}, process {record.process.pid}")
+    typer.echo(f"the engine is running: {record.remote}, Spark {record.version}, process {record.process.pid}")
     typer.echo("use it:    airflow-backfill run JOB.yaml --master engine")
     typer.echo(
         f"in Airflow: a connection of type Spark Connect with host {record.remote.host} and port {record.port}; a "
         "worker of this user needs no token"
     )
-    typer.echo("end it:    airflow-backfill engine stop")
+    typer.echo("stop it:   airflow-backfill engine stop")
 
 
 @app.command()
 @reporting
 def status(*, as_json: AsJson = False, debug: Debug = False) -> None:  # noqa: ARG001
     """
-    Tell where the engine is, how it is, and who works on it.
+    Show the engine's address, its process, its memory, and which processes use it.
 
-    Exit code 1 if none runs.
+    Exit code 1 if no engine is running.
     """
     from airflow_backfill_provider.runtime.local_engine.engine_files import NOT_RUNNING, running_engine
 
@@ -83,18 +81,18 @@ def status(*, as_json: AsJson = False, debug: Debug = False) -> None:  # noqa: A
 @reporting
 def stop(*, debug: Debug = False) -> None:  # noqa: ARG001
     """
-    End the engine, and whatever it runs.
+    Stop the engine, and everything that it runs.
 
-    An epoch that ran on it failed; run it again, on whatever Spark.
+    An epoch that ran on it fails; run it again, on any Spark.
     """
     from airflow_backfill_provider.runtime.local_engine.server import stop_engine
 
     record = stop_engine()
-    typer.echo("no engine runs" if record is None else f"the engine at {record.remote} ended")
+    typer.echo("no engine is running" if record is None else f"the engine at {record.remote} is stopped")
 
 
 def _version(remote: Remote) -> str:
-    # Where an engine runs already, PySpark need not be loaded.
+    # If an engine is running already, PySpark need not be loaded.
     from airflow_backfill_provider.runtime.connect import server_version
 
     return server_version(remote)
@@ -135,7 +133,7 @@ def _show(record: EngineRecord) -> None:
         "engine": f"{record.remote}, Spark {record.version} on {record.master}",
         "process": f"{record.process.pid}, for {text.duration((now - record.started_at).total_seconds())}",
         "memory": f"{'unknown' if held is None else text.size(held)}, heap at most {record.memory}",
-        "works on": "nothing" if not working else working[0],
+        "used by": "no process" if not working else working[0],
         **{f"{' ' * number}": line for number, line in enumerate(working[1:], start=1)},
         "log": str(engine_files.log_file()),
         "token": str(engine_files.token_file()),

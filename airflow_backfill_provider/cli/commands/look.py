@@ -17,7 +17,7 @@ def plan(job: JobFile, *, as_json: AsJson = False, debug: Debug = False) -> None
     """
     Show what a backfill would do: strategy, rows, bytes, epochs. Writes nothing.
 
-    Works before create, and afterwards for what is left.
+    Works before create, and afterwards for the rest of the backfill.
     """
     from airflow_backfill_provider.cli.jobs import open_job
     from airflow_backfill_provider.cli.planning import show_plan
@@ -32,7 +32,7 @@ def plan(job: JobFile, *, as_json: AsJson = False, debug: Debug = False) -> None
 
 @reporting
 def status(job: JobFile, *, as_json: AsJson = False, debug: Debug = False) -> None:  # noqa: ARG001
-    """Show how far a job is."""
+    """Show the progress of a job."""
     from airflow_backfill_provider.cli.jobs import created_job
     from airflow_backfill_provider.cli.views import show_status
 
@@ -47,10 +47,10 @@ def status(job: JobFile, *, as_json: AsJson = False, debug: Debug = False) -> No
 def watch(
     job: JobFile,
     *,
-    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2.0,
+    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two refreshes.")] = 2.0,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
-    """Watch a job until its view is finished. Runs nothing itself."""
+    """Watch a job until its view is finished. Runs no epochs itself."""
     from airflow_backfill_provider.cli.jobs import created_job
     from airflow_backfill_provider.cli.views import progress_view
 
@@ -62,7 +62,7 @@ def watch(
             if now.finished:
                 return
             if now.cancelled:
-                view.say("cancelled; it will not be finished")
+                view.say("cancelled; the view will not be finished")
                 raise typer.Exit(FAILED)
             time.sleep(interval)
 
@@ -74,7 +74,7 @@ def verify(
     anew: Annotated[
         bool,
         typer.Option(
-            "--anew", metavar="", help="Begin another one, also if the newest is not finished.", show_default=False
+            "--anew", metavar="", help="Begin a new one, even if the newest is not finished.", show_default=False
         ),
     ] = False,
     steps: Annotated[
@@ -89,14 +89,14 @@ def verify(
     """
     Compare the view with the query over the upstream, as of the last epoch, and keep the result. Starts Spark.
 
-    Goes on with a verification that was interrupted. Exit code 1 if they differ.
+    Goes on with an interrupted verification. Exit code 1 if they differ.
     """
     from airflow_backfill_provider.cli import verifying
     from airflow_backfill_provider.cli.jobs import requester, unchanged_job
     from airflow_backfill_provider.cli.spark import LazySpark
 
     backfill, _ = unchanged_job(job)
-    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run="verify") as spark:
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="verify") as spark:
         found = verifying.verify(
             backfill,
             engine=spark,

@@ -1,4 +1,4 @@
-"""Commands that change a job's settings: pause, resume, throttle, rescale, repair, cancel. Few start Spark."""
+"""Commands that mutate a job: pause, resume, throttle, rescale, repair, cancel. Only repair may start Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @reporting
 def pause(job: JobFile, *, debug: Debug = False) -> None:  # noqa: ARG001
-    """Read no snapshot from the next epoch on. Changes are still applied."""
+    """Read no snapshot from the next epoch on. Epochs still apply changes."""
     from airflow_backfill_provider.cli.jobs import created_job, user
     from airflow_backfill_provider.protocol import mutations
 
@@ -63,17 +63,17 @@ def throttle(
 @reporting
 def rescale(
     job: JobFile,
-    parallelism: Annotated[int, typer.Argument(metavar="N", min=1, help="Parallel runs.")],
+    parallelism: Annotated[int, typer.Argument(metavar="N", min=1, help="Parallel task runs.")],
     *,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
-    """Share the vnodes among N parallel runs from the next epoch on. Needs the arrangement strategy."""
+    """Let N parallel task runs share each epoch from the next one on. Needs the arrangement strategy."""
     from airflow_backfill_provider.cli.jobs import created_job, user
     from airflow_backfill_provider.protocol import mutations
 
     backfill, before = created_job(job)
     settings = mutations.rescale_job(parallelism, store=backfill.store, requested_by=user())
-    runs = "one run reads" if parallelism == 1 else f"{parallelism} parallel runs share"
+    runs = "one task run reads" if parallelism == 1 else f"{parallelism} parallel task runs share"
     say_changed(before, settings, f"{runs} the vnodes from the next epoch on")
 
 
@@ -82,14 +82,14 @@ def repair(
     job: JobFile,
     *,
     vnodes: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Whole vnodes: numbers and ranges, such as 3,8-15.")
+        str | None, typer.Option(metavar="LIST", help="Vnodes to repair: numbers and ranges, such as 3,8-15.")
     ] = None,
     key: Annotated[
         list[str] | None,
         typer.Option(
             "--key",
             metavar="KEY",
-            help="One key: its value, or a JSON list with a value for each key column; may be repeated.",
+            help="A key to repair: a value, or a JSON list with a value for each key column; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -98,10 +98,10 @@ def repair(
     debug: Debug = False,
 ) -> None:
     """
-    Write rows of the view anew, as the upstream has them by then: chosen ones, or what the last verification found.
+    Write rows of the view again, as the upstream has them: chosen ones, or those that the last verification found.
 
-    Chosen ones with the next epoch; run the job to carry it out. Without a choice, the next epoch is run and the view
-    is verified again, in Spark; exit code 1 if it still differs. Rows that were not read yet stay unread.
+    The next epoch repairs chosen rows; run the job to carry it out. Without a choice, this command starts Spark, runs
+    the next epoch and verifies the view again; exit code 1 if it still differs. Rows that were not read yet stay so.
     """
     if not (vnodes or key):
         _repair_what_differs(job, master=master, conf=conf, debug=debug)
@@ -134,8 +134,8 @@ def _repair_what_differs(job: Path, *, master: str | None, conf: list[str] | Non
     from airflow_backfill_provider.cli.spark import LazySpark
 
     backfill, _ = unchanged_job(job)
-    # What an earlier run of an epoch left on a server is ended as `run` would end it.
-    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run="epoch") as spark:
+    # The same purpose as `run`, so that this command ends the session of a killed one on a server.
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="epoch") as spark:
         found = verifying.repair(backfill, engine=spark, requester=requester(), console=console())
     if not found.equal:
         say_error(f"the view of job {backfill.job.name} still differs from its query over the upstream")
@@ -143,6 +143,6 @@ def _repair_what_differs(job: Path, *, master: str | None, conf: list[str] | Non
 
 
 def say_changed(before: JobSettings, after: JobSettings, what: str) -> None:
-    """Say what is in force now."""
+    """Print the settings that are now in force."""
     same = " (as before)" if after.sequence == before.sequence else ""
     typer.echo(f"{after.job['name']}: {what}{same}")

@@ -14,8 +14,8 @@ def archive_classes(*, debug: Debug = False) -> None:  # noqa: ARG001 - for repo
     """
     Let Spark on this machine start faster: archive the classes that it loads. Takes a minute, and 200 MB.
 
-    Once for each installation, and again after Java, Spark or Delta's jars were replaced. Every Spark with a local
-    master that this package starts uses the archive from then on.
+    Run it once for each installation, and again after Java, Spark or Delta's jars were replaced. Every Spark with a
+    local master that this package starts then uses the archive.
     """
     from airflow_backfill_provider.runtime.class_archiver import make_class_archive
 

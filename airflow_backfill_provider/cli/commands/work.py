@@ -35,7 +35,7 @@ def create(
 
     backfill = open_job(job)
     existed = backfill.store.created()
-    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run="create") as spark:
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="create") as spark:
         settings = creation.create_job(
             backfill.job.model_copy(update={"paused": True}) if paused else backfill.job,
             store=backfill.store,
@@ -56,7 +56,7 @@ def run(
     *,
     max_epochs: Annotated[
         int | None,
-        typer.Option("--max-epochs", metavar="N", min=1, help="Run at most so many epochs.", show_default="1"),
+        typer.Option("--max-epochs", metavar="N", min=1, help="Run at most N epochs.", show_default="1"),
     ] = None,
     until_finished: Annotated[
         bool,
@@ -69,8 +69,8 @@ def run(
     """
     Run the next epoch, or several. Starts Spark, but only if there is something to do.
 
-    With --until-finished it stops with exit code 0 also where the job waits for its user (paused, or
-    rate limit 0): pending changes are applied, and it says so.
+    With --until-finished it also stops with exit code 0 if the job is paused or its rate limit is 0: it applies the
+    pending changes, and says why it stopped.
 
     Running it twice at once, or again after a crash, is safe.
     """
@@ -82,7 +82,7 @@ def run(
     backfill, _ = unchanged_job(job)
     epochs = 1 if max_epochs is None and not until_finished else max_epochs
     with (
-        LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run="epoch") as spark,
+        LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="epoch") as spark,
         progress_view(console()) as view,
     ):
         runner = Runner(backfill=backfill, engine=spark, requester=requester(), view=view)
@@ -94,19 +94,19 @@ def compact(
     job: JobFile,
     *,
     at: Annotated[
-        int, typer.Option("--at", metavar="N", min=1, help="Compact only if there would be so many files fewer.")
+        int, typer.Option("--at", metavar="N", min=1, help="Compact only if that saves at least N files.")
     ] = CompactionPolicy().at,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar="", help="Only say what would be done.", show_default=False)
+        bool, typer.Option("--dry-run", metavar="", help="Only show what would be done.", show_default=False)
     ] = False,
     master: Master = None,
     conf: Conf = None,
     debug: Debug = False,
 ) -> None:
     """
-    Write the view's small files together. Starts Spark, but only if that is due.
+    Compact the view's small files. Starts Spark, but only if that is due.
 
-    Changes no row; epochs may run before, after and beside it. --dry-run starts no Spark.
+    Changes no row; epochs may run before, after and during it. --dry-run starts no Spark.
     """
     from airflow_backfill_provider.cli.jobs import created_job
     from airflow_backfill_provider.cli.spark import LazySpark
@@ -119,7 +119,7 @@ def compact(
         typer.echo(f"{backfill.job.name}: {line}")
     if dry_run:
         return
-    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run=APPLICATION) as spark:
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose=APPLICATION) as spark:
         done = compaction.compact_job(backfill, engine=spark, policy=policy)
     for line in done_lines(done):
         typer.echo(f"{backfill.job.name}: {line}")
@@ -130,14 +130,14 @@ def rebuild(job: JobFile, *, master: Master = None, conf: Conf = None, debug: De
     """
     Start over, possibly with a changed definition: empties the view. Starts Spark.
 
-    Also the way back from cancel, a replaced upstream, and a gap in its changes.
+    Use it also after cancel, after the upstream was replaced, and after a gap in its changes.
     """
     from airflow_backfill_provider.cli.jobs import created_job, user
     from airflow_backfill_provider.cli.spark import LazySpark
     from airflow_backfill_provider.protocol import creation
 
     backfill, _ = created_job(job)
-    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, run="rebuild") as spark:
+    with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="rebuild") as spark:
         creation.rebuild_job(
             backfill.job,
             store=backfill.store,

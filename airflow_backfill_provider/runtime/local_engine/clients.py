@@ -1,8 +1,8 @@
 """
-What the engine is used for at the moment.
+The processes that use the engine now.
 
-The server itself tells nobody. So whoever works on it leaves a file in the engine's folder and holds its lock, which
-ends with the process, however that dies.
+The server cannot list them. So each of them writes a file into the engine's folder and holds its lock, which ends with
+the process, however that dies.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from airflow_backfill_provider.runtime.local_engine.engine_files import folder, 
 
 class Client(BaseModel):
     """
-    A process that works on the engine.
+    A process that uses the engine.
 
-    :param what: what for.
-    :param pid: its process.
+    :param what: its purpose.
+    :param pid: its process id.
     :param since: when it connected.
     """
 
@@ -38,7 +38,7 @@ class Client(BaseModel):
 
 @contextmanager
 def announced(remote: Remote, session_id: str, what: str) -> Iterator[None]:
-    """Let the engine's status show this process while the block runs, if the engine is what it works on."""
+    """Show this process in the engine's status during the block, if it uses the engine."""
     record = running_engine()
     if record is None or not remote.is_loopback or remote.port != record.port:
         yield
@@ -56,7 +56,7 @@ def announced(remote: Remote, session_id: str, what: str) -> Iterator[None]:
 
 
 def clients() -> tuple[Client, ...]:
-    """Return who works on the engine, oldest first; what the dead left is removed."""
+    """Return the processes that use the engine, oldest first. Remove the files of dead ones."""
     found = [client for file in _clients().glob("*.json") if (client := _alive(file)) is not None]
     return tuple(sorted(found, key=lambda client: client.since))
 

@@ -1,4 +1,4 @@
-"""Where the engine's files lie, and what they say."""
+"""The engine's files: their paths and their content."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
 
 HOST = "localhost"
-NOT_RUNNING = "no engine runs; start it: airflow-backfill engine start"
+NOT_RUNNING = "no engine is running; start it: airflow-backfill engine start"
 _OWNER_ONLY = 0o700
 _OWNER_ONLY_FILE = 0o600
 
 
 class EngineRecord(BaseModel):
     """
-    An engine as it was started.
+    The record of an engine, written when it starts.
 
     :param process: the server's process.
-    :param port: where it listens, on loopback.
-    :param master: its Spark master.
-    :param memory: the most heap that its JVM takes, as Spark writes it.
-    :param version: Spark's version, as the server said.
+    :param port: the port on loopback.
+    :param master: the Spark master.
+    :param memory: the maximal heap of the JVM, as Spark writes it.
+    :param version: Spark's version, by the server.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,7 +42,7 @@ class EngineRecord(BaseModel):
 
     @property
     def remote(self) -> Remote:
-        """Its address, without the token."""
+        """The address, without the token."""
         return Remote(host=HOST, port=self.port)
 
 
@@ -50,8 +50,8 @@ def folder() -> Path:
     """
     Return the folder of this user's engine on this machine.
 
-    Not the one for run-time files: a daemon has none, or another than a shell, and both must find the engine. By the
-    machine's name, for home folders are shared.
+    This is not XDG's folder for run-time files: a daemon has none, or another one than a shell, but both must find the
+    engine. The path contains the machine's name, because machines may share home folders.
     """
     state = os.environ.get("XDG_STATE_HOME") or ""
     base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
@@ -62,7 +62,7 @@ def make_folder() -> Path:
     """
     Make the folder, for its owner only.
 
-    :raises BackfillError: if it is somebody else's, or cannot be made.
+    :raises BackfillError: if it belongs to another user, or cannot be made.
     """
     made = folder()
     try:
@@ -76,7 +76,7 @@ def make_folder() -> Path:
 
 
 def record_file() -> Path:
-    """Return the file that tells of the engine."""
+    """Return the file with the engine's record."""
     return folder() / "engine.json"
 
 
@@ -91,7 +91,7 @@ def log_file() -> Path:
 
 
 def output_file() -> Path:
-    """Return the file with what the server prints besides, such as why it did not start."""
+    """Return the file with the server's other output, such as why it did not start."""
     return folder() / "output.log"
 
 
@@ -106,7 +106,7 @@ def conf_file() -> Path:
 
 
 def read_record() -> EngineRecord | None:
-    """Return what is known of an engine, whether it still runs or not."""
+    """Return the record of the engine, whether it still runs or not."""
     try:
         return EngineRecord.model_validate_json(record_file().read_bytes())
     except (FileNotFoundError, PermissionError, ValidationError):
@@ -114,13 +114,13 @@ def read_record() -> EngineRecord | None:
 
 
 def running_engine() -> EngineRecord | None:
-    """Return the engine that runs, if one does."""
+    """Return the record of the engine, if it runs."""
     record = read_record()
     return record if record is not None and record.process.is_alive() else None
 
 
 def token_of(remote: Remote) -> str | None:
-    """Return the token of this user's own engine, if that is what an address names."""
+    """Return the token of this user's own engine, if an address names that engine."""
     if not remote.is_loopback or remote.use_ssl:
         return None
     record = running_engine()
@@ -136,7 +136,7 @@ def read_token() -> str | None:
 
 
 def make_token() -> str:
-    """Return the engine's token; it stays the same from one start to the next, so that a connection can hold it."""
+    """Return the engine's token. It is the same after each start, so that a connection can hold it."""
     token = read_token()
     if token is None:
         token = secrets.token_urlsafe(32)
@@ -145,7 +145,7 @@ def make_token() -> str:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Replace a file, which only its owner may read."""
+    """Replace a file by one that only its owner may read."""
     new = file.with_name(f".{file.name}.{os.getpid()}")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY_FILE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as opened:

@@ -1,4 +1,4 @@
-"""A process by more than its number, which the system gives to another one as soon as it ended."""
+"""Identify a process by more than its id, because the system gives the id of an ended process to another one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import psutil
 from pydantic import BaseModel, ConfigDict
 
 _SECONDS_OFF = 2.0
-"""By how much a change of the clock may move the start of a process; no number is given again within that."""
+"""How far a change of the clock may move the start time of a process. No process id is reused within that time."""
 
 
 class KnownProcess(BaseModel):
     """
-    A process, of which there never was and never will be another.
+    A process, identified by its id and its start time.
 
-    :param pid: its number.
+    :param pid: the process id.
     :param started: when it started, in seconds since 1970.
     """
 
@@ -26,7 +26,7 @@ class KnownProcess(BaseModel):
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
-        """Return the process that has a number now; ``None`` if none has, or one that ended and was not collected."""
+        """Return the process that has an id now; ``None`` if there is none, or only a zombie."""
         try:
             process = psutil.Process(pid)
             if process.status() == psutil.STATUS_ZOMBIE:
@@ -36,12 +36,12 @@ class KnownProcess(BaseModel):
             return None
 
     def is_alive(self) -> bool:
-        """Tell whether this very process still runs."""
+        """Return whether this same process still runs."""
         found = KnownProcess.of(self.pid)
         return found is not None and abs(found.started - self.started) < _SECONDS_OFF
 
     def resident_bytes(self) -> int | None:
-        """Return how much memory it holds; ``None`` if nobody may know."""
+        """Return how much memory the process holds; ``None`` if that cannot be read."""
         try:
             return int(psutil.Process(self.pid).memory_info().rss)
         except psutil.Error:

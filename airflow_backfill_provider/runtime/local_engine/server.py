@@ -1,4 +1,4 @@
-"""Starting the engine's server, and ending it."""
+"""Start and stop the engine's server."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _CONNECT = {
     "spark.app.name": "airflow-backfill engine",
     "spark.log.level": "WARN",
     "spark.connect.grpc.binding.address": _ADDRESS,
-    # What a client started and left is ended by then; the server's own default is five minutes.
+    # The server then ends what a client left running; its own default is five minutes.
     "spark.connect.execute.manager.detachedTimeout": "60s",
-    # It remembers queries for pages that nobody looks at.
+    # By default the server keeps far more queries for Spark's pages.
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
 }
 _MEMORY = "spark.driver.memory"
 
-# It lives for months, and every client that leaves makes it say something.
+# The server may run for months, and logs a line for every client that leaves.
 _LOGGING = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -65,7 +65,7 @@ appender.file.strategy.max = 1
 
 
 class EngineRunsError(BackfillError):
-    """An engine runs already, and another one was asked for."""
+    """An engine is running already, at another port."""
 
 
 def start_engine(
@@ -76,15 +76,15 @@ def start_engine(
     connect: Callable[[Remote], str],
 ) -> tuple[EngineRecord, bool]:
     """
-    Start the engine and wait until a client can connect, or find it running.
+    Start the engine and wait until a client can connect. Do nothing if it runs already.
 
-    :param port: where it shall listen, on loopback.
+    :param port: the port on loopback.
     :param master: the server's Spark master.
-    :param conf: configuration on top of this package's own.
+    :param conf: configuration, added to this package's own.
     :param connect: connects as a client, and returns Spark's version.
-    :returns: the engine, and whether it was started now.
-    :raises EngineRunsError: if one runs at another port.
-    :raises BackfillError: if it cannot be started.
+    :returns: the engine's record, and whether this call started it.
+    :raises EngineRunsError: if an engine runs at another port.
+    :raises BackfillError: if the engine cannot be started.
     """
     engine_files.make_folder()
     with _alone():
@@ -92,8 +92,8 @@ def start_engine(
         if running is not None:
             if running.port != port:
                 raise EngineRunsError(
-                    f"an engine runs already, at {running.remote}; use that one, or end it first: airflow-backfill "
-                    "engine stop"
+                    f"an engine is running already, at {running.remote}; use that one, or stop it first: "
+                    "airflow-backfill engine stop"
                 )
             return running, False
         return _start(port, master, conf, connect), True
@@ -101,9 +101,9 @@ def start_engine(
 
 def stop_engine() -> EngineRecord | None:
     """
-    End the engine and whatever it runs.
+    Stop the engine and everything that it runs.
 
-    :returns: the engine that was ended, if one ran.
+    :returns: the record of the stopped engine, if one was running.
     """
     if not engine_files.folder().exists():
         return None
@@ -126,7 +126,7 @@ def _start(port: int, master: str, conf: Mapping[str, str], connect: Callable[[R
         "spark.master": master,
         "spark.connect.grpc.binding.port": str(port),
     }
-    # In a file and in the environment: a command line can be read by everybody on the machine.
+    # In a file and in the environment, because everybody on the machine can read a command line.
     engine_files.write_private(engine_files.conf_file(), _as_properties(settings))
     engine_files.write_private(
         engine_files.logging_file(), _LOGGING.format(file=_escaped(str(engine_files.log_file())))
@@ -168,7 +168,7 @@ def _launch(token: str) -> KnownProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # Ctrl-C and whatever else ends the terminal's processes is not meant for it.
+                # Ctrl-C and other signals to the terminal's processes must not end the engine.
                 start_new_session=True,
             )
     except FileNotFoundError:
@@ -189,34 +189,34 @@ def _wait_for(port: int, process: KnownProcess) -> None:
                 return
         if time.monotonic() > until:
             raise SparkUnavailableError(
-                f"the engine did not come up within {START_SECONDS:.0f} s; see {engine_files.folder()}"
+                f"the engine did not start within {START_SECONDS:.0f} s; see {engine_files.folder()}"
             )
         time.sleep(_LOOK_SECONDS)
     raise SparkUnavailableError(f"the engine did not start{_reason()}; see {engine_files.folder()}")
 
 
 def _reason() -> str:
-    """Return what the server said last of an error."""
+    """Return the first error in the server's output."""
     files = (engine_files.output_file(), engine_files.log_file())
     lines = [line for file in files for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
-    telling = [line.strip() for line in lines if "Exception" in line or "Error" in line]
-    return f" ({telling[0]})" if telling else ""
+    errors = [line.strip() for line in lines if "Exception" in line or "Error" in line]
+    return f" ({errors[0]})" if errors else ""
 
 
 def _require_free(port: int) -> None:
     with socket.socket() as probe:
-        # As the server does it: a port that only waits for late packets of an ended one can be had.
+        # As the server does: a port that is only in TIME_WAIT can be used.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((_ADDRESS, port))
         except OSError as error:
             raise BackfillError(
-                f"port {port} cannot be had ({error.strerror}); choose another one with --port"
+                f"port {port} cannot be used ({error.strerror}); choose another one with --port"
             ) from None
 
 
 def _end(process: KnownProcess) -> None:
-    """End a process that leads a group of its own, with the group: politely, then not."""
+    """End a process and its own group: first with SIGTERM, then with SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if not process.is_alive():
             return
@@ -229,7 +229,7 @@ def _end(process: KnownProcess) -> None:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Let one process at a time start or stop the engine."""
+    """Let only one process at a time start or stop the engine."""
     with (engine_files.folder() / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -244,5 +244,5 @@ def _escaped(text: str, *, also: str = "") -> str:
     escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     for character in also:
         escaped = escaped.replace(character, f"\\{character}")
-    # Java drops blanks in front of a value.
+    # Java drops blanks before a value.
     return f"\\{escaped}" if escaped.startswith((" ", "\t", "#", "!")) else escaped

@@ -65,7 +65,8 @@ def test_callbacks_tell_what_finished_and_what_failed(lake, run_told, webhooks):
     assert run.states == {("finish", -1): "success", ("throttle", -1): "failed"}
     texts = [body["text"] for _, _, body in webhooks.posts]
     for expected in (
-        f"small_orders failed: task told.throttle of run {run.run_id} failed (rate_limit: 'many' is not a number of rows",
+        f"small_orders failed: task told.throttle of run {run.run_id} failed "
+        "(rate_limit: 'many' is not a number of rows",
         f"small_orders finished: the view {orders.backfill.job.materialized_view} is finished as of epoch 3",
     ):
         assert len([text for text in texts if text.startswith(expected)]) == 1, texts

@@ -48,7 +48,7 @@ def main(remote: str, state: str, point: str, epochs: str = "") -> None:
     if injection.barrier is None:
         return
     with connected(Remote.parse(remote), what="client") as connection:
-        engine = ConnectEngine(connection, None, run="epoch")
+        engine = ConnectEngine(connection, None, purpose="epoch")
         if epochs:
             run_several(injection.barrier, backfill, engine, int(epochs))
         else:

@@ -335,12 +335,12 @@ def test_what_differs_is_redone_and_found_equal(lakehouse: Lakehouse, *, paused:
         ("unexpected", "30", ()),
     ]
     ran: list[int] = []
-    redone = repairs.redo_what_differs(
+    redone = repairs.repair_what_differs(
         lakehouse.backfill, engine=lambda: lakehouse.engine, requester=VERA, on_epoch=lambda run: ran.append(run.epoch)
     )
     # The first one is committed as it was pinned; the second one repairs.
     assert (redone.equal, redone.pinned.epoch, ran) == (True, 3, [2, 3])
-    assert repairs.redo_what_differs(lakehouse.backfill, engine=_no_engine, requester=VERA) == redone
+    assert repairs.repair_what_differs(lakehouse.backfill, engine=_no_engine, requester=VERA) == redone
     lakehouse.finish()
     lakehouse.assert_truth()
 

@@ -84,7 +84,7 @@ def create(lake: Orders, engine: ConnectEngine) -> None:
 def test_the_next_driver_ends_what_a_killed_one_left_on_the_server(server: Remote, orders: Orders):
     orders.define(query="SELECT order_id, '{order_id}' AS braces FROM upstream")
     with connected(server, what="killed") as killed, connected(server, what="next") as connection:
-        engine = ConnectEngine(connection, None, run="epoch")
+        engine = ConnectEngine(connection, None, purpose="epoch")
         create(orders, engine)
         records = ApplicationRecords(orders.backfill.job.state)
         records.write_session(LOCAL_DRIVER, killed.session)
@@ -102,7 +102,7 @@ def test_the_next_driver_ends_what_a_killed_one_left_on_the_server(server: Remot
 
 def test_a_driver_writes_down_its_session_before_it_writes_anything(server: Remote, orders: Orders, monkeypatch):
     with connected(server, what="dying") as connection:
-        engine = ConnectEngine(connection, None, run="epoch")
+        engine = ConnectEngine(connection, None, purpose="epoch")
         create(orders, engine)
         monkeypatch.setattr(ConnectEngine, "execute", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -149,7 +149,7 @@ def test_a_wrong_token_is_one_line_and_may_be_tried_again(server: Remote):
 
     assert done.returncode == 1
     (line,) = [line for line in done.stderr.splitlines() if line.strip()]
-    assert line.startswith(f"airflow-backfill: error: the Spark Connect server at {server} does not let this client in")
+    assert line.startswith(f"airflow-backfill: error: the Spark Connect server at {server} refuses this client")
     assert "secret" not in line
 
 
@@ -172,7 +172,7 @@ def test_settings_of_a_session_are_set_and_those_of_a_server_are_refused(server:
     with connected(server, what="x", conf={"spark.sql.shuffle.partitions": "7"}) as connection:
         assert connection.spark.conf.get("spark.sql.shuffle.partitions") == "7"
     with (
-        pytest.raises(SparkSettingError, match=r"spark\.executor\.memory is no setting of a session"),
+        pytest.raises(SparkSettingError, match=r"spark\.executor\.memory is not a setting of a session"),
         connected(server, what="x", conf={"spark.executor.memory": "very-secret"}),
     ):
         pass
@@ -192,6 +192,6 @@ def test_a_table_that_somebody_else_changes_is_read_as_it_is(server: Remote, ord
 def test_object_store_options_reach_a_session_and_not_the_servers_others(server: Remote):
     options = {"AWS_ACCESS_KEY_ID": "very-secret", "AWS_REGION": "eu-central-1"}
     with connected(server, what="one") as one, connected(server, what="other") as other:
-        ConnectEngine(one, options, run="epoch")
+        ConnectEngine(one, options, purpose="epoch")
         assert one.spark.conf.get("fs.s3a.access.key") == "very-secret"
         assert other.spark.conf.get("fs.s3a.access.key", None) is None

@@ -21,7 +21,7 @@ def _state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_an_engine_its_status_fails_and_says_how_to_start_one():
     result = CliRunner().invoke(app, ["engine", "status"])
     assert result.exit_code == 1
-    assert result.stderr == "airflow-backfill: error: no engine runs; start it: airflow-backfill engine start\n"
+    assert result.stderr == "airflow-backfill: error: no engine is running; start it: airflow-backfill engine start\n"
 
     result = CliRunner().invoke(app, ["engine", "status", "--json"])
     assert result.exit_code == 1
@@ -30,7 +30,7 @@ def test_without_an_engine_its_status_fails_and_says_how_to_start_one():
 
 def test_without_an_engine_there_is_nothing_to_end(tmp_path):
     result = CliRunner().invoke(app, ["engine", "stop"])
-    assert (result.exit_code, result.stdout) == (0, "no engine runs\n")
+    assert (result.exit_code, result.stdout) == (0, "no engine is running\n")
     assert not (tmp_path / "state").exists()
 
 
@@ -60,5 +60,7 @@ def test_an_address_that_is_none_is_wrong_usage(created, engine, master):
 
 
 def test_the_engine_as_a_master_must_run():
-    with pytest.raises(SparkServerUnavailableError, match="no engine runs; start it: airflow-backfill engine start"):
+    with pytest.raises(
+        SparkServerUnavailableError, match="no engine is running; start it: airflow-backfill engine start"
+    ):
         spark._remote("engine")

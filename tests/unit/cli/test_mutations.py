@@ -102,10 +102,10 @@ def arranged(as_arranged):
 
 def test_rescale_is_shown_until_the_next_barrier_carries_it(arranged):
     result = arranged("rescale", "4")
-    assert result.stdout == "small_orders: 4 parallel runs share the vnodes from the next epoch on\n"
+    assert result.stdout == "small_orders: 4 parallel task runs share the vnodes from the next epoch on\n"
     assert arranged("rescale", "4").stdout.endswith("(as before)\n")
-    assert "shared by 4 parallel runs" in arranged("status").stdout
-    assert arranged("rescale", "1").stdout.startswith("small_orders: one run reads the vnodes")
+    assert "shared by 4 parallel task runs" in arranged("status").stdout
+    assert arranged("rescale", "1").stdout.startswith("small_orders: one task run reads the vnodes")
     assert arranged("rescale", "9").exit_code == 1
     assert arranged("rescale", "0").exit_code == 2
 
@@ -123,7 +123,7 @@ def test_repair_takes_vnodes_and_keys(arranged):
         (["--vnodes", "8"], 1, "allowed are numbers from 0 to 7"),
         (["--key", "x"], 1, "is no key of the upstream"),
         (["--key", "[1, 2]"], 1, "is no key of the upstream"),
-        (["--key", "[1"], 2, "no JSON list"),
+        (["--key", "[1"], 2, "is not a JSON list"),
     ],
 )
 def test_repair_of_nothing_that_the_job_has_is_refused(arranged, arguments, code, message):

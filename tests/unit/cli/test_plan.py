@@ -101,8 +101,8 @@ def test_plan_compares_what_the_strategies_would_cost(job):
     assert plan_of(job)["estimates"]["arrangement"]["spark_runs"] == 1 + 4 * 5
     output = job("plan").stdout
     assert "arrangement: chosen by auto, because 4 parallel runs need vnodes of their own" in output
-    assert "4 runs share each epoch" in output
-    assert "hours are rough" in output
+    assert "4 task runs share each epoch" in output
+    assert "hours are a rough estimate" in output
 
 
 def test_plan_of_an_arrangement_that_is_made_tells_what_the_next_epoch_reads(job, engine):

@@ -70,7 +70,7 @@ def test_a_status_shows_lag_headroom_and_what_to_do():
     show_status(late_status(), console)
     drawn = console.file.getvalue()
     assert "(lag 1 version, 6 d 21 h)" in drawn
-    assert "headroom    3 h 0 min until its unread changes may be deleted" in drawn
+    assert "headroom    3 h 0 min until unread changes may be deleted" in drawn
     assert "warning     the changes of /lake/orders from version 1 on may be gone in 3 h 0 min" in drawn
 
 

@@ -43,8 +43,8 @@ def test_an_epoch_begins_with_its_window_its_plan_and_what_takes_effect():
     ("changes", "plan"),
     [
         ({"rate_limit": None, "completes": True}, "changes, then all snapshot rows that are left; every vnode is"),
-        ({"parts": (part_of(None, ("1",)), part_of(("1",), ("2",)))}, "at most 100 rows in 2 parallel runs"),
-        ({"publishes": False}, "changes of what was read wait; at most 100 rows"),
+        ({"parts": (part_of(None, ("1",)), part_of(("1",), ("2",)))}, "at most 100 rows in 2 parallel task runs"),
+        ({"publishes": False}, "changes of rows that were read wait; at most 100 rows"),
         ({"parts": (), "paused": True}, "changes only, the job is paused"),
         ({"parts": ()}, "changes only, no snapshot to read"),
         ({"repair": Repair(vnodes=(1,))}, "rows to repair"),

@@ -176,11 +176,11 @@ def test_a_verification_that_died_goes_on_behind_the_steps_that_are_done(backfil
 
     first, second = Watching(), Watching()
     with pytest.raises(KeyboardInterrupt):
-        verifier.verify_job(backfill, engine=lambda: first, requester=VERA, steps=4, done=die)
+        verifier.verify_job(backfill, engine=lambda: first, requester=VERA, steps=4, on_step=die)
     epoch(backfill)
     told: list[int] = []
     found = verifier.verify_job(
-        backfill, engine=lambda: second, requester=VERA, steps=1, done=lambda step: told.append(len(step.compared))
+        backfill, engine=lambda: second, requester=VERA, steps=1, on_step=lambda step: told.append(len(step.compared))
     )
     assert (first.compared, second.compared) == ([(1, (0, 0))], [(1, (n, n)) for n in (1, 2, 3)])
     assert (told, found.pinned.number, found.finished) == ([2, 3, 4], 1, True)
@@ -272,7 +272,7 @@ def test_epochs_that_are_committed_faster_than_one_looks_are_told_as_such(backfi
     epoch(backfill)
     commits = itertools.count()
     monkeypatch.setattr(verifier, "_newest_commit", lambda _: next(commits))
-    with pytest.raises(ConcurrentUpdateError, match="are committed too fast to look at one; try again"):
+    with pytest.raises(ConcurrentUpdateError, match="are committed too fast to read one; try again"):
         verifier.begin_verification(backfill, requester=VERA)
 
 
@@ -460,7 +460,7 @@ def test_a_view_that_differs_is_refused_and_repaired(backfill):
     with pytest.raises(ViewDiffersError, match="as of epoch 1: 1 keys in 1 vnodes; repair what differs"):
         verifier.require_equal(backfill, found)
     ran: list[int] = []
-    redone = repairs.redo_what_differs(
+    redone = repairs.repair_what_differs(
         backfill, engine=CountingEngine, requester=VERA, on_epoch=lambda barrier: ran.append(barrier.epoch)
     )
     verifier.require_equal(backfill, redone)
@@ -499,7 +499,7 @@ def test_a_repair_is_carried_behind_an_epoch_that_was_pinned_before_it_was_asked
     verify(backfill, "1")
     protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=Requester(user="otto"))
     ran: list[int] = []
-    redone = repairs.redo_what_differs(
+    redone = repairs.repair_what_differs(
         backfill, engine=CountingEngine, requester=VERA, on_epoch=lambda barrier: ran.append(barrier.epoch)
     )
     assert (ran, redone.equal, redone.pinned.epoch) == ([2, 3], True, 3)
@@ -513,7 +513,7 @@ def test_a_task_run_that_pinned_an_epoch_before_redoes_what_differs_with_another
         store=backfill.store, upstream=backfill.upstream, requester=task, engine=lambda _: CountingEngine()
     )
     verify(backfill, "1")
-    redone = repairs.redo_what_differs(backfill, engine=CountingEngine, requester=task)
+    redone = repairs.repair_what_differs(backfill, engine=CountingEngine, requester=task)
     assert (redone.pinned.epoch, backfill.store.pinned(3).repair.keys) == (3, (("1",),))
 
 
@@ -522,7 +522,7 @@ def test_what_was_redone_is_verified_by_a_verification_that_began_afterwards(bac
     epoch(backfill)
     verify(backfill, "1")
     half = verifier.begin_verification(backfill, requester=VERA, anew=True)
-    redone = repairs.redo_what_differs(backfill, engine=CountingEngine, requester=VERA)
+    redone = repairs.repair_what_differs(backfill, engine=CountingEngine, requester=VERA)
     assert (half.pinned.epoch, redone.pinned.epoch, redone.pinned.number) == (1, 2, 3)
 
 
@@ -530,7 +530,7 @@ def test_where_nothing_differs_nothing_is_redone(backfill):
     epoch(backfill)
     found = verify(backfill)
     assert repairs.ask_for_repair(backfill, requested_by="vera") is None
-    assert repairs.redo_what_differs(backfill, engine=Watching, requester=VERA) == found
+    assert repairs.repair_what_differs(backfill, engine=Watching, requester=VERA) == found
     assert (backfill.store.last_epoch(), backfill.settings().sequence) == (1, 1)
 
 
@@ -549,7 +549,7 @@ def test_a_repair_that_no_epoch_carries_is_an_error_that_a_retry_helps(backfill,
     nothing = protocol.Injection(None, reason="nothing to do")
     monkeypatch.setattr(protocol.EpochLoop, "step", lambda _: nothing)
     with pytest.raises(
-        EpochFailedError, match="no epoch of job paid_orders carried the repair that change 2"
+        EpochFailedError, match="no epoch of job paid_orders carried out the repair of its settings' record 2"
     ) as caught:
-        repairs.redo_what_differs(backfill, engine=CountingEngine, requester=VERA)
+        repairs.repair_what_differs(backfill, engine=CountingEngine, requester=VERA)
     assert caught.value.retryable

@@ -44,7 +44,9 @@ def test_a_second_start_finds_the_first(spark_submit, port):
     record, _ = start(port)
 
     assert start(port) == (record, False)
-    with pytest.raises(EngineRunsError, match=rf"runs already, at sc://localhost:{port}; use that one, or end it"):
+    with pytest.raises(
+        EngineRunsError, match=rf"is running already, at sc://localhost:{port}; use that one, or stop it"
+    ):
         start(port + 1)
 
 
