@@ -29,6 +29,7 @@ from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport
 from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, Restriction
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.core.stages import STAGES
 from airflow_backfill_provider.core.status import JobStatus, JobSummary, VnodeRun
 from airflow_backfill_provider.core.upstream import KeyColumn
 from airflow_backfill_provider.core.verified_state import VerifiedState
@@ -226,6 +227,7 @@ def make() -> dict[str, str]:
             "repair": _documented(Repair, {}),
             "report": _documented(EpochReport, _REPORT_FIELDS),
             "commit": _documented(EpochCommit, _COMMIT_FIELDS),
+            "stages": _stages(),
             "connection": _connection(),
             "airflow": _airflow(),
             "errors": _errors(),
@@ -248,6 +250,21 @@ _COMMIT_FIELDS = {
     "watermark": "commit time of the upstream's `to_version`",
     "committed_at": "when",
 }
+
+
+def _stages() -> str:
+    return table(
+        ("stage", "what is done", "time recorded as", "crash points"),
+        (
+            (
+                f"`{stage.kind}`",
+                stage.does,
+                f"`{stage.timed_as}`" if stage.timed_as else "",
+                ", ".join(f"`{point}`" for point in (stage.before, stage.after) if point),
+            )
+            for stage in STAGES
+        ),
+    )
 
 
 def _job() -> str:
