@@ -319,4 +319,5 @@ def _fields_at(path: tuple[int | str, ...], upstream: Any) -> list[str]:
         return list(BackfillJob.model_fields)
     models: dict[int | str, type[BaseModel]] = {"keys": KeyBounds, "restrict_to": Restriction, "key": KeyColumn}
     of_upstream, _ = definition_class(upstream)
-    return list(next((model for name, model in models.items() if name in path), of_upstream).model_fields)
+    model = next((model for name, model in models.items() if name in path), None)
+    return of_upstream.field_names() if model is None else list(model.model_fields)

@@ -60,6 +60,11 @@ class UpstreamDefinition(BaseModel):
     def location(self) -> str:
         """Where the upstream lies, as messages and pages name it; without secrets."""
 
+    @classmethod
+    def field_names(cls) -> list[str]:
+        """Return the fields of the kind, its own before those of every kind."""
+        return sorted(cls.model_fields, key=lambda name: name in UpstreamDefinition.model_fields)
+
     @property
     def folders(self) -> Mapping[str, str]:
         """The folders that it lies in, by the fields that name them; none if it does not lie in the lake."""

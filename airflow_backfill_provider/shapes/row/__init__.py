@@ -7,10 +7,12 @@ filter, and leave the rest of a query to other executors.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.shapes.base import Shape, ViewWriter, WriterContext
-from airflow_backfill_provider.shapes.row.query import RowQuery, check_query
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.shapes.row.query import RowQuery
 
 
 class Row(Shape):
@@ -20,6 +22,9 @@ class Row(Shape):
 
     def query(self, text: str) -> RowQuery:
         """Read a row-level query."""
+        # A parser of SQL takes longer to load than all the rest, and a process that defines no job needs none.
+        from airflow_backfill_provider.shapes.row.query import check_query
+
         return check_query(text)
 
     def writer(self, context: WriterContext) -> ViewWriter:
