@@ -4,6 +4,7 @@
 VENV := .venv
 BIN  := $(VENV)/bin
 LOCK := constraints/python-3.11.txt
+LOWEST := constraints/lowest-python-3.11.txt
 UV   := uv==0.13.8
 ARGS ?=
 
@@ -29,7 +30,8 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
 .PHONY: help install demo airflow test test-fast test-slow test-exhaustive coverage check check-format check-lint \
-        check-imports check-types check-hooks check-dependencies format bench bench-quick faults faults-full mutation lock dist clean
+        check-imports check-types check-hooks check-dependencies check-lowest imports-and-fast-tests format bench bench-quick \
+        faults faults-full mutation lock dist clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -105,6 +107,13 @@ check-hooks: install ## check that the commit hooks run the three targets above
 check-dependencies: install ## check the lock file, and audit it (REQUIRE_AUDIT=1 fails if no service answers)
 	$(BIN)/python scripts/check_dependencies.py
 
+check-lowest: ## install the lowest versions allowed into a .venv of their own, import everything, run the fast tests
+	$(MAKE) --no-print-directory VENV=$(VENV)-lowest LOCK=$(LOWEST) imports-and-fast-tests
+
+imports-and-fast-tests: $(VENV)/.project
+	$(BIN)/python scripts/import_all.py
+	$(BIN)/python -m pytest -m "not slow" $(WITHOUT_SPARK) $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
+
 format: install ## format the code and mend what the linter can
 	$(BIN)/ruff check --fix --exit-zero --quiet $(CODE)
 	$(BIN)/ruff format $(CODE)
@@ -124,12 +133,13 @@ faults-full: install ## play as many faults as a release needs (hours)
 mutation: install ## make every small mistake in the pure modules, and see that a test finds it (hours; ARGS=planner for less)
 	$(BIN)/python -m faults.mutation $(ARGS)
 
-lock: ## write the lock file anew (ARGS=--upgrade for newer versions)
-	scripts/lock.sh $(UV) $(LOCK) $(ARGS)
+lock: ## write the lock file and the lowest set anew (ARGS=--upgrade for newer versions)
+	scripts/lock.sh $(UV) $(LOCK) $(LOWEST) $(ARGS)
 
 dist: install ## build the wheel and the source distribution into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean: ## remove .venv and all that was made
-	rm -rf $(VENV) .airflow .demo .bench .faults mutants build dist htmlcov .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest .airflow .demo .bench .faults mutants build dist htmlcov .coverage .hypothesis
+	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,8 +1,9 @@
 """Check the locked dependencies: that the lock holds them all, and that none has a known vulnerability.
 
-The first part needs nothing but the lock file and ``pyproject.toml``. The second one asks an advisory service, through
-pip-audit. Where that does not answer nothing was audited, and this says so; with ``REQUIRE_AUDIT=1`` in the environment
-it is a failure.
+The first part needs nothing but ``pyproject.toml``, the lock file, and the lowest set that ``make check-lowest``
+installs: there each of the package's own dependencies stands at the lower bound that ``pyproject.toml`` promises. The
+second part asks an advisory service, through pip-audit. Where that does not answer nothing was audited, and this says
+so; with ``REQUIRE_AUDIT=1`` in the environment it is a failure.
 
 Exit codes: 0 good, or not audited and not required; 1 something is wrong.
 """
@@ -22,9 +23,14 @@ from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 LOCK = Path("constraints/python-3.11.txt")
+LOWEST = Path("constraints/lowest-python-3.11.txt")
 PROJECT = Path("pyproject.toml")
+RUNTIME = "spark"
+"""The extra that users install; the others are for work on the project."""
+
 REQUIRED = "REQUIRE_AUDIT"
 
 SERVICE = "osv"
@@ -115,6 +121,23 @@ def faults_of_lock(locked: Sequence[Locked], project: Mapping[str, Any]) -> Iter
             yield f"{requirement.name} is locked at {version}, but {PROJECT} requires {requirement.specifier}"
 
 
+def faults_of_lowest(lowest: Sequence[Locked], project: Mapping[str, Any]) -> Iterator[str]:
+    """
+    Yield what is wrong with the lowest set, beyond what is wrong with any lock file.
+
+    :param project: ``pyproject.toml``, whose lower bounds it must hold.
+    """
+    versions = {package.name: package.version for package in lowest}
+    extras = project["project"].get("optional-dependencies", {})
+    for requirement in map(Requirement, (*project["project"]["dependencies"], *extras.get(RUNTIME, ()))):
+        bound = next((one.version for one in requirement.specifier if one.operator in {">=", "=="}), None)
+        version = versions.get(canonicalize_name(requirement.name))
+        if bound is None:
+            yield f"{PROJECT} gives {requirement.name} no lower bound"
+        elif version is not None and Version(version) != Version(bound):
+            yield f"{PROJECT} allows {requirement.name} from {bound} on, but the lowest that is tested is {version}"
+
+
 def audit(lock: Path, locked: Sequence[Locked]) -> list[Advisory]:
     """
     Ask the advisory service for every locked package.
@@ -185,9 +208,13 @@ def main() -> int:
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))
     locked = read_lock(LOCK.read_text(encoding="utf-8"))
     accepted = accepted_in(project)
+    lowest = read_lock(LOWEST.read_text(encoding="utf-8"))
     if faults := list(faults_of_lock(locked, project)):
         return _fail(f"{LOCK} is not good; run make lock:", faults)
+    if faults := [*faults_of_lock(lowest, project), *faults_of_lowest(lowest, project)]:
+        return _fail(f"{LOWEST} is not good; run make lock, or raise a lower bound that cannot be had:", faults)
     print(f"{LOCK}: {len(locked)} packages, each pinned and with hashes, and all that {PROJECT} requires")
+    print(f"{LOWEST}: the package's own dependencies, each at its lower bound")
     try:
         wrong, notes = judged(audit(LOCK, locked), accepted)
     except NotAuditedError as error:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from scripts import check_dependencies
-from scripts.check_dependencies import accepted_in, faults_of_lock, main, read_lock
+from scripts.check_dependencies import accepted_in, faults_of_lock, faults_of_lowest, main, read_lock
 
 HASH = f"--hash=sha256:{'a1' * 32}"
 LOCK = f"""# Made by `make lock`.
@@ -30,6 +30,7 @@ dependencies = ["Jinja2>=3,<4"]
 [project.optional-dependencies]
 dev = ["ruamel-yaml>=0.18"]
 """
+LOWEST = LOCK.replace("3.1.6", "3.0")
 ACCEPTED = """
 [tool.check-dependencies.accepted]
 CVE-1 = "nobody calls it"
@@ -42,6 +43,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv(check_dependencies.REQUIRED, raising=False)
     (tmp_path / "constraints").mkdir()
     (tmp_path / check_dependencies.LOCK).write_text(LOCK)
+    (tmp_path / check_dependencies.LOWEST).write_text(LOWEST)
     (tmp_path / check_dependencies.PROJECT).write_text(PROJECT)
     return tmp_path
 
@@ -103,6 +105,28 @@ def test_a_lock_that_is_not_good_fails_before_anybody_is_asked(checkout, answers
     (checkout / check_dependencies.LOCK).write_text(LOCK.replace("sha256:", "md5:"))
     assert main() == 1
     assert "run make lock" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("bound", "locked", "fault"),
+    [
+        ("Jinja2>=3,<4", "3.0", None),
+        ("Jinja2==3.0.0", "3.0", None),
+        ("Jinja2>=3", "3.1", "pyproject.toml allows Jinja2 from 3 on, but the lowest that is tested is 3.1"),
+        ("Jinja2<4", "3.0", "pyproject.toml gives Jinja2 no lower bound"),
+    ],
+)
+@pytest.mark.parametrize("in_extra", [False, True])
+def test_a_lower_bound_is_the_version_that_is_tested(bound, locked, fault, in_extra):
+    own = {"dependencies": [], "optional-dependencies": {"spark": [bound]}} if in_extra else {"dependencies": [bound]}
+    found = list(faults_of_lowest(read_lock(LOWEST.replace("==3.0", f"=={locked}")), {"project": own}))
+    assert found == ([] if fault is None else [fault])
+
+
+def test_a_lower_bound_that_is_not_tested_fails(checkout, answers, capsys):
+    (checkout / check_dependencies.LOWEST).write_text(LOCK)
+    assert main() == 1
+    assert "lowest-python-3.11.txt is not good" in capsys.readouterr().err
 
 
 def test_nothing_found_is_good(answers, capsys):
