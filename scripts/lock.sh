@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the lock file: exact versions with hashes of all that the package, its extras and its tools need.
+# Writes the lock file: exact versions with hashes of everything that the package, its extras and its tools need.
 # Usage: scripts/lock.sh REQUIREMENT_OF_UV LOCK_FILE [options for uv, such as --upgrade]
 set -euo pipefail
 uv=$1 lock=$2
