@@ -11,7 +11,7 @@ ARGS ?=
 # Tests run in two processes; ARGS="-n 0 --pdb" runs them in one, to debug.
 SIDE_BY_SIDE := --numprocesses=2 --dist=loadfile
 SLOWEST := --durations=10
-# Collecting these takes longer than a part of the tests, and all of them are slow.
+# All tests in these folders are slow, and collecting them alone takes long.
 WITHOUT_SPARK := --ignore=tests/integration --ignore=tests/system
 
 CODE  = $(wildcard airflow_backfill_provider spark_apps dags docs scripts demo bench faults tests)
@@ -25,7 +25,7 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 export LC_ALL := C.UTF-8
 export AIRFLOW_HOME := $(CURDIR)/.airflow
 unexport PYTHONHOME PYTHONPATH $(filter AIRFLOW__% AIRFLOW_CONN_% AIRFLOW_VAR_%,$(.VARIABLES))
-# Compiling the tests takes pytest as long as collecting them otherwise does; what it compiled is kept.
+# Keep the compiled tests: compiling them takes pytest as long as the rest of the collection.
 unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
@@ -38,13 +38,13 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; \
 	do printf '  make %-16s %s\n' "$$target" "$$text"; done
 
-install: $(VENV)/.project $(VENV)/.jars ## make .venv with everything, Spark's jars for Delta included
+install: $(VENV)/.project $(VENV)/.jars ## set up .venv with everything, including Spark's jars for Delta
 
 $(VENV)/.python: | scripts/preflight.sh
 	python=$$(scripts/preflight.sh) && "$$python" -m venv $(VENV)
 	@touch $@
 
-# The locked pip first: the one that Python brings looks for extras ("coverage[toml]") past the versions of the lock file.
+# The locked pip first: Python's bundled pip looks for extras ("coverage[toml]") beyond the versions of the lock file.
 $(VENV)/.packages: $(LOCK) $(VENV)/.python
 	sed -n '/^pip==/,/[^\]$$/p' $(LOCK) >$(VENV)/pip.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement $(VENV)/pip.txt
@@ -61,22 +61,22 @@ $(VENV)/.jars: scripts/fetch_spark_jars.py $(VENV)/.packages
 	$(BIN)/python scripts/fetch_spark_jars.py
 	@touch $@
 
-demo: install ## show a backfill at work: Airflow, Spark and a writer that never stops
+demo: install ## show a running backfill: Airflow, Spark and a writer that never stops
 	$(BIN)/python -m demo $(ARGS)
 
-airflow: install ## bring up Airflow with the example DAGs and a demo upstream, until Ctrl-C
+airflow: install ## run Airflow with the example DAGs and a demo upstream, until Ctrl-C
 	$(BIN)/python -m demo.playground
 
 test: test-fast test-slow ## run the tests, the fast ones first
 
-test-fast: install ## run only the tests not marked slow
+test-fast: install ## run only the tests that are not marked slow
 	$(BIN)/python -m pytest -m "not slow" $(WITHOUT_SPARK) $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
 $(VENV)/.classes: scripts/archive_classes.py $(VENV)/.jars $(VENV)/.project
 	$(BIN)/python scripts/archive_classes.py
 	@touch $@
 
-test-slow: install $(VENV)/.classes ## run only the tests marked slow
+test-slow: install $(VENV)/.classes ## run only the tests that are marked slow
 	$(BIN)/python -m pytest -m "slow and not exhaustive" $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
 test-exhaustive: install $(VENV)/.classes ## run the tests that `make test` leaves out, for a release; an hour
@@ -93,7 +93,7 @@ check-format: install ## check that the code is formatted
 check-lint: install ## run the linter
 	$(BIN)/ruff check $(CODE)
 
-check-imports: install ## check that the arrows between the rooms point one way
+check-imports: install ## check the import contracts between the packages
 	$(BIN)/lint-imports
 
 check-types: install ## run the type checker
@@ -114,23 +114,23 @@ imports-and-fast-tests: $(VENV)/.project
 	$(BIN)/python scripts/import_all.py
 	$(BIN)/python -m pytest -m "not slow" $(WITHOUT_SPARK) $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
-format: install ## format the code and mend what the linter can
+format: install ## format the code and fix what the linter can fix
 	$(BIN)/ruff check --fix --exit-zero --quiet $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-bench: install $(VENV)/.classes ## run the benchmarks (hours; ARGS=targets or another one's name for less)
+bench: install $(VENV)/.classes ## run all benchmarks (hours), or one: ARGS=targets
 	$(BIN)/python -m bench $(ARGS)
 
-bench-quick: install $(VENV)/.classes ## compare with a plain copy and other ways in minutes, on a small upstream
+bench-quick: install $(VENV)/.classes ## compare with a plain copy and other tools on a small upstream, in minutes
 	$(BIN)/python -m bench quick
 
-faults: install ## play faults, and look at every end (ARGS=campaign, seed, case: see docs/faults.md)
+faults: install ## inject faults and check the results (ARGS=campaign, seed, case: see docs/faults.md)
 	$(BIN)/python -m faults $(ARGS)
 
-faults-full: install ## play as many faults as a release needs (hours)
+faults-full: install ## inject as many faults as a release needs (hours)
 	$(BIN)/python -m faults --full $(ARGS)
 
-mutation: install ## make every small mistake in the pure modules, and see that a test finds it (hours; ARGS=planner for less)
+mutation: install ## mutation testing of the pure modules (hours; ARGS=planner for one)
 	$(BIN)/python -m faults.mutation $(ARGS)
 
 lock: ## write the lock file and the lowest set anew (ARGS=--upgrade for newer versions)
@@ -139,7 +139,7 @@ lock: ## write the lock file and the lowest set anew (ARGS=--upgrade for newer v
 dist: install ## build the wheel and the source distribution into dist/
 	$(BIN)/python -m build --no-isolation
 
-clean: ## remove .venv and all that was made
+clean: ## remove .venv and everything that was built
 	rm -rf $(VENV) $(VENV)-lowest .airflow .demo .bench .faults mutants build dist htmlcov .coverage .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

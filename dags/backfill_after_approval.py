@@ -1,13 +1,13 @@
 """
-One job that asks before it begins: what it would read, in how many epochs, and what that costs under each strategy.
+One job that asks for approval before it begins. The question shows what it would read, and the cost.
 
-The first run waits in *Required Actions* until somebody approves the plan; waiting takes no worker slot. After a
-rejection nothing of the run is done, and the next run asks again. Once the job is created no run asks any more.
+The first DAG run waits in *Required Actions* until a user approves the plan; waiting takes no worker slot. After a
+rejection the DAG run does nothing, and the next one asks again. Once the job is created, no DAG run asks any more.
 
 The environment says what to run:
 
 - ``AIRFLOW_BACKFILL_JOB``: path of the job's YAML file;
-- ``AIRFLOW_BACKFILL_SCHEDULE``: a cron expression such as ``@hourly``; without it, runs are triggered by hand;
+- ``AIRFLOW_BACKFILL_SCHEDULE``: a cron expression such as ``@hourly``; without it, trigger the DAG by hand;
 - ``AIRFLOW_BACKFILL_SPARK_CONNECTION``: a Spark connection; without it, Spark runs on the worker.
 """
 

@@ -1,14 +1,14 @@
 """
-Keeps a view's files good: every night, small files are written together if that is worth an application of Spark.
+Compact a view's small files every night, if that is worth a Spark application.
 
-Whether it is, the view's log tells, without Spark. No row changes: readers, the view's change feed and the job's own
-DAG, which may run meanwhile, see nothing of it. A job's own DAG can do it after its epochs as well (``compact_at`` of
+The view's log decides, without Spark. A compaction changes no row: readers, the view's change feed and the job's own
+DAG, which may run meanwhile, don't see it. The job's own DAG can compact after its epochs, too (``compact_at`` of
 ``backfill_dag``).
 
 The environment says what to compact:
 
 - ``AIRFLOW_BACKFILL_JOB``: path of the job's YAML file; the job must have been created;
-- ``AIRFLOW_BACKFILL_COMPACT_AT``: files that a compaction must save to be worth it, 50 unless set;
+- ``AIRFLOW_BACKFILL_COMPACT_AT``: how many files a compaction must save to be worth it, by default 50;
 - ``AIRFLOW_BACKFILL_SPARK_CONNECTION``: a Spark connection; without it, Spark runs on the worker.
 """
 

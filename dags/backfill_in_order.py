@@ -1,18 +1,18 @@
 """
 Two jobs in order, one view on another: the first view is the upstream of the second one.
 
-The second job begins once the first view is finished, so that it reads whole rows of history instead of applying all
-of them as changes. From then on each run takes both views as far as the upstream is. The first view has to record its
-changes: its job says ``table_properties: {delta.enableChangeDataFeed: "true"}``.
+The second job begins once the first view is finished, so that it reads history as rows and not as changes. From then on
+each DAG run takes both views up to the newest version of the upstream. The first view has to record its changes: its
+job sets ``table_properties: {delta.enableChangeDataFeed: "true"}``.
 
-Runs start when either job needs an epoch. Such a run goes up to the newest versions; a run of a schedule would go up to
-the end of its interval, at which the first view did not yet have what the same run writes to it.
+A DAG run starts when either job needs an epoch, and reads up to the newest versions. A scheduled DAG run would read
+only up to the end of its interval, and so would miss what it writes to the first view itself.
 
 The environment says what to run:
 
 - ``AIRFLOW_BACKFILL_JOB``: path of the first job's YAML file;
-- ``AIRFLOW_BACKFILL_NEXT_JOB``: path of the second one's, whose ``upstream.path`` is the first one's view;
-- ``AIRFLOW_BACKFILL_POLL_INTERVAL``: seconds between two looks at the upstreams, 30 unless set;
+- ``AIRFLOW_BACKFILL_NEXT_JOB``: path of the second job's YAML file; its ``upstream.path`` is the first job's view;
+- ``AIRFLOW_BACKFILL_POLL_INTERVAL``: seconds between two polls of the upstreams, by default 30;
 - ``AIRFLOW_BACKFILL_SPARK_CONNECTION``: a Spark connection; without it, Spark runs on the worker.
 """
 
@@ -46,7 +46,7 @@ with DAG(
     finished = MaterializedViewFinishedSensor(
         task_id="first_view_is_finished",
         job=FIRST,
-        # One look, which skips what comes after it; finishing the first view was skipped if an earlier run did it.
+        # Check once, and skip the tasks after it. The finish of the first view is skipped if an earlier DAG run did it.
         timeout=0,
         soft_fail=True,
         deferrable=False,

@@ -1,9 +1,9 @@
 """
-Any job by hand: choose it in the trigger form, change its settings, and run some epochs.
+Run any job by hand: choose it in the trigger form, mutate it, and run some epochs.
 
-Shows the operators put together without the task group. The environment says what the form offers:
+This DAG uses the operators without the task group. The environment says what the form offers:
 
-- ``AIRFLOW_BACKFILL_JOBS``: the folder whose YAML files can be chosen;
+- ``AIRFLOW_BACKFILL_JOBS``: the folder with the YAML files to choose from;
 - ``AIRFLOW_BACKFILL_JOB``: path of one more YAML file, offered first;
 - ``AIRFLOW_BACKFILL_SPARK_CONNECTION``: a Spark connection; without it, Spark runs on the worker.
 """
@@ -42,12 +42,12 @@ SETTINGS = "Change the settings first"
 SPARK = "Start Spark less often"
 OTHER = "A definition instead of a file"
 
-# Bold and not code where it can be part of a longer text: the form's boxes of code cover the line above them.
+# Bold and not code inside of longer texts, because in the form the box of a code span covers the line above it.
 params = {
     "job": Param(
         next(iter(files), None),
         title="Job",
-        description_md=f"One of the definitions in {FOLDER}. It is created if it is not yet.",
+        description_md=f"One of the definitions in {FOLDER}. The job is created if it does not exist yet.",
         type=["string", "null"],
         enum=[*files, None],
         values_display=files,
@@ -55,9 +55,9 @@ params = {
     "epochs": Param(
         1,
         title="Epochs",
-        description_md="How many to run, one after another. Each reads as many rows of history as the job's rate limit "
-        "allows, and applies the upstream's changes so far. When there is nothing left to do, the rest of them end at "
-        "once. **0** only creates the job and changes its settings.",
+        description_md="How many epochs to run, one after another. Each reads as many rows of history as the job's "
+        "rate limit allows, and applies the upstream's changes. When nothing is left to do, the others end at once. "
+        "**0** only creates and mutates the job.",
         type="integer",
         minimum=0,
         maximum=1000,
@@ -65,17 +65,17 @@ params = {
     "mutation": Param(
         "none",
         title="Change",
-        description_md="Takes effect with the first of the epochs, and stays for all that come after this run.",
+        description_md="Takes effect with the first of the epochs, and stays in force after this DAG run.",
         type="string",
         enum=["none", "pause", "resume", "throttle", "rescale", "repair", "cancel"],
         values_display={
-            "none": "None: leave them as they are",
+            "none": "None: keep the settings",
             "pause": "Pause: read no snapshot, still apply changes",
             "resume": "Resume: read the snapshot again",
             "throttle": "Throttle: change the rate limit",
-            "rescale": "Rescale: change how many parallel runs share an epoch",
-            "repair": "Repair: write chosen rows of the view anew",
-            "cancel": "Cancel: stop the job for good; none of the epochs above is run",
+            "rescale": "Rescale: change how many task runs share an epoch",
+            "repair": "Repair: write chosen rows of the view again",
+            "cancel": "Cancel: stop the job for good; no epochs run",
         },
         section=SETTINGS,
     ),
@@ -89,8 +89,8 @@ params = {
     ),
     "parallelism": Param(
         1,
-        title="Rescale: parallel runs",
-        description_md="How many runs share the vnodes, at most as many as there are. Needs the strategy "
+        title="Rescale: parallel task runs",
+        description_md="How many task runs share an epoch, at most one for each vnode. Needs the strategy "
         "**arrangement**. Only with *Rescale*.",
         type="integer",
         minimum=1,
@@ -108,18 +108,18 @@ params = {
     "keys": Param(
         None,
         title="Repair: keys",
-        description_md="A JSON list of keys, such as **[4711, 4712]**; of a key with several columns, a list of lists. "
-        "Only with *Repair*.",
+        description_md="A JSON list of keys, such as **[4711, 4712]**; if the key has several columns, a list of "
+        "lists. Only with *Repair*.",
         type=["array", "null"],
-        # Of other kinds than text, so that the form takes JSON, and not a text in each line.
+        # Items of other types than text make the form take JSON instead of a text in each line.
         items={"type": ["string", "number", "boolean", "array", "null"]},
         section=SETTINGS,
     ),
     "epochs_per_run": Param(
         1,
         title="Epochs per Spark application",
-        description_md="How many of them one task run and its Spark application carry. More of them start Spark less "
-        "often; what is asked for meanwhile takes effect with the next epoch all the same.",
+        description_md="How many epochs one task run and its Spark application run. A larger number starts Spark less "
+        "often; mutations still take effect with the next epoch.",
         type="integer",
         minimum=1,
         maximum=1000,
@@ -128,14 +128,14 @@ params = {
     "definition": Param(
         None,
         title="Definition",
-        description_md="The fields of a job as JSON; then the job above is not looked at. For example:\n\n"
+        description_md="The fields of a job as JSON; then the job above is ignored. For example:\n\n"
         '```json\n{"name": "paid_orders",\n "upstream": {"path": "/lake/orders", "key": ["order_id"]},\n'
         ' "materialized_view": "/lake/paid_orders",\n'
         ' "query": "SELECT order_id, amount FROM upstream WHERE status = \'paid\'"}\n```',
         type=["object", "null"],
         properties={name: {} for name in BackfillJob.model_fields},
         additionalProperties=False,
-        # The form's editor makes an empty object of nothing.
+        # The form's editor turns an empty value into an empty object.
         anyOf=[
             {"maxProperties": 0},
             {"required": [name for name, field in BackfillJob.model_fields.items() if field.is_required()]},
@@ -147,7 +147,7 @@ params = {
 
 @task
 def choose_job(params: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the definition that the form chose, checked."""
+    """Return the chosen definition, and check it."""
     from airflow.sdk.exceptions import AirflowFailException
 
     from airflow_backfill_provider.hooks.backfill import load_job
@@ -164,13 +164,13 @@ def choose_job(params: dict[str, Any] | None = None) -> dict[str, Any]:
 
 @task.branch
 def choose_mutation(params: dict[str, Any] | None = None) -> str:
-    """Return the task that the form chose."""
+    """Return the task of the chosen mutation."""
     return str((params or {})["mutation"])
 
 
 @task(trigger_rule="none_failed_min_one_success")
 def share_epochs(params: dict[str, Any] | None = None) -> list[int]:
-    """Return one entry per task run: how many of the epochs it carries."""
+    """Return the number of epochs of each task run."""
     chosen = params or {}
     epochs, most = chosen["epochs"], chosen["epochs_per_run"]
     return [min(most, epochs - carried) for carried in range(0, epochs, most)]

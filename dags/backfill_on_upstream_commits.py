@@ -1,15 +1,15 @@
 """
-One job that follows its upstream: a run starts when an epoch is needed, and not by the clock.
+One job that follows its upstream: a DAG run starts when the job needs an epoch, and not by the clock.
 
-A watcher in the triggerer looks at the upstream. It starts run after run until every row is read and the view is
-finished, and from then on one for each new commit, so that the view is as fresh as an epoch is long. While the job is
-paused only commits start runs. A triggerer has to run.
+A watcher in the triggerer polls the upstream. It starts one DAG run after another until every row is read and the view
+is finished. From then on it starts one for each new commit, so that the view lags by about one epoch. While the job is
+paused, only commits start DAG runs. This needs a triggerer.
 
 The environment says what to run:
 
 - ``AIRFLOW_BACKFILL_JOB``: path of the job's YAML file;
-- ``AIRFLOW_BACKFILL_POLL_INTERVAL``: seconds between two looks at the upstream, 30 unless set;
-- ``AIRFLOW_BACKFILL_BARRIERS``: epochs per run, 1 unless set;
+- ``AIRFLOW_BACKFILL_POLL_INTERVAL``: seconds between two polls of the upstream, by default 30;
+- ``AIRFLOW_BACKFILL_BARRIERS``: epochs per DAG run, by default 1;
 - ``AIRFLOW_BACKFILL_SPARK_CONNECTION``: a Spark connection; without it, Spark runs on the worker.
 """
 

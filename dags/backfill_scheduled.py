@@ -1,15 +1,15 @@
 """
-One job, one epoch per interval: the DAG that a backfill needs, and all of it.
+One job, one epoch per interval. A backfill needs no other DAG.
 
-Each run injects one barrier, runs its epoch on Spark and, once every vnode is Completed, marks the view finished.
-Later runs keep the view fresh. Catch-up and Airflow's own backfills go through the upstream's history in order; a run
-whose interval is covered already starts no Spark. A run triggered by hand goes up to the upstream's newest version.
+Each DAG run injects one barrier, runs its epoch on Spark and, once every vnode is Completed, marks the view finished.
+Later DAG runs keep the view fresh. Catch-up and Airflow's own backfills go through the upstream's history in order; a
+DAG run starts no Spark if its interval is covered already. A manual DAG run reads up to the upstream's newest version.
 
 The environment says what to run:
 
 - ``AIRFLOW_BACKFILL_JOB``: path of the job's YAML file;
-- ``AIRFLOW_BACKFILL_SCHEDULE``: a cron expression such as ``@hourly``; without it, runs are triggered by hand;
-- ``AIRFLOW_BACKFILL_BARRIERS``: epochs per run, 1 unless set;
+- ``AIRFLOW_BACKFILL_SCHEDULE``: a cron expression such as ``@hourly``; without it, trigger the DAG by hand;
+- ``AIRFLOW_BACKFILL_BARRIERS``: epochs per DAG run, by default 1;
 - ``AIRFLOW_BACKFILL_SPARK_CONNECTION``: a Spark connection; without it, Spark runs on the worker.
 """
 

@@ -1,10 +1,10 @@
 """
-Verifies a view every Sunday, and repairs what differs.
+Verify a view every Sunday, and repair what differs.
 
-The comparison is of all rows and columns, and runs beside the epochs of the job's own DAG. If the view differs, exactly
-the keys that do are written anew by the next epoch, and the view is verified again; a view that still differs fails
-the run. Whoever wants to use the view only while it is known to be right waits for it with
-``MaterializedViewVerifiedSensor``, or schedules on ``verified_view_asset``.
+The verification compares all rows and columns, while epochs of the job's own DAG may run. If the view differs, the next
+epoch repairs exactly the keys that differ, and the view is verified again. If it still differs, the DAG run fails. A
+DAG that needs a view which is known to be right can wait with ``MaterializedViewVerifiedSensor``, or be scheduled on
+``verified_view_asset``.
 
 The environment says what to verify:
 

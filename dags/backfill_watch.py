@@ -1,7 +1,7 @@
 """
-Waits for a backfill that others run, and reports: a sensor of each kind, each in another mode.
+Wait for a backfill of another DAG, and report its status: a sensor of each kind, in different modes.
 
-All of them read the job's control tables in milliseconds and need no Spark. They wait for a job that is not created
+All sensors read the job's control tables in milliseconds and need no Spark. They wait for a job that is not created
 yet, and fail if it is cancelled. ``AIRFLOW_BACKFILL_JOB`` is the path of the job's YAML file.
 """
 

@@ -1,11 +1,11 @@
 """
-Looks after all jobs every ten minutes: what stalled, and whose upstream will soon delete changes that are not read yet.
+Check all jobs every ten minutes: which have stalled, and which upstreams will soon delete unread changes.
 
-Reads a few small files per job and needs no Spark. The task fails while there is an alarm, and its log says which and
-what to do. The environment says what to watch and whom to tell:
+The task reads a few small files per job and needs no Spark. It fails while there is an alarm, and its log says which
+one and what to do. The environment says which jobs to check and where to send alarms:
 
 - ``AIRFLOW_BACKFILL_JOBS``: a folder with the jobs' YAML files;
-- ``AIRFLOW_BACKFILL_JOB``: path of one more;
+- ``AIRFLOW_BACKFILL_JOB``: path of one more YAML file;
 - ``AIRFLOW_BACKFILL_WEBHOOK``: a connection of type ``http``; it gets each alarm once.
 """
 

@@ -55,7 +55,7 @@ def press(button: str) -> Show:
 def _trigger_form(page: Page) -> Locator:
     page.get_by_role("button", name="Trigger").first.click()
     form = page.get_by_role("dialog").filter(has_text="Trigger Dag")
-    form.get_by_text("How many to run").wait_for()
+    form.get_by_text("How many epochs to run").wait_for()
     return form
 
 

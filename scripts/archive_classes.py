@@ -1,4 +1,4 @@
-"""Archive the classes that Spark loads, so that the tests' many JVMs start faster; without one they do without."""
+"""Archive the classes that Spark loads, so that the tests' many JVMs start faster. The tests also run without it."""
 
 from __future__ import annotations
 

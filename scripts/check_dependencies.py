@@ -1,11 +1,11 @@
-"""Check the locked dependencies: that the lock holds them all, and that none has a known vulnerability.
+"""Check that the lock file holds all dependencies, and that none of them has a known vulnerability.
 
 The first part needs nothing but ``pyproject.toml``, the lock file, and the lowest set that ``make check-lowest``
 installs: there each of the package's own dependencies stands at the lower bound that ``pyproject.toml`` promises. The
 second part asks an advisory service, through pip-audit. Where that does not answer nothing was audited, and this says
 so; with ``REQUIRE_AUDIT=1`` in the environment it is a failure.
 
-Exit codes: 0 good, or not audited and not required; 1 something is wrong.
+Exit codes: 0 no problem, or not audited and not required; 1 a problem was found.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RUNTIME = "spark"
 REQUIRED = "REQUIRE_AUDIT"
 
 SERVICE = "osv"
-"""Whose advisories: those of Python's packaging authority and of GitHub. It is told names and versions only."""
+"""The service with the advisories of Python's packaging authority and of GitHub. It gets names and versions only."""
 
 SECONDS = 600
 
@@ -46,8 +46,8 @@ class Locked:
     """
     A package in the lock file.
 
-    :param requirement: name and version as they stand there.
-    :param hashes: how many files of it are known.
+    :param requirement: name and version as in the lock file.
+    :param hashes: how many hashes of its files the lock file has.
     """
 
     requirement: Requirement
@@ -55,12 +55,12 @@ class Locked:
 
     @property
     def name(self) -> str:
-        """Its name in the one form that all spellings have in common."""
+        """The normalized name."""
         return canonicalize_name(self.requirement.name)
 
     @property
     def version(self) -> str | None:
-        """The version, if it is pinned to one."""
+        """The version, if the package is pinned to one."""
         specifiers = list(self.requirement.specifier)
         pinned = len(specifiers) == 1 and specifiers[0].operator == "==" and not specifiers[0].version.endswith(".*")
         return specifiers[0].version if pinned else None
@@ -71,8 +71,8 @@ class Advisory:
     """
     A known vulnerability of a locked package.
 
-    :param names: its identifiers in all databases.
-    :param fixed_in: versions without it.
+    :param names: the vulnerability's identifiers in all databases.
+    :param fixed_in: the versions that fix it.
     """
 
     package: str
@@ -81,7 +81,7 @@ class Advisory:
     fixed_in: tuple[str, ...]
 
     def __str__(self) -> str:
-        fixed = f"fixed in {', '.join(self.fixed_in)}" if self.fixed_in else "no version without it is known"
+        fixed = f"fixed in {', '.join(self.fixed_in)}" if self.fixed_in else "no fixed version is known"
         return f"{self.package} {self.version}: {' = '.join(self.names)} ({fixed})"
 
 
@@ -98,9 +98,9 @@ def read_lock(text: str) -> list[Locked]:
 
 def faults_of_lock(locked: Sequence[Locked], project: Mapping[str, Any]) -> Iterator[str]:
     """
-    Yield what is wrong with a lock file.
+    Yield the faults of a lock file.
 
-    :param project: ``pyproject.toml``, whose requirements it must meet.
+    :param project: the content of ``pyproject.toml``; the lock file must meet its requirements.
     """
     versions: dict[str, str | None] = {}
     for package in locked:
@@ -116,7 +116,7 @@ def faults_of_lock(locked: Sequence[Locked], project: Mapping[str, Any]) -> Iter
     for requirement in map(Requirement, (*wanted, *(one for extra in extras.values() for one in extra))):
         version = versions.get(canonicalize_name(requirement.name))
         if version is None:
-            yield f"{requirement.name} is required by {PROJECT} and not locked"
+            yield f"{requirement.name} is required by {PROJECT}, but not locked"
         elif not requirement.specifier.contains(version, prereleases=True):
             yield f"{requirement.name} is locked at {version}, but {PROJECT} requires {requirement.specifier}"
 
@@ -140,7 +140,7 @@ def faults_of_lowest(lowest: Sequence[Locked], project: Mapping[str, Any]) -> It
 
 def audit(lock: Path, locked: Sequence[Locked]) -> list[Advisory]:
     """
-    Ask the advisory service for every locked package.
+    Ask the advisory service about every locked package.
 
     :raises NotAuditedError: if it does not answer for all of them.
     """
@@ -155,7 +155,7 @@ def audit(lock: Path, locked: Sequence[Locked]) -> list[Advisory]:
         audited = {canonicalize_name(found["name"]): found for found in answered if "vulns" in found}
     except (ValueError, LookupError, TypeError) as error:
         said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise NotAuditedError(said[-1] if said else f"pip-audit ended by {done.returncode} without a word") from error
+        raise NotAuditedError(said[-1] if said else f"pip-audit ended with {done.returncode} and no output") from error
     if left_out := sorted({package.name for package in locked} - audited.keys()):
         raise NotAuditedError(f"no answer for {', '.join(left_out)}")
     return [
@@ -172,7 +172,7 @@ def audit(lock: Path, locked: Sequence[Locked]) -> list[Advisory]:
 
 def judged(advisories: Sequence[Advisory], accepted: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """
-    Tell what is wrong, and what to say besides.
+    Return the advisories that are not accepted, and notes about the accepted ones.
 
     :param accepted: identifiers of advisories, each with the reason why it does no harm here.
     """
@@ -192,9 +192,9 @@ def judged(advisories: Sequence[Advisory], accepted: Mapping[str, str]) -> tuple
 
 def accepted_in(project: Mapping[str, Any]) -> dict[str, str]:
     """
-    Return the advisories that are accepted, with their reasons.
+    Return the accepted advisories with their reasons.
 
-    :raises ValueError: if one has none.
+    :raises ValueError: if one has no reason.
     """
     accepted = project.get("tool", {}).get("check-dependencies", {}).get("accepted", {})
     for name, reason in accepted.items():
@@ -204,15 +204,15 @@ def accepted_in(project: Mapping[str, Any]) -> dict[str, str]:
 
 
 def main() -> int:
-    """Check both, and return the exit code."""
+    """Run both checks, and return the exit code."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))
     locked = read_lock(LOCK.read_text(encoding="utf-8"))
     accepted = accepted_in(project)
     lowest = read_lock(LOWEST.read_text(encoding="utf-8"))
     if faults := list(faults_of_lock(locked, project)):
-        return _fail(f"{LOCK} is not good; run make lock:", faults)
+        return _fail(f"{LOCK} is wrong; run make lock:", faults)
     if faults := [*faults_of_lock(lowest, project), *faults_of_lowest(lowest, project)]:
-        return _fail(f"{LOWEST} is not good; run make lock, or raise a lower bound that cannot be had:", faults)
+        return _fail(f"{LOWEST} is wrong; run make lock, or raise a lower bound that cannot be had:", faults)
     print(f"{LOCK}: {len(locked)} packages, each pinned and with hashes, and all that {PROJECT} requires")
     print(f"{LOWEST}: the package's own dependencies, each at its lower bound")
     try:

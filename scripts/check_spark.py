@@ -1,4 +1,4 @@
-"""Check that Spark is whole in this environment.
+"""Check that Spark is complete in this environment.
 
 ``pyspark`` and ``pyspark-client`` install files into the same folder. With two versions of them the import
 breaks, and ``pip check`` stays silent.
@@ -21,7 +21,7 @@ def main() -> int:
         print(f"Spark is broken in this environment ({versions}): {error}", file=sys.stderr)
         return 1
     if set(versions.values()) != {pyspark.__version__}:
-        print(f"Spark's parts differ: {versions}, imported {pyspark.__version__}", file=sys.stderr)
+        print(f"Spark's versions differ: {versions}, imported {pyspark.__version__}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,10 +1,10 @@
-"""Fetch the jars Spark needs for Delta Lake, once, so that a run needs no network.
+"""Fetch the jars Spark needs for Delta Lake, once, so that Spark needs no network.
 
-Spark's own Ivy resolves them, and they go into ``<sys.prefix>/share/airflow-backfill/jars``, less those that
-Spark ships itself, mostly in newer versions: it would load its own anyway, and without them the folder is
-safe on a class path and a session starts a second or two sooner. The folder appears whole or not at all, and
-a stamp inside makes the next call a no-op. A mirror is used as Spark always does: through the environment
-variable ``DEFAULT_ARTIFACT_REPOSITORY``.
+Spark's own Ivy resolves them, and they go into ``<sys.prefix>/share/airflow-backfill/jars``. Jars that Spark ships
+itself, mostly in newer versions, are left out: Spark would load its own anyway, and without them the folder is safe on
+a class path, and a session starts a second or two sooner. The folder is moved into place only when it is complete, and
+a stamp inside makes the next call a no-op. As always with Spark, the environment variable
+``DEFAULT_ARTIFACT_REPOSITORY`` names a mirror.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FetchError(Exception):
 
 
 def main() -> int:
-    """Fetch the jars unless they are there, and say so in one line."""
+    """Fetch the jars unless they exist, and print one line."""
     started = time.monotonic()
     if (present := fetched(JARS)) is not None:
         print(f"Spark jars: {present} in {JARS}, nothing to do")
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def fetched(jars: Path) -> int | None:
-    """Return how many jars the folder holds, or None if it isn't what the coordinates ask for."""
+    """Return how many jars the folder holds, or None if it does not match the coordinates."""
     try:
         coordinates, *names = (jars / STAMP).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
@@ -73,7 +73,7 @@ def fetch(target: Path) -> int:
         for coordinate in COORDINATES:
             expected = "{}_{}-{}.jar".format(*coordinate.split(":"))
             if expected not in names:
-                msg = f"{expected} is missing among what was resolved: {', '.join(names) or 'nothing'}"
+                msg = f"{expected} is missing among the resolved jars: {', '.join(names) or 'none'}"
                 raise FetchError(msg)
         (resolved / STAMP).write_text("\n".join([",".join(COORDINATES), *names]) + "\n", encoding="utf-8")
         if target.exists():
@@ -88,7 +88,7 @@ def artifact(name: str) -> str:
 
 
 def spark_home() -> Path:
-    """Return the folder of the pyspark that is installed here."""
+    """Return the folder of the installed pyspark."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         msg = "pyspark is not installed in this environment"
@@ -97,7 +97,7 @@ def spark_home() -> Path:
 
 
 def resolve(home: Path, ivy: Path) -> Path:
-    """Return the folder of jars after spark-submit resolved them and ran a class that does nothing."""
+    """Let spark-submit resolve the jars and run a class that does nothing; return the folder of the jars."""
     java = Path(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
     if not shutil.which(java):
         msg = f'Java 17 or newer is needed and "{java}" was not found (see `make install`)'

@@ -1,7 +1,7 @@
 """
-Creates or rebuilds a job: ``spark-submit backfill_job.py create|rebuild --job JSON --requested-by WHO``.
+Create or rebuild a job: ``spark-submit backfill_job.py create|rebuild --job JSON --requested-by WHO``.
 
-Needs Spark because only Spark can say whether the job's query is right. Exit codes as of ``backfill_epoch.py``.
+This needs Spark, because only Spark can check the job's query. The exit codes are those of ``backfill_epoch.py``.
 """
 
 from __future__ import annotations

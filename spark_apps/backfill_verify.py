@@ -1,8 +1,9 @@
 """
-Verifies a view: ``spark-submit backfill_verify.py verify --state LOCATION --requester JSON [--steps N]``.
+Verify a view: ``spark-submit backfill_verify.py verify --state LOCATION --requester JSON [--steps N]``.
 
-``repair`` instead of ``verify`` redoes what the newest verification found to differ, and then verifies. What was found
-is in the control table ``verifications``; a view that differs is no failure. Exit codes as of ``backfill_epoch.py``.
+``repair`` instead of ``verify`` repairs what the newest verification found to differ, and then verifies. The result is
+in the control table ``verifications``; a view that differs is not a failure. The exit codes are those of
+``backfill_epoch.py``.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def test_a_good_lock_is_read_whole():
         (LOCK.replace("sha256:", "md5:"), "jinja2 has no SHA-256 hash"),
         (LOCK + f"jinja2==3.1.6 {HASH}\n", "jinja2 is locked twice"),
         (LOCK.replace("==3.1.6", "==4.0"), "Jinja2 is locked at 4.0, but pyproject.toml requires <4,>=3"),
-        (LOCK.replace("Ruamel.YAML", "other"), "ruamel-yaml is required by pyproject.toml and not locked"),
+        (LOCK.replace("Ruamel.YAML", "other"), "ruamel-yaml is required by pyproject.toml, but not locked"),
     ],
 )
 def test_a_lock_that_is_not_good_is_told(lock, fault):
@@ -166,7 +166,7 @@ def test_nothing_is_accepted_without_a_reason():
     ("answer", "stderr", "why"),
     [
         ("", "Traceback\nConnectionError: no route\n", "ConnectionError: no route"),
-        ("<html>proxy</html>", "", "without a word"),
+        ("<html>proxy</html>", "", "and no output"),
         ({"dependencies": audited()["dependencies"][:1]}, "", "no answer for ruamel-yaml"),
         ({"dependencies": [{"name": "jinja2", "skip_reason": "unknown"}]}, "", "no answer for jinja2, ruamel-yaml"),
     ],
