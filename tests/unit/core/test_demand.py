@@ -65,7 +65,7 @@ def test_a_replaced_upstream_needs_the_epoch_that_refuses_it_once_per_version(co
     found = demand(settings, FIRST, commit, 4, replaced="the log ends with version 4")
     assert found.reason == "the log ends with version 4"
     assert found.key == demand(settings, FIRST, commit, 4, replaced="the log ends with version 4").key
-    assert demand.key != demand(settings, FIRST, commit, 3, replaced="the log ends with version 3").key
+    assert found.key != demand(settings, FIRST, commit, 3, replaced="the log ends with version 3").key
     assert demand(settings_of(cancelled=True), FIRST, commit, 4, replaced="gone") is None
 
 

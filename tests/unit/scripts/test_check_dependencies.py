@@ -126,7 +126,7 @@ def test_a_lower_bound_is_the_version_that_is_tested(bound, locked, fault, in_ex
 def test_a_lower_bound_that_is_not_tested_fails(checkout, answers, capsys):
     (checkout / check_dependencies.LOWEST).write_text(LOCK)
     assert main() == 1
-    assert "lowest-python-3.11.txt is not good" in capsys.readouterr().err
+    assert "lowest-python-3.11.txt is wrong" in capsys.readouterr().err
 
 
 def test_nothing_found_is_good(answers, capsys):
