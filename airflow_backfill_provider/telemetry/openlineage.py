@@ -31,12 +31,14 @@ class TableState:
     A table as an epoch read or wrote it.
 
     :param place: the table's canonical location.
+    :param layer: what stores it: the kind of source of an upstream, ``delta`` for the view.
     :param version: the table's version; ``None`` before the first write.
     :param columns: column → type, as Delta writes it.
     :param rows: rows that the epoch read from the table or wrote to it.
     """
 
     place: str
+    layer: str
     version: str | None
     columns: Mapping[str, str]
     rows: int
@@ -78,10 +80,15 @@ def epoch_lineage(
     job = settings.definition
     return EpochLineage(
         upstream=TableState(
-            place=job.upstream.location, version=str(barrier.upstream.to_offset), columns=upstream_columns, rows=rows
+            place=job.upstream.location,
+            layer=job.upstream.kind,
+            version=str(barrier.upstream.to_offset),
+            columns=upstream_columns,
+            rows=rows,
         ),
         view=TableState(
             place=job.materialized_view,
+            layer="delta",
             version=None if commit.view_version is None else str(commit.view_version),
             columns=view_columns,
             rows=rows,
@@ -183,7 +190,7 @@ def _table_facets(table: TableState) -> dict[str, Any]:
         "schema": schema_dataset.SchemaDatasetFacet(
             fields=[schema_dataset.SchemaDatasetFacetFields(name=n, type=t) for n, t in table.columns.items()]
         ),
-        "storage": storage_dataset.StorageDatasetFacet(storageLayer="delta", fileFormat="parquet"),
+        "storage": storage_dataset.StorageDatasetFacet(storageLayer=table.layer),
     }
     if table.version is not None:
         facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=table.version)
