@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import Self
 
 import psutil
-from pydantic import BaseModel, ConfigDict
+
+from airflow_backfill_provider.core.frozen import Frozen
 
 _SECONDS_OFF = 2.0
 """By how much a change of the clock may move the start of a process; no number is given again within that."""
 
 
-class KnownProcess(BaseModel):
+class KnownProcess(Frozen):
     """
     A process, of which there never was and never will be another.
 
     :param pid: its number.
     :param started: when it started, in seconds since 1970.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     pid: int
     started: float
