@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict
+from airflow_backfill_provider.core.frozen import Frozen
 
 DONE = 0
 FAILED = 1
@@ -35,7 +35,7 @@ def epoch_application(epoch: int, *, step: str | None = None, part: int | None =
     return "-".join(["epoch", str(epoch), *([step] if step else []), *([] if part is None else [str(part)])])
 
 
-class ApplicationRecord(BaseModel):
+class ApplicationRecord(Frozen):
     """
     What is known of one attempt to run an application.
 
@@ -51,8 +51,6 @@ class ApplicationRecord(BaseModel):
     :param exit_code: how it ended; ``None`` while it runs.
     :param error: why it failed.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     attempt: str
@@ -88,7 +86,7 @@ class ApplicationRecord(BaseModel):
         return self.model_copy(update={"heartbeat": self.heartbeat + 1})
 
 
-class ServerSession(BaseModel):
+class ServerSession(Frozen):
     """
     A session on a Spark Connect server, where what a client started goes on without it.
 
@@ -96,8 +94,6 @@ class ServerSession(BaseModel):
     :param user_id: whose session it is; part of its name.
     :param session_id: the session.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     server: str
     user_id: str

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
-
+from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.keys import EncodedPosition
 
 
@@ -60,11 +59,7 @@ class DifferenceKind(StrEnum):
     """Both have it, with other values."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class DifferingKey(_Frozen):
+class DifferingKey(Frozen):
     """
     A key that differs.
 
@@ -79,7 +74,7 @@ class DifferingKey(_Frozen):
     columns: tuple[str, ...] = ()
 
 
-class VnodeDifference(_Frozen):
+class VnodeDifference(Frozen):
     """
     A vnode whose checksums differ, and how many of its keys do, by kind.
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.offset import Offset
 
 FIRST_FAILURES = 3
@@ -16,7 +17,7 @@ MOST_FAILURES = 30
 """How many failures of an epoch are recorded at most; with ever longer pauses between them, so many last for years."""
 
 
-class EpochFailure(BaseModel):
+class EpochFailure(Frozen):
     """
     A failed attempt of an epoch.
 
@@ -26,8 +27,6 @@ class EpochFailure(BaseModel):
     :param at: when it failed.
     :param retryable: whether the same attempt may succeed later.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     epoch: int
     incarnation: str
@@ -90,7 +89,7 @@ class LastFailure(BaseModel):
         return cls(**known, given_up=False, remedy=remedy)
 
 
-class GivenUp(BaseModel):
+class GivenUp(Frozen):
     """
     Why an epoch was given up, or a part of it.
 
@@ -101,8 +100,6 @@ class GivenUp(BaseModel):
     :param to_offset: the offset that the epoch's window was pinned up to.
     :param settings_sequence: the settings that it was pinned with.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     error: str
     message: str

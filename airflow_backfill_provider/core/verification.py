@@ -12,10 +12,9 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict
-
 from airflow_backfill_provider.core.barrier import Repair
 from airflow_backfill_provider.core.differences import DifferingKey, VnodeDifference
+from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
@@ -29,11 +28,7 @@ MOST_KEYS_KEPT = 1_000
 """Differing keys that a step records at most; beyond, vnodes say what to repair."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ReadVnodes(_Frozen):
+class ReadVnodes(Frozen):
     """
     Neighbouring vnodes of which the view has the same share.
 
@@ -47,7 +42,7 @@ class ReadVnodes(_Frozen):
     up_to: EncodedPosition | None
 
 
-class PinnedVerification(_Frozen):
+class PinnedVerification(Frozen):
     """
     What a verification compares.
 
@@ -76,7 +71,7 @@ class PinnedVerification(_Frozen):
     begun_at: dt.datetime
 
 
-class AskedVerification(_Frozen):
+class AskedVerification(Frozen):
     """
     A verification that somebody asked for, who cannot carry it out: whoever runs an epoch next does.
 
@@ -90,7 +85,7 @@ class AskedVerification(_Frozen):
     requested_at: dt.datetime
 
 
-class ComparedVnodes(_Frozen):
+class ComparedVnodes(Frozen):
     """
     What one step found.
 

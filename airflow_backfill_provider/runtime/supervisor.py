@@ -24,11 +24,12 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
 
 from airflow_backfill_provider.core.application import DONE, FAILED, SAYS, SAYS_ERROR, SAYS_SPARK, ApplicationRecord
 from airflow_backfill_provider.core.errors import StorageUnavailableError
+from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.runtime.process_group import end_group
 from airflow_backfill_provider.state.applications import ApplicationRecords
 
@@ -44,7 +45,7 @@ SAID_LINES = 20
 TAIL_LINES = 30
 
 
-class Order(BaseModel):
+class Order(Frozen):
     """
     The application to supervise. The order holds secrets, so it comes on standard input, never on a command line.
 
@@ -56,8 +57,6 @@ class Order(BaseModel):
     :param environment: the application's whole environment.
     :param log: the file for the application's output.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     state: str
     storage_options: Mapping[str, str] = Field(default_factory=dict, repr=False)

@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
+from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.runtime.local_engine.engine_files import folder, running_engine
 
 
-class Client(BaseModel):
+class Client(Frozen):
     """
     A process that uses the engine.
 
@@ -28,8 +29,6 @@ class Client(BaseModel):
     :param pid: its process id.
     :param since: when it connected.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     what: str
     pid: int

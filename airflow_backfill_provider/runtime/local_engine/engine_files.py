@@ -8,9 +8,10 @@ import socket
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from airflow_backfill_provider.core.errors import BackfillError
+from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
 
@@ -20,7 +21,7 @@ _OWNER_ONLY = 0o700
 _OWNER_ONLY_FILE = 0o600
 
 
-class EngineRecord(BaseModel):
+class EngineRecord(Frozen):
     """
     The record of an engine, written when it starts.
 
@@ -30,8 +31,6 @@ class EngineRecord(BaseModel):
     :param memory: the maximal heap of the JVM, as Spark writes it.
     :param version: Spark's version, by the server.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     process: KnownProcess
     port: int

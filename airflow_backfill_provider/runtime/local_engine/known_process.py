@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import Self
 
 import psutil
-from pydantic import BaseModel, ConfigDict
+
+from airflow_backfill_provider.core.frozen import Frozen
 
 _SECONDS_OFF = 2.0
 """How far a change of the clock may move the start time of a process. No process id is reused within that time."""
 
 
-class KnownProcess(BaseModel):
+class KnownProcess(Frozen):
     """
     A process, identified by its id and its start time.
 
     :param pid: the process id.
     :param started: when it started, in seconds since 1970.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     pid: int
     started: float
