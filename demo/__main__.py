@@ -1,14 +1,14 @@
-"""``python -m demo``: see the README; ``DEMO_ROWS=100000`` makes it smaller, ``DEMO_FOLDER`` puts it elsewhere."""
+"""``python -m demo``: see the README. ``DEMO_ROWS=100000`` makes the demo smaller, ``DEMO_FOLDER`` moves its folder."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from demo.places import Places, size_from_environment
+from demo.folder import DemoFolder, size_from_environment
 from demo.processes import Processes
-from demo.stage import perform
-from demo.story import Story
+from demo.runner import run_demo
+from demo.scenario import Scenario
 from demo.terminal import Terminal
 
 
@@ -18,10 +18,10 @@ def main() -> int:
     parser.add_argument("--stay", action="store_true", help="keep everything running at the end, until Ctrl-C")
     arguments = parser.parse_args()
 
-    def show(places: Places, processes: Processes, terminal: Terminal) -> None:
-        Story(places, size_from_environment(), processes, terminal).tell(stay=arguments.stay)
+    def play(folder: DemoFolder, processes: Processes, terminal: Terminal) -> None:
+        Scenario(folder, size_from_environment(), processes, terminal).run(stay=arguments.stay)
 
-    return perform("demo", show)
+    return run_demo("demo", play)
 
 
 if __name__ == "__main__":

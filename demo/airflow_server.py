@@ -1,7 +1,7 @@
 """
-Airflow as it runs out of the box: SQLite, LocalExecutor, and its four processes.
+Airflow with its default configuration: SQLite, LocalExecutor, and four processes.
 
-``airflow standalone`` does the same, but leaves processes behind when it is told to end.
+``airflow standalone`` does the same, but leaves running processes when it is stopped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from demo.places import CHECKOUT, DemoError, Places, Size
+from demo.folder import CHECKOUT, DemoError, DemoFolder, Size
 from demo.processes import Processes, free_port
 
 DAG = "backfill_scheduled"
@@ -27,34 +27,34 @@ COMPONENTS = ("scheduler", "dag-processor", "triggerer", "api-server")
 
 class AirflowServer:
     """
-    An Airflow of the demo's own.
+    The Airflow of the demo.
 
-    :param places: where its home is, and the job that its DAG is about.
-    :param size: how many epochs a run of the DAG carries.
-    :param processes: starts and ends its processes.
+    :param folder: the demo's folder, with Airflow's home and the job.
+    :param size: how many epochs a DAG run runs.
+    :param processes: starts and ends Airflow's processes.
     """
 
-    def __init__(self, places: Places, size: Size, processes: Processes) -> None:
+    def __init__(self, folder: DemoFolder, size: Size, processes: Processes) -> None:
         self._processes = processes
         self._port = free_port(8080)
-        self._environment = _environment(places, size, self._port)
+        self._environment = _environment(folder, size, self._port)
         self._token = ""
 
     @property
     def url(self) -> str:
-        """Where its pages are; they need no login."""
+        """The address of the UI, which needs no login."""
         return f"http://localhost:{self._port}"
 
     def begin_database(self) -> None:
-        """Begin to make the database."""
+        """Start the creation of the database."""
         self._airflow("db", "migrate", name="airflow-db")
 
     def start(self, dags: Collection[str] = (DAG,)) -> None:
         """
-        Start all processes once there is a database, wait until the DAGs can be triggered, and unpause ours.
+        Start all processes once the database exists, wait until the DAGs can be triggered, and unpause the demo's DAG.
 
-        :param dags: the DAGs that a user is about to be sent to.
-        :raises DemoError: if Airflow does not come up.
+        :param dags: the DAGs that must be parsed.
+        :raises DemoError: if Airflow does not start.
         """
         self._processes.finish("airflow-db")
         for component in COMPONENTS:
@@ -63,20 +63,20 @@ class AirflowServer:
         while not self._ready(dags):
             self._processes.require_alive()
             if time.monotonic() > until:
-                raise DemoError(f"Airflow did not come up within {START_SECONDS} s; see airflow-*.log in the logs")
+                raise DemoError(f"Airflow did not start within {START_SECONDS} s; see airflow-*.log in the logs")
             time.sleep(1)
         self._call("PATCH", f"dags/{DAG}", {"is_paused": False})
 
     def trigger(self) -> str:
-        """Start a run of the DAG and return its id."""
+        """Start a DAG run and return its id."""
         return str(self._call("POST", f"dags/{DAG}/dagRuns", {"logical_date": None})["dag_run_id"])
 
     def state(self, run: str) -> str:
-        """Return the state of a run."""
+        """Return the state of a DAG run."""
         return str(self._call("GET", f"dags/{DAG}/dagRuns/{run}")["state"])
 
     def tasks(self, run: str) -> list[tuple[str, str]]:
-        """Return the task runs of a run that began, each with its state."""
+        """Return the task runs of a DAG run that have started, each with its state."""
         answer = self._call("GET", f"dags/{DAG}/dagRuns/{run}/taskInstances")
         found = sorted(answer["task_instances"], key=lambda task: task["start_date"] or "9")
         return [
@@ -121,13 +121,13 @@ def _index(map_index: int) -> str:
     return f"[{map_index}]" if map_index >= 0 else ""
 
 
-def _environment(places: Places, size: Size, port: int) -> dict[str, str]:
-    """Return the environment of every Airflow process; nothing of another Airflow gets in."""
+def _environment(folder: DemoFolder, size: Size, port: int) -> dict[str, str]:
+    """Return the environment of all Airflow processes, without the variables of another Airflow."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
     return {
         **inherited,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
-        "AIRFLOW_HOME": str(places.airflow_home),
+        "AIRFLOW_HOME": str(folder.airflow_home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
@@ -143,9 +143,9 @@ def _environment(places: Places, size: Size, port: int) -> dict[str, str]:
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port(8793)),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port(8794)),
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-        "AIRFLOW_BACKFILL_JOB": str(places.job),
-        "AIRFLOW_BACKFILL_NEXT_JOB": str(places.next_job),
-        "AIRFLOW_BACKFILL_JOBS": str(places.jobs),
+        "AIRFLOW_BACKFILL_JOB": str(folder.job),
+        "AIRFLOW_BACKFILL_NEXT_JOB": str(folder.next_job),
+        "AIRFLOW_BACKFILL_JOBS": str(folder.jobs),
         "AIRFLOW_BACKFILL_POLL_INTERVAL": "5",
         "AIRFLOW_BACKFILL_BARRIERS": str(size.epochs_per_run),
     }

@@ -1,9 +1,9 @@
 """
 The independent check: ``python -m demo.check TABLE VERSION VIEW QUERY_FILE``.
 
-Shares nothing with the engine but the jars: runs the job's query over the upstream as of one version, as anybody would
-write it, and compares the result with the view, row by row in both directions and by count.
-Prints what it found as JSON.
+The check shares only the jars with the engine. It runs the job's query over the upstream as of one version, as a user
+would write it, and compares the result with the view, row by row in both directions and by count. It prints the result
+as JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SIDE = "__side"
 @dataclass(frozen=True)
 class Finding:
     """
-    What the comparison found.
+    The result of the comparison.
 
     :param expected: rows of the query's result.
     :param found: rows of the view.
@@ -40,7 +40,7 @@ class Finding:
 
     @property
     def equal(self) -> bool:
-        """Whether view and query are the same bag of rows."""
+        """Whether view and query have the same rows, each as often."""
         return self.expected == self.found and not self.missing and not self.unexpected
 
 
@@ -48,8 +48,8 @@ def check(spark: SparkSession, table: str, version: int, view: str, query: str) 
     """
     Compare a view with its query.
 
-    Groups equal rows of both sides and counts how often each has them: what ``EXCEPT ALL`` in both directions
-    finds, in one pass. (A plain count is no help: Delta answers it from its log, whatever the files hold.)
+    The comparison groups equal rows of both sides and counts them. That finds what ``EXCEPT ALL`` in both directions
+    finds, in one pass. (A plain count does not help, because Delta answers it from its log, without the files.)
     """
     upstream = spark.read.format("delta").option("versionAsOf", version).load(table)
     upstream.createOrReplaceTempView("upstream")
@@ -72,7 +72,7 @@ def check(spark: SparkSession, table: str, version: int, view: str, query: str) 
 
 
 def main() -> None:
-    """Read the arguments, compare, and tell by JSON and exit code."""
+    """Read the arguments, compare, print JSON, and set the exit code."""
     parser = argparse.ArgumentParser(description="Compare a view with its query over the upstream.")
     parser.add_argument("table")
     parser.add_argument("version", type=int)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from demo.places import Places, Size
+from demo.folder import DemoFolder, Size
 
 QUERY = """\
 SELECT region, order_id, customer_id, upper(country) AS country,
@@ -27,8 +27,8 @@ query: |
 rate_limit: {rate_limit} # snapshot rows per epoch
 """
 
-_PLAYED = """\
-strategy: no_shuffle # auto would choose by how far the writer has mixed the files up by then
+_DEMO_FIELDS = """\
+strategy: no_shuffle # auto would choose by how much the writer has mixed the keys of the files
 table_properties:
   delta.enableChangeDataFeed: "true" # express_orders is a view on this one
 """
@@ -57,36 +57,36 @@ rate_limit: {rate_limit} # snapshot rows per epoch
 """
 
 
-def write_job(places: Places, size: Size) -> None:
-    """Write the YAML file of the job that the story is about."""
+def write_job(folder: DemoFolder, size: Size) -> None:
+    """Write the YAML file of the demo's job."""
     query = "\n".join(f"  {line}" for line in QUERY.strip().splitlines())
     text = _JOB.format(
-        orders=_quoted(places.orders), view=_quoted(places.view), query=query, rate_limit=size.rate_limit
+        orders=_quoted(folder.orders), view=_quoted(folder.view), query=query, rate_limit=size.rate_limit
     )
-    places.jobs.mkdir(exist_ok=True)
-    places.job.write_text(text, encoding="utf-8")
+    folder.jobs.mkdir(exist_ok=True)
+    folder.job.write_text(text, encoding="utf-8")
 
 
-def write_jobs(places: Places, size: Size) -> dict[Path, str]:
-    """Write several jobs' YAML files; returns each with what it shows."""
+def write_jobs(folder: DemoFolder, size: Size) -> dict[Path, str]:
+    """Write the YAML files of several jobs; return each file with what it shows."""
     small = replace(size, rate_limit=max(size.rows // 10, 1))
-    write_job(places, small)
-    with places.job.open("a", encoding="utf-8") as job:
-        job.write(_PLAYED)
-    express = _EXPRESS.format(active=_quoted(places.view), view=_quoted(places.view.with_name("express_orders")))
-    places.next_job.write_text(express, encoding="utf-8")
-    customers = places.jobs / "customer_orders.yaml"
+    write_job(folder, small)
+    with folder.job.open("a", encoding="utf-8") as job:
+        job.write(_DEMO_FIELDS)
+    express = _EXPRESS.format(active=_quoted(folder.view), view=_quoted(folder.view.with_name("express_orders")))
+    folder.next_job.write_text(express, encoding="utf-8")
+    customers = folder.jobs / "customer_orders.yaml"
     customers.write_text(
         _CUSTOMERS.format(
-            orders=_quoted(places.orders),
-            view=_quoted(places.view.with_name("customer_orders")),
+            orders=_quoted(folder.orders),
+            view=_quoted(folder.view.with_name("customer_orders")),
             rate_limit=small.rate_limit,
         ),
         encoding="utf-8",
     )
     return {
-        places.job: "history in key order",
-        places.next_job: "a view on that view",
+        folder.job: "history in key order",
+        folder.next_job: "a view on that view",
         customers: "the arrangement: every customer's vnode completes on its own",
     }
 

@@ -1,7 +1,7 @@
 """
 ``python -m demo.playground``: Airflow with the example DAGs and an upstream that changes, to click through.
 
-Takes the variables of the demo; nothing is triggered, that is for the user to do.
+It takes the variables of the demo. It triggers nothing; the user does that.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import time
 
 from airflow_backfill_provider.core import text
 from demo.airflow_server import AirflowServer
+from demo.folder import DemoFolder, short_path, size_from_environment
 from demo.job import write_jobs
-from demo.places import Places, shown, size_from_environment
 from demo.processes import Processes
-from demo.stage import perform
+from demo.runner import run_demo
 from demo.terminal import Terminal
 from demo.upstream import create_orders
 
@@ -22,41 +22,41 @@ ROWS = 500_000
 LOOK_EVERY = 1.0
 DAGS = {
     "backfill_manual": "start any job by hand, with a form; throttle, pause, repair or cancel it",
-    "backfill_scheduled": "one job, one run after another",
-    "backfill_on_upstream_commits": "unpause it: runs start when there is something to read",
-    "backfill_after_approval": "asks before it begins",
+    "backfill_scheduled": "one job, one DAG run after another",
+    "backfill_on_upstream_commits": "unpause it: DAG runs start when there is something to read",
+    "backfill_after_approval": "asks for approval before it begins",
     "backfill_in_order": "unpause it: one view on another",
-    "backfill_compact": "unpause it: every night, a view's small files are written together",
-    "backfill_verify": "unpause it: every Sunday, a view is compared with its query, and repaired where it differs",
+    "backfill_compact": "unpause it: compacts a view's small files every night",
+    "backfill_verify": "unpause it: compares a view with its query every Sunday, and repairs what differs",
     "backfill_watch": "sensors that wait for the others",
-    "backfill_watchdog": "unpause it: looks every ten minutes whether a job stalls, or changes will soon be gone",
+    "backfill_watchdog": "unpause it: checks every ten minutes for stalled jobs, and for changes that will be deleted",
 }
 
 
-def show(places: Places, processes: Processes, terminal: Terminal) -> None:
-    """Bring everything up, say where it is, and keep it up until Ctrl-C."""
+def play(folder: DemoFolder, processes: Processes, terminal: Terminal) -> None:
+    """Start everything, print the addresses, and keep it running until Ctrl-C."""
     size = size_from_environment(rows=ROWS)
-    airflow = AirflowServer(places, size, processes)
-    jobs = write_jobs(places, size)
+    airflow = AirflowServer(folder, size, processes)
+    jobs = write_jobs(folder, size)
     terminal.heading("Airflow with the example DAGs, on SQLite, and Spark on this machine")
     airflow.begin_database()
-    with terminal.step(f"writing {text.rows(size.rows)} to {shown(places.orders)}"):
-        create_orders(places.orders, size.rows)
+    with terminal.step(f"writing {text.rows(size.rows)} to {short_path(folder.orders)}"):
+        create_orders(folder.orders, size.rows)
     with terminal.step("starting scheduler, dag-processor, triggerer and api-server"):
         airflow.start(DAGS)
     processes.start(
         "writer",
         [
-            *(sys.executable, "-m", "demo.writer", str(places.orders), "--seed", "11"),
-            *("--report", str(places.writer_report), "--pause", str(size.pause)),
+            *(sys.executable, "-m", "demo.writer", str(folder.orders), "--seed", "11"),
+            *("--report", str(folder.writer_report), "--pause", str(size.pause)),
         ],
     )
     terminal.heading(f"Airflow is at {airflow.url} (no login), all backfills at {airflow.url}/plugin/backfills")
     for dag, what in DAGS.items():
         terminal.say(f"{airflow.url}/dags/{dag}: {what}")
-    terminal.heading("The jobs, which the form of backfill_manual offers")
+    terminal.heading("The jobs in the form of backfill_manual")
     for file, what in jobs.items():
-        terminal.say(f"{shown(file)}: {what}")
+        terminal.say(f"{short_path(file)}: {what}")
     terminal.heading("Ctrl-C stops everything")
     while True:
         processes.require_alive()
@@ -64,5 +64,5 @@ def show(places: Places, processes: Processes, terminal: Terminal) -> None:
 
 
 if __name__ == "__main__":
-    # Ctrl-C is how it is meant to end.
-    sys.exit(perform("airflow", show, interrupted=0))
+    # Ctrl-C is the normal end.
+    sys.exit(run_demo("airflow", play, interrupted=0))

@@ -15,19 +15,19 @@ from pathlib import Path
 
 import psutil
 
-from demo.places import CHECKOUT, DemoError
+from demo.folder import CHECKOUT, DemoError
 
 KILL_SECONDS = 10
 
 _FAMILY = "AIRFLOW_BACKFILL_DEMO_FAMILY"
-"""Environment variable that every process inherits which a demo started, however far away."""
+"""An environment variable that all descendants of a demo's processes inherit."""
 
 
 class Processes:
     """
-    Starts processes, each as a session of its own, and ends them with everything that they started.
+    Starts processes, each in a session of its own, and ends them with everything that they started.
 
-    :param logs: folder for what they print.
+    :param logs: the folder for their output.
     """
 
     def __init__(self, logs: Path) -> None:
@@ -36,7 +36,7 @@ class Processes:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        """Start a process; its output goes to the file of its name."""
+        """Start a process; its output goes to a file with its name."""
         with self.log(name).open("ab") as log:
             self._running[name] = subprocess.Popen(
                 command,
@@ -59,7 +59,7 @@ class Processes:
 
     def finish(self, name: str) -> None:
         """
-        Wait for a process to end by itself, and for what it started.
+        Wait for the end of a process and of what it started.
 
         :raises DemoError: if it failed.
         """
@@ -77,9 +77,9 @@ class Processes:
 
     def require_alive(self) -> None:
         """
-        Look whether one died.
+        Check that no process has died.
 
-        :raises DemoError: naming it.
+        :raises DemoError: if one has; the error names it.
         """
         for name, process in self._running.items():
             if process.poll() is not None:
@@ -87,9 +87,9 @@ class Processes:
 
     def stop(self, *, patience: float = 20.0) -> None:
         """
-        End all processes: politely, then not, and their descendants in whatever session.
+        End all processes and their descendants in any session: first with SIGTERM, then with SIGKILL.
 
-        :param patience: seconds that they have to end by themselves.
+        :param patience: how many seconds they have to end by themselves.
         """
         stopping = list(self._running.values())
         self._running.clear()
@@ -101,7 +101,7 @@ class Processes:
         while any(process.poll() is None for process in stopping) and time.monotonic() < until:
             family.update(member for process in stopping for member in _descendants(process.pid))
             time.sleep(0.2)
-        # What left its parents, as the supervisors of Spark applications do.
+        # Descendants in other sessions, such as the supervisors of Spark applications.
         family.update(process for process in psutil.process_iter() if self._is_mine(process))
         for member in family:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -117,17 +117,17 @@ class Processes:
             return False
 
     def log(self, name: str) -> Path:
-        """Return the file of a process's output."""
+        """Return the file with a process's output."""
         return self._logs / f"{name}.log"
 
     def last_words(self, name: str) -> str:
-        """Return the last line that a process printed, and where the others are."""
+        """Return the last line of a process's output, and the path of its file."""
         lines = self.log(name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return f"{lines[-1] if lines else 'it printed nothing'} (see {self.log(name)})"
 
 
 def _descendants(pid: int) -> list[psutil.Process]:
-    """Return a process and its descendants, as far as they live."""
+    """Return a process and its descendants that are alive."""
     with contextlib.suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
         return [process, *process.children(recursive=True)]
@@ -135,7 +135,7 @@ def _descendants(pid: int) -> list[psutil.Process]:
 
 
 def free_port(preferred: int) -> int:
-    """Return a port that nobody listens on, the preferred one if possible."""
+    """Return a free port, the preferred one if possible."""
     for port in (preferred, 0):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -145,7 +145,7 @@ def free_port(preferred: int) -> int:
 
 
 def read_json(file: Path) -> dict[str, int]:
-    """Return what a process reports; nothing before its first report."""
+    """Return the report of a process; it is empty before the first one."""
     try:
         return dict(json.loads(file.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError):

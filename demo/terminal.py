@@ -1,4 +1,4 @@
-"""What the demo says, and the line of the writer under the bar."""
+"""Print the demo's lines, and the line of the writer below the bar."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from airflow_backfill_provider.core import text
 
 class Terminal:
     """
-    Prints the story.
+    Prints the demo's lines.
 
-    :param console: where to.
+    :param console: the output.
     """
 
     def __init__(self, console: Console) -> None:
         self.console = console
 
     def heading(self, line: str) -> None:
-        """Print the title of a part."""
+        """Print the heading of a section."""
         self.console.print()
         self.console.print(line, style="bold", soft_wrap=True)
 
@@ -32,7 +32,7 @@ class Terminal:
 
     @contextmanager
     def step(self, doing: str) -> Iterator[None]:
-        """Show that something is being done, and afterwards how long it took."""
+        """Show what is being done during the block, and then how long it took."""
         begun = time.monotonic()
         if self.console.is_terminal:
             with self.console.status(f"  {doing}"):
@@ -43,9 +43,9 @@ class Terminal:
 
 
 def writer_line(report: dict[str, int]) -> str:
-    """Return what the writer did so far."""
+    """Return the line with the writer's counts."""
     if not report:
-        return "writer: begins"
+        return "writer: starting"
     return (
         f"writer: {report['commits']:,} commits, {report['inserted']:,} inserted, {report['updated']:,} updated, "
         f"{report['deleted']:,} deleted, {report['rekeyed']:,} re-keyed, now at version {report['version']}"

@@ -1,7 +1,7 @@
 """
-The upstream: orders of a shop that sells in several regions, made anew with the same seed each time.
+The upstream: orders of a shop that sells in several regions. The same seed makes the same orders.
 
-The key is (region, order_id), and files are laid out in its order, as a table is that is clustered by its key.
+The key is (region, order_id), and the files are in key order, as in a table that is clustered by its key.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ SCHEMA = pa.schema(
 
 
 def create_orders(path: Path, rows: int, seed: int = 7) -> None:
-    """Write the table with so many rows, file by file in key order."""
-    for part in _parts(rows, np.random.default_rng(seed)):
+    """Write the table with the given number of rows, file by file in key order."""
+    for part in _files(rows, np.random.default_rng(seed)):
         append_orders(path, part)
 
 
 def append_orders(path: Path, orders: pa.Table) -> None:
-    """Add orders as one version; the first one creates the table with its change data feed on."""
+    """Append orders as one version. The first call creates the table with its change data feed."""
     write_deltalake(
         str(path),
         orders,
@@ -69,7 +69,7 @@ def append_orders(path: Path, orders: pa.Table) -> None:
 
 
 def make_orders(region: str, order_ids: Integers, random: np.random.Generator) -> pa.Table:
-    """Make up orders of one region."""
+    """Generate orders of one region."""
     count = len(order_ids)
     minutes = np.asarray(order_ids, dtype=np.int64) // 3 % 500_000
     ordered = np.datetime64(FIRST_ORDER.replace(tzinfo=None), "us") + minutes.astype("timedelta64[m]")
@@ -96,11 +96,11 @@ def make_orders(region: str, order_ids: Integers, random: np.random.Generator) -
 
 
 def order_ids(count: int) -> Integers:
-    """Return the ids that a region's first orders have; two of three numbers are left for others."""
+    """Return the ids of a region's first orders: every third number, so that later orders fit in between."""
     return np.arange(1, count + 1, dtype=np.int64) * 3
 
 
-def _parts(rows: int, random: np.random.Generator) -> Iterator[pa.Table]:
+def _files(rows: int, random: np.random.Generator) -> Iterator[pa.Table]:
     shares = dict(zip(sorted(REGIONS), (0.22, 0.18, 0.12, 0.26, 0.08, 0.14), strict=True))
     for region, share in shares.items():
         for ids in np.array_split(order_ids(round(rows * share)), FILES_PER_REGION):

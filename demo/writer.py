@@ -1,9 +1,9 @@
 """
-Keeps an orders table changing: ``python -m demo.writer TABLE``.
+Keep an orders table changing: ``python -m demo.writer TABLE``.
 
-One commit after another, until it is told to stop: new orders, orders that were deleted and come back, status
-changes (which move rows in and out of a view's filter), deletes, and orders that move to another region, which changes
-their key. All of it is in the table's change data feed.
+The writer makes one commit after another, until it is stopped: new orders, orders that were deleted and come back,
+status changes (which move rows in and out of a view's filter), deletes, and orders that move to another region, which
+changes their key. All changes are in the table's change data feed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NEXT_STATUS = (
 
 @dataclass
 class Report:
-    """What was done so far, in rows."""
+    """The counts of written rows."""
 
     version: int = -1
     commits: int = 0
@@ -59,7 +59,7 @@ class Writer:
     Writes one commit at a time.
 
     :param path: the orders table.
-    :param seed: makes the same choices each time.
+    :param seed: the same seed makes the same choices.
     """
 
     def __init__(self, path: Path, seed: int) -> None:
@@ -133,7 +133,7 @@ class Writer:
         self.report.deleted += metrics["num_deleted_rows"]
 
     def _few_orders(self, width: int) -> Span:
-        """Return some neighbouring orders: often of the newest ones, else from anywhere."""
+        """Return some neighbouring orders, often among the newest ones, else from anywhere."""
         region = self._region()
         newest = self._newest[region]
         recent = self._random.random() < 0.5  # noqa: PLR2004 - a coin
@@ -145,7 +145,7 @@ class Writer:
         return str(self._random.choice(sorted(REGIONS)))
 
     def _reserve(self, region: str, width: int) -> Span:
-        """Return ids that no order of the region had before."""
+        """Return ids that no order of the region has had."""
         first = self._newest[region] + 1
         self._newest[region] += width
         return Span(region, first, first + width)
@@ -161,11 +161,11 @@ def _newest_orders(table: DeltaTable) -> dict[str, int]:
 
 def write_until_stopped(path: Path, *, commits: int | None, pause: float, report: Path | None, seed: int) -> Report:
     """
-    Commit until there were enough commits, a signal to stop comes, or whoever started this is gone.
+    Commit until the given number is reached, a signal to stop comes, or the parent process is gone.
 
-    :param commits: how many; ``None`` for any number.
-    :param pause: seconds between two.
-    :param report: file that tells what was done, written anew after each commit.
+    :param commits: how many commits; ``None`` for any number.
+    :param pause: seconds between two commits.
+    :param report: the file with the counts, written again after each commit.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -186,8 +186,8 @@ def main() -> None:
     """Read the arguments and write."""
     parser = argparse.ArgumentParser(description="Keep a demo's orders table changing, until Ctrl-C.")
     parser.add_argument("table", type=Path)
-    parser.add_argument("--commits", type=int, help="stop after so many")
-    parser.add_argument("--pause", type=float, default=0.5, metavar="SECONDS", help="between two commits")
+    parser.add_argument("--commits", type=int, help="stop after this number of commits")
+    parser.add_argument("--pause", type=float, default=0.5, metavar="SECONDS", help="seconds between two commits")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
     parser.add_argument("--report", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()

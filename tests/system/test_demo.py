@@ -95,7 +95,7 @@ def test_an_interrupted_demo_leaves_nothing_running(start_demo, tmp_path):
     os.kill(demo.pid, signal.SIGINT)
     _, err = demo.communicate(timeout=60)
     assert demo.returncode == 130
-    assert err == "demo: stopped; nothing runs any more\n"
+    assert err == "demo: stopped; nothing is running any more\n"
     assert processes_of(tmp_path) == []
 
 
@@ -123,5 +123,5 @@ def test_the_playground_offers_every_example_and_stops_clean_with_an_application
     os.kill(playground.pid, signal.SIGINT)
 
     _, err = playground.communicate(timeout=120)
-    assert (playground.returncode, err) == (0, "airflow: stopped; nothing runs any more\n")
+    assert (playground.returncode, err) == (0, "airflow: stopped; nothing is running any more\n")
     assert processes_of(tmp_path) == []

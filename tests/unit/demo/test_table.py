@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from airflow_backfill_provider.core.job import BackfillJob
+from demo.folder import DemoError, DemoFolder, Size, fresh_folder, size_from_environment
 from demo.job import QUERY, write_job
-from demo.places import DemoError, Places, Size, fresh_places, size_from_environment
 from demo.upstream import SCHEMA, create_orders
 from demo.writer import Writer
 
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.slow  # makes a table as large as the writer needs
 
 
 @pytest.fixture
-def places(tmp_path):
-    places = Places(tmp_path)
-    create_orders(places.orders, 6000)
-    return places
+def folder(tmp_path):
+    folder = DemoFolder(tmp_path)
+    create_orders(folder.orders, 6000)
+    return folder
 
 
 def rows_of(path) -> list[tuple]:
@@ -31,16 +31,16 @@ def rows_of(path) -> list[tuple]:
     return [tuple(row.values()) for row in pa.table(rows).to_pylist()]
 
 
-def test_the_table_is_the_same_each_time(places, tmp_path):
+def test_the_table_is_the_same_each_time(folder, tmp_path):
     create_orders(tmp_path / "again", 6000)
-    rows = rows_of(places.orders)
+    rows = rows_of(folder.orders)
     assert rows == rows_of(tmp_path / "again")
     assert len(rows) == 6000
     assert len({row[:2] for row in rows}) == 6000
 
 
-def test_the_table_has_a_change_feed_and_files_in_key_order(places):
-    table = DeltaTable(str(places.orders))
+def test_the_table_has_a_change_feed_and_files_in_key_order(folder):
+    table = DeltaTable(str(folder.orders))
     assert table.metadata().configuration["delta.enableChangeDataFeed"] == "true"
     assert table.schema().to_arrow()
     files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
@@ -50,54 +50,54 @@ def test_the_table_has_a_change_feed_and_files_in_key_order(places):
     assert all(upper < lower for (_, upper), (lower, _) in pairwise(ranges))
 
 
-def test_the_writer_changes_rows_in_every_way_and_keeps_keys_unique(places):
-    writer = Writer(places.orders, seed=3)
+def test_the_writer_changes_rows_in_every_way_and_keeps_keys_unique(folder):
+    writer = Writer(folder.orders, seed=3)
     for _ in range(40):
         writer.commit()
     report = writer.report
     assert min(report.inserted, report.updated, report.deleted, report.rekeyed) > 0
-    rows = rows_of(places.orders)
+    rows = rows_of(folder.orders)
     assert len(rows) == 6000 + report.inserted - report.deleted
     assert max(Counter(row[:2] for row in rows).values()) == 1
 
 
-def test_the_change_feed_leads_from_one_version_to_the_other(places):
-    before = Counter(rows_of(places.orders))
-    version = DeltaTable(str(places.orders)).version()
-    writer = Writer(places.orders, seed=4)
+def test_the_change_feed_leads_from_one_version_to_the_other(folder):
+    before = Counter(rows_of(folder.orders))
+    version = DeltaTable(str(folder.orders)).version()
+    writer = Writer(folder.orders, seed=4)
     for _ in range(30):
         writer.commit()
-    feed = pa.table(DeltaTable(str(places.orders)).load_cdf(starting_version=version + 1).read_all())
+    feed = pa.table(DeltaTable(str(folder.orders)).load_cdf(starting_version=version + 1).read_all())
     for change in sorted(feed.to_pylist(), key=lambda row: row["_commit_version"]):
         row = tuple(change[field.name] for field in SCHEMA)
         before[row] += {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}[change["_change_type"]]
-    assert +before == Counter(rows_of(places.orders))
+    assert +before == Counter(rows_of(folder.orders))
     assert not -before
 
 
 def test_the_job_file_is_a_valid_job(tmp_path):
-    places = Places(tmp_path / "it's here")
-    places.folder.mkdir()
-    write_job(places, Size(rows=10, rate_limit=5, epochs_per_run=2, pause=0.0))
-    job = BackfillJob.from_yaml(places.job)
+    folder = DemoFolder(tmp_path / "it's here")
+    folder.path.mkdir()
+    write_job(folder, Size(rows=10, rate_limit=5, epochs_per_run=2, pause=0.0))
+    job = BackfillJob.from_yaml(folder.job)
     assert job.query.strip() == QUERY.strip()
-    assert (job.upstream.location, job.rate_limit) == (str(places.orders), 5)
+    assert (job.upstream.location, job.rate_limit) == (str(folder.orders), 5)
 
 
 def test_each_demo_begins_with_an_empty_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setenv("DEMO_FOLDER", str(tmp_path / "demo"))
-    with fresh_places() as places:
-        places.writer_report.write_text("{}")
-        with pytest.raises(DemoError, match="another demo runs"), fresh_places():
+    with fresh_folder() as folder:
+        folder.writer_report.write_text("{}")
+        with pytest.raises(DemoError, match="another demo runs"), fresh_folder():
             pass
-    with fresh_places() as places:
-        assert not places.writer_report.exists()
+    with fresh_folder() as folder:
+        assert not folder.writer_report.exists()
 
 
 def test_what_no_demo_made_is_left_alone(tmp_path, monkeypatch):
     (tmp_path / "thesis.txt").write_text("all of it")
     monkeypatch.setenv("DEMO_FOLDER", str(tmp_path))
-    with pytest.raises(DemoError, match="no demo made"), fresh_places():
+    with pytest.raises(DemoError, match="no demo made"), fresh_folder():
         pass
     assert (tmp_path / "thesis.txt").exists()
 

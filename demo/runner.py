@@ -1,4 +1,4 @@
-"""What every show of the demo has in common: a folder of its own, and nothing left running however it ends."""
+"""Run a demo in a folder of its own, and leave nothing running however it ends."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from rich.console import Console
 
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.runtime.spark_settings import require_java
-from demo.places import DemoError, Places, fresh_places
+from demo.folder import DemoError, DemoFolder, fresh_folder
 from demo.processes import Processes
 from demo.terminal import Terminal
 
-Show = Callable[[Places, Processes, Terminal], None]
+Play = Callable[[DemoFolder, Processes, Terminal], None]
 
 
-def perform(name: str, show: Show, *, interrupted: int = 130) -> int:
+def run_demo(name: str, play: Play, *, interrupted: int = 130) -> int:
     """
-    Run a show and return the program's exit code.
+    Run a demo and return the program's exit code.
 
-    :param name: what begins an error message.
-    :param show: what happens.
+    :param name: the program's name in error messages.
+    :param play: plays the demo.
     :param interrupted: the exit code after Ctrl-C.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
-    # A Spark application lives for seconds here, most of which the JVM would spend on optimizing code.
+    # A Spark application takes only seconds here, and the JVM would spend most of them on optimizing code.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     try:
         require_java()
-        with fresh_places() as places:
-            processes = Processes(places.logs)
+        with fresh_folder() as folder:
+            processes = Processes(folder.logs)
             try:
-                show(places, processes, Terminal(Console()))
+                play(folder, processes, Terminal(Console()))
             finally:
-                # Another Ctrl-C must not keep the processes from being ended.
+                # Another Ctrl-C must not interrupt the end of the processes.
                 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                     signal.signal(number, signal.SIG_IGN)
                 processes.stop(patience=3)
@@ -46,7 +46,7 @@ def perform(name: str, show: Show, *, interrupted: int = 130) -> int:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"{name}: stopped; nothing runs any more", file=sys.stderr)
+        print(f"{name}: stopped; nothing is running any more", file=sys.stderr)
         return interrupted
     return 0
 

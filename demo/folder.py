@@ -1,4 +1,4 @@
-"""Where the demo keeps its things, and how large it is."""
+"""The folder of the demo, and its size."""
 
 from __future__ import annotations
 
@@ -20,64 +20,64 @@ class DemoError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class DemoFolder:
     """
-    The folder of one demo and what lies in it.
+    The folder of one demo and its content.
 
-    :param folder: by default ``.demo`` in the checkout; each start begins with an empty one.
+    :param path: by default ``.demo`` in the checkout; each start empties it.
     """
 
-    folder: Path
+    path: Path
 
     @property
     def orders(self) -> Path:
         """The upstream table."""
-        return self.folder / "lake" / "orders"
+        return self.path / "lake" / "orders"
 
     @property
     def view(self) -> Path:
         """The materialized view."""
-        return self.folder / "lake" / "active_orders"
+        return self.path / "lake" / "active_orders"
 
     @property
     def jobs(self) -> Path:
-        """Folder of the jobs' definitions."""
-        return self.folder / "jobs"
+        """The folder of the jobs' definitions."""
+        return self.path / "jobs"
 
     @property
     def job(self) -> Path:
-        """The definition of the job that the story is about."""
+        """The definition of the demo's job."""
         return self.jobs / "active_orders.yaml"
 
     @property
     def next_job(self) -> Path:
-        """The definition of a job on that one's view."""
+        """The definition of a job on the view of that job."""
         return self.jobs / "express_orders.yaml"
 
     @property
     def airflow_home(self) -> Path:
         """Airflow's database, configuration and task logs."""
-        return self.folder / "airflow"
+        return self.path / "airflow"
 
     @property
     def logs(self) -> Path:
-        """What the processes print."""
-        return self.folder / "logs"
+        """The folder with the output of the processes."""
+        return self.path / "logs"
 
     @property
     def writer_report(self) -> Path:
-        """What the writer has done so far."""
-        return self.folder / "writer.json"
+        """The file with the writer's counts."""
+        return self.path / "writer.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
     """
-    How much there is to do.
+    The size of the demo.
 
     :param rows: rows of the upstream.
-    :param rate_limit: snapshot rows an epoch.
-    :param epochs_per_run: barriers that one run of the DAG carries.
+    :param rate_limit: snapshot rows per epoch.
+    :param epochs_per_run: epochs per DAG run.
     :param pause: seconds between two commits of the writer.
     """
 
@@ -91,13 +91,13 @@ def size_from_environment(rows: int = 2_000_000) -> Size:
     """
     Read ``DEMO_ROWS``, ``DEMO_RATE_LIMIT``, ``DEMO_EPOCHS_PER_RUN`` and ``DEMO_COMMIT_SECONDS``.
 
-    :param rows: how many there are unless ``DEMO_ROWS`` says something else.
-    :raises DemoError: if one is no number of a sensible size.
+    :param rows: the default of ``DEMO_ROWS``.
+    :raises DemoError: if one is not a number, or too small.
     """
     rows = int(_number("DEMO_ROWS", rows, least=1000))
     return Size(
         rows=rows,
-        # Not quite a fourth, because the writer adds orders meanwhile: four epochs, not four and a crumb.
+        # A bit more than a fourth, because the writer adds orders meanwhile, and four epochs should be enough.
         rate_limit=int(_number("DEMO_RATE_LIMIT", rows * 0.28, least=1)),
         epochs_per_run=int(_number("DEMO_EPOCHS_PER_RUN", 2, least=1)),
         pause=_number("DEMO_COMMIT_SECONDS", 1.5, least=0.0),
@@ -111,40 +111,40 @@ def _number(variable: str, default: float, *, least: float) -> float:
     except ValueError:
         value = -1.0
     if value < least:
-        raise DemoError(f"{variable} is {os.environ[variable]!r}; give a number from {least:g} on")
+        raise DemoError(f"{variable} is {os.environ[variable]!r}; give a number, at least {least:g}")
     return value
 
 
 @contextmanager
-def fresh_places() -> Iterator[Places]:
+def fresh_folder() -> Iterator[DemoFolder]:
     """
-    Empty the demo's folder and hold it until the block ends.
+    Empty the demo's folder and lock it until the block ends.
 
-    :raises DemoError: if another demo runs in it, or it holds what no demo made.
+    :raises DemoError: if another demo runs in it, or no demo made its content.
     """
-    folder = Path(os.environ.get("DEMO_FOLDER") or CHECKOUT / ".demo").resolve()
-    if folder.exists() and any(folder.iterdir()) and not (folder / _MARK).exists():
-        raise DemoError(f"{folder} holds something that no demo made; set DEMO_FOLDER to another")
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _MARK).open("a") as mark:
+    path = Path(os.environ.get("DEMO_FOLDER") or CHECKOUT / ".demo").resolve()
+    if path.exists() and any(path.iterdir()) and not (path / _MARK).exists():
+        raise DemoError(f"{path} holds something that no demo made; set DEMO_FOLDER to another folder")
+    path.mkdir(parents=True, exist_ok=True)
+    with (path / _MARK).open("a") as mark:
         try:
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise DemoError(f"another demo runs in {folder}; wait for it, or set DEMO_FOLDER to another") from None
-        for entry in folder.iterdir():
+            raise DemoError(f"another demo runs in {path}; wait for it, or set DEMO_FOLDER to another folder") from None
+        for entry in path.iterdir():
             if entry.name != _MARK:
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-        places = Places(folder)
-        places.logs.mkdir()
-        yield places
+        folder = DemoFolder(path)
+        folder.logs.mkdir()
+        yield folder
 
 
 def program(name: str) -> str:
-    """Return a program of this environment as somebody in the current folder would type it."""
+    """Return a program of this environment as a user in the current folder would type it."""
     path = Path(sys.executable).parent / name
-    return str(shown(path)) if path.exists() else name
+    return str(short_path(path)) if path.exists() else name
 
 
-def shown(path: Path) -> Path:
-    """Return a path as short as it can be written from the current folder."""
+def short_path(path: Path) -> Path:
+    """Return a path relative to the current folder, if it lies in it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -1,4 +1,4 @@
-"""What happens in the demo, from an empty folder to the check."""
+"""The scenario of the demo, from an empty folder to the check."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from airflow_backfill_provider.core.status import JobStatus
 from airflow_backfill_provider.protocol.backfill import Backfill
 from demo.airflow_server import DAG, AirflowServer
 from demo.check import Finding
+from demo.folder import DemoError, DemoFolder, Size, program, short_path
 from demo.job import QUERY, write_job
-from demo.places import DemoError, Places, Size, program, shown
 from demo.processes import Processes, read_json
 from demo.terminal import Terminal, writer_line
 from demo.upstream import create_orders
@@ -27,41 +27,41 @@ LOOK_EVERY = 1.0
 ASK_AIRFLOW_EVERY = 2.0
 
 
-class Story:
+class Scenario:
     """
-    The demo.
+    Runs the steps of the demo.
 
-    :param places: its folder.
-    :param size: how large it is.
-    :param processes: starts what runs in the background.
-    :param terminal: what the user sees.
+    :param folder: the demo's folder.
+    :param size: the size of the demo.
+    :param processes: starts the processes in the background.
+    :param terminal: prints to the user.
     """
 
-    def __init__(self, places: Places, size: Size, processes: Processes, terminal: Terminal) -> None:
-        self._places = places
+    def __init__(self, folder: DemoFolder, size: Size, processes: Processes, terminal: Terminal) -> None:
+        self._folder = folder
         self._size = size
         self._processes = processes
         self._terminal = terminal
-        self._airflow = AirflowServer(places, size, processes)
-        write_job(places, size)
-        self._backfill = Backfill(BackfillJob.from_yaml(places.job))
-        self._told = 0
+        self._airflow = AirflowServer(folder, size, processes)
+        write_job(folder, size)
+        self._backfill = Backfill(BackfillJob.from_yaml(folder.job))
+        self._printed_epoch = 0
 
-    def tell(self, *, stay: bool) -> None:
+    def run(self, *, stay: bool) -> None:
         """
-        Run it all.
+        Run the whole demo.
 
         :param stay: keep everything running after the last epoch until Ctrl-C, then check.
-        :raises DemoError: if something goes wrong, the check among it.
+        :raises DemoError: if a step or the check fails.
         """
         self._set_up()
         with progress_view(self._terminal.console) as view:
             self._terminal.heading(
-                f"The backfill: Airflow runs the DAG {DAG}, {self._size.epochs_per_run} epochs a run"
+                f"The backfill: Airflow runs the DAG {DAG}, {self._size.epochs_per_run} epochs per DAG run"
             )
             self._run_dag_until(view, lambda status: status.finished)
         with progress_view(self._terminal.console) as view:
-            self._terminal.heading("The view is finished, the writer still writes: two more epochs keep it fresh")
+            self._terminal.heading("The view is finished, but the writer goes on: two more epochs keep it fresh")
             enough = self._backfill.status().epoch + FRESH_EPOCHS
             self._run_dag_until(view, lambda status: status.epoch >= enough)
         if stay:
@@ -71,25 +71,25 @@ class Story:
         self._say_what_next()
 
     def _set_up(self) -> None:
-        places, terminal = self._places, self._terminal
+        folder, terminal = self._folder, self._terminal
         terminal.heading("The upstream: orders that change all the time")
         self._airflow.begin_database()
-        with terminal.step(f"writing {text.rows(self._size.rows)} to {shown(places.orders)}"):
-            create_orders(places.orders, self._size.rows)
+        with terminal.step(f"writing {text.rows(self._size.rows)} to {short_path(folder.orders)}"):
+            create_orders(folder.orders, self._size.rows)
         terminal.heading("Airflow, with SQLite and Spark on this machine")
         with terminal.step("starting scheduler, dag-processor, triggerer and api-server"):
             self._airflow.start()
-        terminal.say(f"look at it while it works (no login): {self._airflow.url}/dags/{DAG}")
+        terminal.say(f"watch it in the browser (no login): {self._airflow.url}/dags/{DAG}")
         self._processes.start(
             "writer",
             [
-                *(sys.executable, "-m", "demo.writer", str(places.orders), "--seed", "11"),
-                *("--report", str(places.writer_report), "--pause", str(self._size.pause)),
+                *(sys.executable, "-m", "demo.writer", str(folder.orders), "--seed", "11"),
+                *("--report", str(folder.writer_report), "--pause", str(self._size.pause)),
             ],
         )
 
     def _run_dag_until(self, view: ProgressView, enough: Callable[[JobStatus], bool]) -> None:
-        """Trigger one run of the DAG after another."""
+        """Trigger one DAG run after another."""
         while True:
             self._follow(view, self._airflow.trigger())
             status = self._backfill.status()
@@ -97,7 +97,7 @@ class Story:
                 return
 
     def _follow(self, view: ProgressView, run: str) -> None:
-        """Show a run until it ends; how far the backfill is comes from its control tables, not from Airflow."""
+        """Show a DAG run until it ends. The progress comes from the job's control tables, not from Airflow."""
         asked, state, airflow = 0.0, "queued", "Airflow: queued"
         while state in {"queued", "running"}:
             if time.monotonic() - asked > ASK_AIRFLOW_EVERY:
@@ -107,22 +107,22 @@ class Story:
             time.sleep(LOOK_EVERY)
         self._show(view, airflow)
         if state != "success":
-            raise DemoError(f"run {run} of the DAG {DAG} is {state}; see {self._places.airflow_home / 'logs'}")
+            raise DemoError(f"DAG run {run} of {DAG} is {state}; see {self._folder.airflow_home / 'logs'}")
 
     def _show(self, view: ProgressView, airflow: str) -> None:
         try:
             status = self._backfill.status()
         except BackfillError:
             return  # Airflow is about to create the job.
-        self._tell_epochs(view, status)
+        self._print_epochs(view, status)
         doing = "" if status.pinned_epoch is None else f"epoch {status.pinned_epoch} runs"
-        view.show(status, doing, [writer_line(read_json(self._places.writer_report)), airflow])
+        view.show(status, doing, [writer_line(read_json(self._folder.writer_report)), airflow])
 
-    def _tell_epochs(self, view: ProgressView, status: JobStatus) -> None:
-        """Say of each new epoch what it did."""
-        if status.epoch == self._told:
+    def _print_epochs(self, view: ProgressView, status: JobStatus) -> None:
+        """Print a line for each new epoch."""
+        if status.epoch == self._printed_epoch:
             return
-        barriers, commits = self._backfill.store.log(since_epoch=self._told + 1)
+        barriers, commits = self._backfill.store.log(since_epoch=self._printed_epoch + 1)
         windows = {barrier.epoch: barrier.upstream for barrier in barriers}
         for commit in commits:
             window = windows[commit.epoch]
@@ -131,7 +131,7 @@ class Story:
                 f"{text.rows(commit.snapshot_read_row_count)} read, {commit.upstream_output_row_count:,} changes, "
                 f"{text.duration(sum(commit.seconds.values()))}"
             )
-            self._told = commit.epoch
+            self._printed_epoch = commit.epoch
 
     def _airflow_line(self, run: str) -> str:
         tasks = self._airflow.tasks(run)
@@ -140,7 +140,7 @@ class Story:
         )
 
     def _stay(self) -> None:
-        self._terminal.heading("Everything keeps running until Ctrl-C; then comes the check")
+        self._terminal.heading("Everything keeps running until Ctrl-C; the check follows")
         self._terminal.say(f"Airflow: {self._airflow.url}/dags/{DAG}")
         with progress_view(self._terminal.console) as view:
             try:
@@ -157,11 +157,11 @@ class Story:
             self._processes.stop()
 
     def _check(self) -> None:
-        places, status = self._places, self._backfill.status()
-        query = places.folder / "query.sql"
+        folder, status = self._folder, self._backfill.status()
+        query = folder.path / "query.sql"
         query.write_text(QUERY, encoding="utf-8")
-        what = (str(places.orders), str(status.upstream_version), str(places.view), str(query))
-        with self._terminal.step("comparing the view with its query, row by row, in a Spark of its own"):
+        what = (str(folder.orders), str(status.upstream_version), str(folder.view), str(query))
+        with self._terminal.step("comparing the view with its query, row by row, in a separate Spark"):
             self._processes.run("check", [sys.executable, "-m", "demo.check", *what])
         answer = self._processes.log("check").read_text(encoding="utf-8").strip().splitlines()[-1]
         finding = Finding(**json.loads(answer))
@@ -169,27 +169,27 @@ class Story:
             raise DemoError(f"the view differs from its query as of version {status.upstream_version}: {finding}")
         self._terminal.say(
             f"equal: the view has the {text.rows(finding.found)} that the query gives over the upstream as of version "
-            f"{status.upstream_version}, none missing, none too many"
+            f"{status.upstream_version}; none are missing, and none are extra"
         )
 
     def _say_what_next(self) -> None:
-        places, terminal = self._places, self._terminal
-        command, job = program("airflow-backfill"), shown(places.job)
+        folder, terminal = self._folder, self._terminal
+        command, job = program("airflow-backfill"), short_path(folder.job)
         terminal.heading("Where everything lies")
         for path, what in (
-            (places.orders, "the upstream"),
-            (places.view, "the materialized view"),
-            (self._backfill.job.state, "the job's settings, barrier log and per-vnode state, Delta tables themselves"),
-            (places.job, "the job"),
-            (places.airflow_home / "logs", "Airflow's task logs"),
-            (places.logs, "what the processes printed"),
+            (folder.orders, "the upstream"),
+            (folder.view, "the materialized view"),
+            (self._backfill.job.state, "the job's settings, barrier log and state per vnode, as Delta tables"),
+            (folder.job, "the job"),
+            (folder.airflow_home / "logs", "Airflow's task logs"),
+            (folder.logs, "the output of the processes"),
         ):
-            terminal.say(f"{shown(Path(path))}: {what}")
+            terminal.say(f"{short_path(Path(path))}: {what}")
         terminal.heading("What to try next")
         for line in (
             f"{command} status {job}",
             f"{command} plan {job}",
-            f"{program('python')} -m demo.writer {shown(places.orders)} --commits 20",
+            f"{program('python')} -m demo.writer {short_path(folder.orders)} --commits 20",
             f"{command} run {job}",
             f"{command} verify {job}",
             f"{command} --help",
