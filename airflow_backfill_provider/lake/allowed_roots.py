@@ -1,8 +1,8 @@
 """
-Under which folders a deployment lets jobs read and write.
+The folders that a deployment lets jobs read and write.
 
-Whoever may trigger a DAG may name a job's tables, and those are reached with the worker's rights. So the deployment can
-say where they have to lie; a symbolic link does not lead out of there.
+A user who may trigger a DAG may name a job's tables, and the worker reads and writes them with its own rights. So a
+deployment can restrict where tables may lie. A symbolic link does not lead out of the allowed folders.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _ROOTS = TypeAdapter(Annotated[list[StrictStr], Field(min_length=1)])
 
 def require_allowed(job: BackfillJob) -> None:
     """
-    Refuse a job one of whose tables lies elsewhere than this process's environment allows; without a word of it, none.
+    Refuse a job with a table outside the allowed folders; where none are configured, every folder is allowed.
 
-    :raises LocationNotAllowedError: naming the field and the roots, or saying that the variable cannot be understood.
+    :raises LocationNotAllowedError: with the field and the roots, or because the variable cannot be understood.
     """
     for name, location in (
         *job.upstream.folders.items(),
@@ -37,9 +37,9 @@ def require_allowed(job: BackfillJob) -> None:
 
 def require_location_allowed(name: str, location: str) -> None:
     """
-    Refuse a location that lies under none of the allowed roots.
+    Refuse a location outside the allowed roots.
 
-    :param name: what it is the location of, for the message.
+    :param name: the field with the location, for the message.
     :param location: canonical.
     :raises LocationNotAllowedError: as :func:`require_allowed`.
     """
@@ -49,7 +49,7 @@ def require_location_allowed(name: str, location: str) -> None:
     roots = _roots(text)
     if not any(contains(_resolved(root), _resolved(location)) for root in roots):
         raise LocationNotAllowedError(
-            f"{name}: {location} lies under none of the folders that {ROOTS_VARIABLE} allows ({', '.join(roots)}); "
+            f"{name}: {location} lies outside the folders that {ROOTS_VARIABLE} allows ({', '.join(roots)}); "
             "choose a folder there, or have the variable changed"
         )
 
@@ -58,9 +58,9 @@ def _roots(text: str) -> list[str]:
     try:
         return [canonical_location(root) for root in _ROOTS.validate_json(text)]
     except (ValidationError, InvalidJobError):
-        # Nothing is allowed rather than everything.
+        # If the variable is wrong, nothing is allowed, rather than everything.
         raise LocationNotAllowedError(
-            f'{ROOTS_VARIABLE} cannot be understood; write it as ["/folder", "s3a://bucket/folder"]'
+            f'{ROOTS_VARIABLE} is not a list of folders; write it as ["/folder", "s3a://bucket/folder"]'
         ) from None
 
 

@@ -1,9 +1,9 @@
 """
-What a planner sees of the data files that a chunk is read from in place: the rows that the chunk will find.
+Data files as a planner sees them, where chunks are read from the upstream itself: the rows that a chunk will find.
 
-These are fewer than the files store, where deletion vectors hide rows, or where the job is about some vnodes only. The
-vnode of a row stands in no statistics. It is worked out from the distribution key, as far as the rows that have to be
-looked at for it are not too many; beyond that, each vnode is taken to have its share of the rows.
+A chunk finds fewer rows than the files store if deletion vectors hide some, or if the job covers only some vnodes.
+Statistics don't have the vnode of a row, so it is computed from the distribution key. Above a number of rows that
+would take too long, and each vnode is assumed to have an equal share of the rows.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from airflow_backfill_provider.lake.key_index import keys_within, nth_key
 from airflow_backfill_provider.lake.vnode_hash import vnodes_of
 
 MANY = 2_000
-"""Rows of a file's share from which on hashes of a key spread evenly enough."""
+"""From this number of rows on, hashes of a key are spread evenly enough for an estimate."""
 
 MOST_HASHED = 5_000_000
-"""Rows whose vnodes a planner works out at most."""
+"""The most rows that a planner computes vnodes of."""
 
 MOST_MASKED = 100_000_000
-"""Rows of a table whose deletion vectors a planner takes into its memory, a byte for each of them at worst."""
+"""The most rows of a table for which a planner loads deletion vectors; a row takes up to a byte of memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobVnodes:
     """
-    The vnodes that a job is about.
+    The vnodes that a job covers.
 
-    :param vnodes: these.
-    :param vnode_count: of so many.
-    :param fields: the distribution key's columns; ``None`` if Spark alone can hash their types.
+    :param vnodes: the covered vnodes.
+    :param vnode_count: the number of all vnodes.
+    :param fields: the distribution key's columns; ``None`` if only Spark can hash their types.
     """
 
     vnodes: frozenset[int]
@@ -51,19 +51,19 @@ class JobVnodes:
     @classmethod
     def of(cls, job: BackfillJob, types: Mapping[str, str]) -> JobVnodes:
         """
-        Return a job's.
+        Return the vnodes of a job.
 
-        :param types: column of the distribution key → its type as of the job's creation.
+        :param types: column of the distribution key → its type when the job was created.
         """
         return cls(job.vnodes, job.vnode_count, hashed_fields(job, types))
 
     @property
     def share(self) -> float:
-        """The share of all vnodes that these are."""
+        """The share of all vnodes that the job covers."""
         return len(self.vnodes) / self.vnode_count
 
     def select(self, rows: pa.Table) -> pa.Table:
-        """Return the rows of these vnodes."""
+        """Return the rows that belong to the covered vnodes."""
         if self.fields is None or self.share == 1:
             return rows
         vnodes = vnodes_of(rows, self.fields, self.vnode_count)
@@ -71,10 +71,10 @@ class JobVnodes:
 
 
 def hashed_fields(job: BackfillJob, types: Mapping[str, str]) -> tuple[KeyField, ...] | None:
-    """Return the columns that a job's vnodes come from; ``None`` if Spark alone can hash their types."""
+    """Return the columns of a job's distribution key; ``None`` if only Spark can hash their types."""
     fields = tuple(KeyField(name=name, type=types[name]) for name in job.upstream.distribution_key)
     try:
-        # What can be a key can be hashed.
+        # Every type that can be a key can be hashed here.
         [field.kind for field in fields]
     except InvalidJobError:
         return None
@@ -83,16 +83,16 @@ def hashed_fields(job: BackfillJob, types: Mapping[str, str]) -> tuple[KeyField,
 
 def chunk_files(files: DataFiles, order: KeyOrder, about: JobVnodes) -> tuple[list[FileStatistics], KeyIndex]:
     """
-    Return the files with the rows that a chunk finds in them, and the means to read exact keys.
+    Return the files with the number of rows that a chunk finds in each, and an index to read exact keys.
 
     :param order: the key's columns.
-    :param about: the vnodes that the job is about.
+    :param about: the vnodes that the job covers.
     """
     stored = files.files(order)
     keys = ChunkKeys(files, order, about)
     if about.share == 1:
         return stored, keys
-    # What identifies a row has hashes everywhere; anything else may have one value in very many rows.
+    # Hashes of a unique key are spread evenly; any other column may have one value in very many rows.
     is_even = about.fields is None or set(order.names) <= {field.name for field in about.fields}
     return [_in_share(file, about.share, is_even=is_even, hashed=about.fields is not None) for file in stored], keys
 
@@ -111,7 +111,7 @@ class ChunkKeys:
 
     :param files: the data files.
     :param order: the key's columns.
-    :param about: the vnodes that the job is about.
+    :param about: the vnodes that the job covers.
     """
 
     def __init__(self, files: DataFiles, order: KeyOrder, about: JobVnodes) -> None:
@@ -120,7 +120,7 @@ class ChunkKeys:
         self._about = about
         names = set(order.names)
         hashed = about.fields if about.share < 1 and about.fields else ()
-        # A type as of the job's creation is the one that has the vnode's hash.
+        # Vnodes are hashes of the types that the columns had when the job was created.
         types = {field.name: field for field in hashed}
         fields = [replace(field, type=types.get(field.name, field).type) for field in order.fields]
         read = KeyOrder((*fields, *(field for field in hashed if field.name not in names)))
@@ -129,7 +129,7 @@ class ChunkKeys:
         self._hashed_rows = 0
 
     def count(self, file: FileStatistics, within: KeyRange) -> int:
-        """Return the number of the file's keys in a range; after very many hashed rows, that of a whole file."""
+        """Return the number of the file's keys in a range; after very many hashed rows, the whole file's row count."""
         if self._too_many(file):
             return file.row_count
         found = int(keys_within(self._keys(file), self._order, within).num_rows)
@@ -142,7 +142,7 @@ class ChunkKeys:
 
     @property
     def _scale(self) -> float:
-        """How many keys each one that is looked at stands for."""
+        """The share of the keys read that the chunk finds, where their vnodes cannot be computed."""
         return self._about.share if self._about.fields is None else 1.0
 
     def _too_many(self, file: FileStatistics) -> bool:
@@ -164,7 +164,7 @@ class ChunkKeys:
 
     @cached_property
     def _masks(self) -> dict[str, pa.Array]:
-        """What is not hidden; too large tables are left alone, of which a chunk may then find fewer rows."""
+        """Masks of the rows that are not hidden; empty for a very large table, so a chunk may find fewer rows there."""
         if self._files.row_count() > MOST_MASKED:
             return {}
         return self._files.hidden_rows() or {}

@@ -1,9 +1,9 @@
 """
-When a Delta table's versions were committed, as Delta answers ``timestampAsOf`` and ``DESCRIBE HISTORY``.
+The commit times of a Delta table's versions, by the rules of ``timestampAsOf`` and ``DESCRIBE HISTORY``.
 
-Clocks go backwards, and files are copied. So Delta takes the commit's own timestamp only where the table records them
-on purpose (``delta.enableInCommitTimestamps``), and otherwise when the commit file was written; each version that
-seems to be no later than the one before it counts as a millisecond later than that.
+Clocks go backwards, and files are copied. So Delta uses a commit's own timestamp only if the table enables
+``delta.enableInCommitTimestamps``, and otherwise the modification time of the commit file. A version that is not later
+than the one before it counts as one millisecond later.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 @dataclass(frozen=True, slots=True)
 class RecordedSince:
     """
-    Where a table began to record timestamps in its commits.
+    The version at which a table began to record timestamps in its commits.
 
     :param version: the first version that has one.
     :param millis: that version's timestamp; 0 if all versions have one.
@@ -36,7 +36,7 @@ class RecordedSince:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> RecordedSince | None:
-        """Return it by a table's properties, ``None`` if the table does not record timestamps now."""
+        """Read it from a table's properties; ``None`` if the table does not record timestamps now."""
         if properties.get(_ENABLED, "false").lower() != "true":
             return None
         return cls(int(properties.get(_SINCE_VERSION, 0)), int(properties.get(_SINCE_TIME, 0)))
@@ -44,10 +44,10 @@ class RecordedSince:
 
 class CommitTimes:
     """
-    The commit timestamps of one table, as of one listing of its log.
+    The commit timestamps of one table, from one listing of its log.
 
     :param log: the table's log.
-    :param files: what the listing found.
+    :param files: the result of the listing.
     :param recorded: where the table began to record timestamps in its commits, if it does.
     """
 
@@ -64,9 +64,9 @@ class CommitTimes:
         """
         Return the newest version committed at or before an instant.
 
-        Of a table that records timestamps in its commits it reads some of them, the more the longer the log.
+        If the table records timestamps in its commits, a binary search reads some of the commits.
 
-        :returns: ``None`` if the log begins later.
+        :returns: ``None`` if the log begins after the instant.
         """
         millis = _millis(instant)
         if self._recorded is not None and millis >= self._recorded.millis:
@@ -76,7 +76,7 @@ class CommitTimes:
         return self._by_file[found - 1] if found else None
 
     def at(self, version: int) -> dt.datetime | None:
-        """Return when a version was committed; ``None`` if the log has no such version any more."""
+        """Return the commit time of a version; ``None`` if the log no longer has the version."""
         if version in self._by_record:
             return _instant(self._recorded_at(version))
         if version in self._by_file:
@@ -88,7 +88,7 @@ class CommitTimes:
         if millis is None:
             raise TableLogError(
                 f"version {version} of {self._log.location} has no in-commit timestamp, although the table's property "
-                f"{_ENABLED} is true; whatever wrote it does not follow Delta's protocol: rebuild the job, or switch "
+                f"{_ENABLED} is true; its writer does not follow Delta's protocol: rebuild the job, or switch "
                 "the property off"
             )
         return millis

@@ -1,8 +1,8 @@
 """
 The data files of one version of a Delta table: their rows, and bounds of their keys from the log's statistics.
 
-Statistics are hints: somebody else wrote them, rounded them, or left them out. Bounds are widened by as much as writers
-are known to round. A chunk is planned with them; whether it has all of its rows is checked where they are counted.
+Statistics are hints: writers round them or leave them out. Bounds are widened by as much as writers are known to
+round. A chunk is planned with statistics; the epoch checks that it has all of its rows when it counts them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from airflow_backfill_provider.lake.storage import data_file_errors, log_errors,
 from airflow_backfill_provider.lake.stored_columns import read_stored
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-"""What Java and Rust write in the place of bytes that are no UTF-8."""
+"""The character that Java and Rust write in place of invalid UTF-8."""
 
 Bound = tuple[KeyValue | None, ...]
 
@@ -70,21 +70,21 @@ class DataFiles:
         return self._table.version()
 
     def row_count(self) -> int:
-        """Return the number of rows that the files store, those that deletion vectors hide among them."""
+        """Return the number of rows that the files store, including those that deletion vectors hide."""
         return sum(count.rows for count in self._stored)
 
     def live_rows(self) -> RowCount:
-        """Return the number of rows that a reader finds, and whether that is exact."""
+        """Return the number of rows that a reader finds, and whether it is exact."""
         return RowCount(sum(count.rows for count in self._live), all(count.is_exact for count in self._live))
 
     @cached_property
     def _logged(self) -> list[LoggedFile]:
-        """What the log says of each file."""
+        """The log's entry of each file."""
         written = self._column("path"), self._column("num_records"), self._column("size_bytes")
         return [LoggedFile(unquote(path), rows, size) for path, rows, size in zip(*written, strict=True)]
 
     def rows_by_file(self) -> dict[str, tuple[int, int]]:
-        """Return how many rows each file stores, and how many of these a reader finds."""
+        """Return for each file how many rows it stores, and how many of them a reader finds."""
         counts = zip(self._logged, self._stored, self._live, strict=True)
         return {file.path: (stored.rows, live.rows) for file, stored, live in counts}
 
@@ -100,30 +100,30 @@ class DataFiles:
             with storage_errors(self._path):
                 hidden = hidden_row_counts(self.storage, self.version)
         except (BackfillError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
-            # deltalake may read a log that is written in another way.
+            # deltalake may still read a log that this code cannot parse.
             return [count._replace(is_exact=False) for count in self._stored]
         logged = zip(self._logged, self._stored, strict=True)
         return [_without_hidden(count, hidden.get(file.path, 0)) for file, count in logged]
 
     def size(self) -> int:
-        """Return their bytes."""
+        """Return the size of the files in bytes."""
         return sum(self._column("size_bytes"))
 
     def statistics(self, order: KeyOrder) -> tuple[list[FileStatistics], ArrowKeyIndex]:
         """
-        Return the files with bounds of their keys, and the means to read exact keys.
+        Return the files with bounds of their keys, and an index to read exact keys.
 
         :param order: the key's columns.
-        :raises UpstreamError: if files lie outside of the table's folder.
+        :raises UpstreamError: if files lie outside the table's folder.
         """
         return self.files(order), self.keys(order)
 
     def keys(self, order: KeyOrder) -> ArrowKeyIndex:
-        """Return the means to read exact keys."""
+        """Return an index to read exact keys."""
         partitioned = self._partitioned(order)
         values = {}
         if partitioned:
-            # Not as Python's values, which end with the year 9999.
+            # As Arrow values: Python's dates end with the year 9999.
             of_columns = [_nested(self._actions, "partition", name) for name in partitioned]
             of_files = (dict(zip(partitioned, found, strict=True)) for found in zip(*of_columns, strict=True))
             values = dict(zip(self._paths(), of_files, strict=True))
@@ -140,7 +140,7 @@ class DataFiles:
         """
         Return the files with bounds of their keys.
 
-        :raises UpstreamError: if files lie outside of the table's folder, or the key's text is no UTF-8.
+        :raises UpstreamError: if files lie outside the table's folder, or text in the key is not valid UTF-8.
         """
         if order not in self._statistics:
             self._statistics[order] = self._read_statistics(order)
@@ -161,7 +161,7 @@ class DataFiles:
             for path, stored, live, size, lower, upper in zip(*columns, strict=True)
         ]
         for file in files:
-            # Statistics are JSON, so bytes that are no text are written as another text, which sorts elsewhere.
+            # Statistics are JSON, so invalid UTF-8 is written as other text, which sorts elsewhere.
             if any(isinstance(value, str) and _REPLACEMENT in value for value in (*file.lower, *file.upper)):
                 self.keys(order).require_utf8(file)
         return files
@@ -181,10 +181,10 @@ class DataFiles:
 
     def hidden_rows(self) -> dict[str, pa.Array] | None:
         """
-        Return, for each file of which a deletion vector hides rows, a mask of those that it does not hide.
+        Return a mask of the rows that are not hidden, for each file with a deletion vector.
 
-        :returns: masks by the files' paths; the rows after a mask's end are not hidden. ``None`` if deltalake cannot
-            tell, for there are features of tables that it reads the log of, and not the rows.
+        :returns: masks by file path; rows after the end of a mask are not hidden. ``None`` if deltalake cannot read
+            the deletion vectors: it does not support every table feature.
         :raises StorageUnavailableError: if the storage cannot be reached.
         """
         if "deletionVectors" not in (self._table.protocol().reader_features or ()):
@@ -207,7 +207,7 @@ class DataFiles:
         paths = [file.path for file in self._logged]
         if any(path.startswith("/") or "://" in path for path in paths):
             raise UpstreamError(
-                f"{self._path} refers to data files outside of its folder (a shallow clone); materialize views over "
+                f"{self._path} refers to data files outside its folder (a shallow clone); materialize views over "
                 "the original, or make a deep copy"
             )
         return paths
@@ -218,9 +218,9 @@ class DataFiles:
 
     def _bounds(self, order: KeyOrder) -> tuple[list[Bound], list[Bound]]:
         """
-        Return a lower and an upper bound of each file: of the leading key columns, as many as have statistics.
+        Return a lower and an upper bound of each file, over the leading key columns that have statistics.
 
-        Column-wise bounds bound the key as a whole, because keys are compared column by column.
+        Bounds of the columns are bounds of the whole key, because keys are compared column by column.
         """
         physical_names, partitioned = physical_names_of(self._table), self._partitioned(order)
         lower: list[list[Bound]] = []
@@ -238,7 +238,7 @@ class DataFiles:
         return _of_key(lower), _of_key(upper)
 
     def _statistics_of(self, field: KeyField, name: str) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return each file's first and last value of a column in the key's order, and its number of nulls."""
+        """Return the first and last value of a column in the key's order, and its number of nulls, for each file."""
         smallest, largest, nulls = (self._column(figure, name) for figure in ("min", "max", "null_count"))
         if field.kind in {KeyKind.TIMESTAMP, KeyKind.TIMESTAMP_NTZ}:
             largest = [None if value is None else _milliseconds_up(value) for value in largest]
@@ -248,7 +248,7 @@ class DataFiles:
         return (largest, smallest, nulls) if field.descending else (smallest, largest, nulls)
 
     def _partition_values(self, name: str) -> list[Bound]:
-        """Return what all keys of each file have in a column; empty where Python has no such value."""
+        """Return the value of a partition column in each file; empty if Python cannot represent it."""
         values = self._column("partition", name)
         is_null = _nested(self._actions, "partition", name).is_null().to_pylist()
         return [(value,) if null or value is not None else () for value, null in zip(values, is_null, strict=True)]
@@ -261,7 +261,7 @@ class DataFiles:
         return dict(zip(map(unquote, self._column("path")), self._column("modification_time"), strict=True))
 
     def _column(self, *path: str) -> list[Any]:
-        """Return what the log says of each file; ``None`` where it does not say it, or Python has no such value."""
+        """Return one entry of the log for each file; ``None`` if it is missing or Python cannot represent it."""
         column = _nested(self._actions, *path)
         return [None] * self._actions.num_rows if column is None else _python_values(column)
 
@@ -272,13 +272,14 @@ class DataFiles:
             return pa.table(self._table.get_add_actions(flatten=False))
 
 
-# A data file is never written again, so that its footer is read once.
+# A data file never changes, so its footer is read once.
 @cached(LRUCache(MOST_KNOWN_FOOTERS), key=lambda _, *file: file, lock=Lock())
 def _rows_by_footer(storage: arrow_fs.FileSystem, table: str, path: str, modified: int) -> int:
     """
-    Return the rows of a data file by its footer.
+    Return the number of rows in a data file's footer.
 
-    :param modified: when it was written, for another table may have had a file of that name.
+    :param modified: when the file was written. It is part of the cache's key: an earlier table at the same location
+        may have had a file of the same name.
     """
     del modified
     with data_file_errors(storage, table, path), storage.open_input_file(path) as source:
@@ -292,13 +293,13 @@ def _without_hidden(stored: RowCount, hidden: int | None) -> RowCount:
 
 
 def physical_names_of(table: DeltaTable) -> dict[str, str]:
-    """Return, for each column, its name in files and statistics."""
+    """Return column → its name in files and statistics."""
     fields = json.loads(table.schema().to_json())["fields"]
     return {field["name"]: field["metadata"].get("delta.columnMapping.physicalName", field["name"]) for field in fields}
 
 
 def field_ids_of(table: DeltaTable) -> dict[str, int] | None:
-    """Return the id of each column in data files, by its name there; ``None`` if the table does not map them by id."""
+    """Return column name in data files → id there; ``None`` if the table does not map columns by id."""
     if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "id":
         return None
     fields = (field["metadata"] for field in json.loads(table.schema().to_json())["fields"])
@@ -308,7 +309,7 @@ def field_ids_of(table: DeltaTable) -> dict[str, int] | None:
 
 
 def _nested(rows: pa.Table, *path: str) -> Any:
-    """Return a column by its exact name, or a field inside of one; ``None`` if there is none."""
+    """Return a column by its exact name, or a field inside a column; ``None`` if there is none."""
     name, *fields = path
     if name not in rows.column_names:
         return None
@@ -322,7 +323,7 @@ def _nested(rows: pa.Table, *path: str) -> Any:
 
 
 def _python_values(column: pa.ChunkedArray) -> list[Any]:
-    """Return a column's values; ``None`` for one beyond Python's years, which end with 9999."""
+    """Return a column's values; ``None`` for a date that Python cannot represent (after the year 9999)."""
     try:
         values: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):
@@ -331,7 +332,7 @@ def _python_values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _of_key(columns: Sequence[Sequence[Bound]]) -> list[Bound]:
-    """Return each file's bound of the whole key, ending before the first column that has none."""
+    """Return each file's bound of the whole key; it ends before the first column without a bound."""
     if len(columns) == 1:
         return list(columns[0])
     of_files = zip(*columns, strict=True)
@@ -339,7 +340,7 @@ def _of_key(columns: Sequence[Sequence[Bound]]) -> list[Bound]:
 
 
 def _lower(first: KeyValue | None, last: KeyValue | None, nulls: int | None, rows: int | None) -> Bound:
-    """Return a lower bound of one column, empty if there are no statistics of it; nulls come first."""
+    """Return a lower bound of one column, empty if it has no statistics; nulls come first."""
     if nulls is None:
         return ()
     if nulls or nulls == rows:
@@ -348,7 +349,7 @@ def _lower(first: KeyValue | None, last: KeyValue | None, nulls: int | None, row
 
 
 def _upper(first: KeyValue | None, last: KeyValue | None, nulls: int | None, rows: int | None) -> Bound:
-    """Return an upper bound of one column, empty if there are no statistics of it."""
+    """Return an upper bound of one column, empty if it has no statistics."""
     if nulls is None:
         return ()
     if nulls == rows:
@@ -357,7 +358,7 @@ def _upper(first: KeyValue | None, last: KeyValue | None, nulls: int | None, row
 
 
 def _python_value(value: pa.Scalar) -> Any:
-    """Return a value; ``None`` for one beyond Python's years, which end with 9999."""
+    """Return a value; ``None`` for a date that Python cannot represent (after the year 9999)."""
     try:
         return value.as_py()
     except (OverflowError, ValueError):
@@ -365,6 +366,6 @@ def _python_value(value: pa.Scalar) -> Any:
 
 
 def _milliseconds_up(largest: dt.datetime) -> dt.datetime:
-    # Statistics keep milliseconds, so the real maximum may lie up to one later.
+    # Statistics are truncated to milliseconds, so the real maximum may be up to one millisecond later.
     latest = dt.datetime.max.replace(tzinfo=largest.tzinfo)
     return largest + min(dt.timedelta(milliseconds=1), latest - largest)

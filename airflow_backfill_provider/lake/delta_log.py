@@ -1,9 +1,9 @@
 """
-Single commits of a Delta log, read as they were written.
+Single commits of a Delta log.
 
-The log is the truth about what happened to a table: which transaction ids were committed with which metadata,
-which versions still exist, when each was written. ``DeltaTable.history`` leaves out transactions and does not
-see tables under a path with escaped characters, so the commit files are read here.
+The log says which transaction ids were committed with which metadata, which versions still exist, and when each was
+written. ``DeltaTable.history`` leaves out transactions and does not find tables under a path with escaped characters,
+so this module reads the commit files itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHECKPOINT_FILE = re.compile(
 )
 
 Written = tuple[int | None, int | None]
-"""Size and time of change of a commit file: a table that was made anew may have as many versions, but not the same."""
+"""Size and modification time of a commit file. They differ if the table was recreated with as many versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +41,13 @@ class Commit:
     """
     One version of a Delta table.
 
-    :param timestamp: when it was written; the in-commit timestamp where the table has them.
-    :param operation: what the writer called it, such as ``MERGE``.
+    :param timestamp: when it was written; the in-commit timestamp if the table has them.
+    :param operation: its name in the log, such as ``MERGE``.
     :param user_metadata: the writer's own text, if any.
     :param transactions: application transaction id → version that the commit recorded.
     :param changes_data: whether it added, removed or changed rows (compaction does not).
-    :param replaces_metadata: whether schema, properties or table id were written anew.
-    :param output_rows: rows written, where the writer said so.
+    :param replaces_metadata: whether it wrote schema, properties and table id again.
+    :param output_rows: rows written, if the writer recorded them.
     """
 
     version: int
@@ -63,10 +63,10 @@ class Commit:
 @dataclass(frozen=True, slots=True)
 class LogFiles:
     """
-    What one listing of a log found.
+    The files of a log, from one listing.
 
     :param commits: version → when its commit file was written, in milliseconds; ascending.
-    :param checkpoints: versions with a checkpoint that is whole, ascending.
+    :param checkpoints: versions with a complete checkpoint, ascending.
     """
 
     commits: Mapping[int, int]
@@ -74,9 +74,9 @@ class LogFiles:
 
     def oldest_readable(self) -> int:
         """
-        Return the oldest version that can be read: the first, or else the first checkpoint that the commits follow.
+        Return the oldest version that can be read: version 0, or else the first checkpoint that the commits follow.
 
-        :returns: the oldest commit, if none can be read.
+        :returns: the oldest commit, if no version can be read.
         """
         oldest = min(self.commits, default=0)
         if oldest == 0:
@@ -116,17 +116,17 @@ class DeltaLog:
         return LogFiles(commits, sorted(whole))
 
     def versions(self) -> list[int]:
-        """Return the versions whose commit file still exists, ascending; older ones were cleaned up."""
+        """Return the versions that still have a commit file, ascending; older ones were cleaned up."""
         return list(self.files().commits)
 
     def written(self, *versions: int) -> list[Written | None]:
-        """Return what the commit files of some versions look like, ``None`` for each that does not exist."""
+        """Return size and modification time of the commit files of some versions, ``None`` for a missing one."""
         with storage_errors(self.location):
             found = self._files.get_file_info([_path_of(version) for version in versions])
         return [None if info.type == arrow_fs.FileType.NotFound else (info.size, info.mtime_ns) for info in found]
 
     def commit(self, version: int) -> Commit | None:
-        """Return one commit, or ``None`` if its file does not exist (any more, or yet)."""
+        """Return one commit, ``None`` if its file does not exist (yet, or any more)."""
         path = _path_of(version)
         with log_errors(self.location):
             try:
@@ -137,13 +137,13 @@ class DeltaLog:
             return _parse(version, (json.loads(line) for line in lines if line.strip()), self._modified(path))
 
     def schema(self, version: int) -> TableSchema | None:
-        """Return the schema that a commit wrote down; ``None`` if it left it as it was, or is gone."""
+        """Return the schema that a commit wrote; ``None`` if it did not change the schema, or is gone."""
         found = None
         with log_errors(self.location):
             try:
                 with self._files.open_input_file(_path_of(version)) as file:
                     for line in BufferedReader(file):
-                        # Wherever else the word is, the line is parsed for nothing.
+                        # The word may also occur elsewhere in a line, so parse it to be sure.
                         if _METADATA in line and "metaData" in (action := json.loads(line)):
                             found = action["metaData"]
             except FileNotFoundError:
@@ -152,21 +152,21 @@ class DeltaLog:
 
     def written_at(self, version: int) -> dt.datetime | None:
         """
-        Return when a commit says that it was written; ``None`` if it is gone, or is silent.
+        Return the time that a commit records for itself; ``None`` if the commit is gone, or has none.
 
-        A commit of very many files is read line by line, and its files are not looked at.
+        The commit is read line by line, and its entries of files are not parsed: there may be very many.
         """
         with log_errors(self.location):
             return _stated(self._info(version))
 
     def in_commit_timestamp(self, version: int) -> int | None:
-        """Return the timestamp, in milliseconds, that a commit has on purpose; ``None`` if it has none, or is gone."""
+        """Return a commit's in-commit timestamp in milliseconds; ``None`` if it has none, or is gone."""
         with log_errors(self.location):
             millis = self._info(version).get("inCommitTimestamp")
             return None if millis is None else int(str(millis))
 
     def _info(self, version: int) -> Mapping[str, object]:
-        """Return what a commit says of itself; nothing if it is gone, or is silent."""
+        """Return the ``commitInfo`` of a commit; empty if the commit is gone, or has none."""
         try:
             with self._files.open_input_file(_path_of(version)) as file:
                 for line in BufferedReader(file):
@@ -183,9 +183,9 @@ class DeltaLog:
 
     def transaction_version(self, transaction: str) -> int | None:
         """
-        Return the newest version that the table has seen of an application's transaction, if any.
+        Return the newest version of an application's transaction that the table has recorded, if any.
 
-        The table knows of it also where the commit that made it was cleaned up.
+        The table still has it after the commit that recorded it was cleaned up.
         """
         with log_errors(self.location):
             table = DeltaTable(self.location, storage_options=self._options or None)
@@ -197,7 +197,7 @@ class DeltaLog:
 
 
 def stamp_of(commit: Commit) -> dict[str, object]:
-    """Return what a commit says of itself; nothing if it is not of this package."""
+    """Return the stamp that this package writes as a commit's user metadata; empty for any other commit."""
     try:
         stamp = json.loads(commit.user_metadata or "{}")
     except ValueError:
@@ -210,7 +210,7 @@ def _path_of(version: int) -> str:
 
 
 def _stated(info: Mapping[str, object]) -> dt.datetime | None:
-    """Return when a commit says that it was written."""
+    """Return the time that a commit records for itself."""
     millis = info.get("inCommitTimestamp") or info.get("timestamp")
     return dt.datetime.fromtimestamp(int(str(millis)) / 1000, dt.UTC) if millis else None
 

@@ -1,8 +1,8 @@
 """
-How many rows of each data file a deletion vector hides, as the log says.
+The number of rows of each data file that a deletion vector hides, from the log.
 
-deltalake tells which rows are hidden, for which it reads all of them into memory, and not of every table. Their number
-stands in the log, beside each deletion vector.
+deltalake returns which rows are hidden, but it loads all deletion vectors into memory, and it does not support every
+table. The log has the number of hidden rows beside each deletion vector.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ _CHECKPOINT = re.compile(r"(?:^|/)(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.
 _ADDED = b'"add"'
 
 Hidden = dict[str, int | None]
-"""File → number of its rows that are hidden; ``None`` if the log makes no sense there."""
+"""File → number of its hidden rows; ``None`` if the log's entry is invalid."""
 
 
 def hidden_row_counts(files: arrow_fs.FileSystem, version: int) -> Hidden:
     """
-    Return how many rows are hidden in each file that has a deletion vector.
+    Return the number of hidden rows of each file with a deletion vector.
 
-    Files that are in the table no more may be among them.
+    The result may contain files that are no longer in the table.
 
     :param files: file system rooted at the table.
-    :param version: the version to look at.
-    :raises OSError: if the log cannot be read, or begins later.
-    :raises ValueError: if an entry makes no sense.
+    :param version: the version to read.
+    :raises OSError: if the log cannot be read, or begins after the version.
+    :raises ValueError: if an entry is invalid.
     """
     checkpoint, paths = _newest_checkpoint(files, version)
     hidden: Hidden = {}
     for path in paths:
         hidden |= dict(_of_checkpoint(files, path))
-    # A file's newest entry counts: each change of its deletion vector adds the file again.
+    # The newest entry of a file counts: each change of its deletion vector adds the file again.
     for commit in range(checkpoint + 1, version + 1):
         hidden |= dict(_of_json(files, f"_delta_log/{commit:020d}.json"))
     return {path: rows for path, rows in hidden.items() if rows != 0}
 
 
 def _newest_checkpoint(files: arrow_fs.FileSystem, version: int) -> tuple[int, list[str]]:
-    """Return the newest whole checkpoint up to a version, and its files; -1 if there is none."""
+    """Return the newest complete checkpoint at or before a version, and its files; -1 if there is none."""
     found: dict[tuple[int, str], list[str]] = {}
     selector = arrow_fs.FileSelector("_delta_log", allow_not_found=True)
     for info in files.get_file_info(selector):
         name = _CHECKPOINT.search(info.path)
         if name and int(name[1]) <= version:
-            # Parts of one checkpoint belong together; of several checkpoints of a version any will do.
+            # Group the parts of one checkpoint. A version may have several checkpoints; any of them will do.
             found.setdefault((int(name[1]), name[3] or info.path), []).append(info.path)
     whole = [key for key, parts in found.items() if not key[1].isdigit() or len(parts) == int(key[1])]
     if not whole:
