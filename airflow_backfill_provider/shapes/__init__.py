@@ -1,4 +1,4 @@
-"""What a query makes of rows: the seam of shapes, and its kinds."""
+"""The seam of shapes: what a query makes of rows, and the registered shapes."""
 
 from typing import cast
 
@@ -8,13 +8,13 @@ from airflow_backfill_provider.shapes.base import Shape, ShapedQuery
 from airflow_backfill_provider.shapes.row import Row
 
 KINDS = cast("kinds.Kinds[Shape]", kinds.SHAPES)
-"""All shapes. The first one that takes a query is its shape."""
+"""All shapes. A query has the first one that accepts it."""
 
 KINDS.register(Row())
 
 
 def query_of(job: BackfillJob) -> ShapedQuery:
-    """Return a job's query, read by its shape."""
+    """Return a job's query, parsed by its shape."""
     return KINDS.named(kinds.shape_of(job.query).name).query(job.query)
 
 

@@ -1,12 +1,11 @@
 """
 The seam of shapes: what a query makes of rows.
 
-A view consists of *units* that are replaced together: rows, or groups of rows. A shape reads a query and says what its
-units are. Its half on Spark, a :class:`ViewWriter`, turns a chunk and the changes of a window into writes to the view,
-each with a transaction id of its own. Everything else about an epoch is the same for all.
+A view consists of *units*: a unit is a row or a group of rows, and is always replaced as a whole. A shape parses a
+query and says what its units are. Its half on Spark, a :class:`ViewWriter`, turns a chunk and the changes of a window into
+writes to the view, each with its own transaction id. The rest of an epoch is the same for all shapes.
 
-A shape's own module imports Spark inside of its methods: whoever defines a job loads it, and a scheduler does so for
-every DAG.
+A shape's module imports Spark inside its methods, because a scheduler loads it for every DAG.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class ColumnOrigin:
     """
-    Where a column of the view comes from.
+    The origin of a column of the view.
 
-    :param inputs: the upstream's columns.
-    :param unchanged: whether it is one of them as it is.
+    :param inputs: the upstream's columns that it is computed from.
+    :param unchanged: whether it is one of them, unchanged.
     """
 
     inputs: tuple[str, ...]
@@ -47,7 +46,7 @@ class ColumnOrigin:
 @dataclass(frozen=True, slots=True)
 class QueryLineage:
     """
-    Where the view's columns come from.
+    The origins of the view's columns.
 
     :param columns: column of the view → its origin.
     :param filtered_by: the upstream's columns that decide which rows the view has.
@@ -60,12 +59,12 @@ class QueryLineage:
 @dataclass(frozen=True, slots=True)
 class Units:
     """
-    What tells the units of a view apart, for whoever compares the view with its query.
+    The columns that identify the units of a view, for comparing the view with its query.
 
     :param order: the upstream's columns that identify a unit, with their types.
-    :param outputs: the view's columns that carry these, hidden or not.
-    :param placed_by: the upstream's columns that a unit's vnode is worked out from.
-    :param place_outputs: the view's columns that carry these.
+    :param outputs: the view's columns that hold these, hidden or not.
+    :param placed_by: the upstream's columns that a unit's vnode is computed from.
+    :param place_outputs: the view's columns that hold these.
     """
 
     order: KeyOrder
@@ -75,32 +74,32 @@ class Units:
 
 
 class ShapedQuery(ABC):
-    """A query that a shape has read; pure, and the same for the same text."""
+    """A query that a shape has parsed; pure, and the same for the same text."""
 
     text: str
-    """What the user wrote."""
+    """The query as the user wrote it."""
 
     @property
     def has_steps(self) -> bool:
-        """Whether columns may have other names inside of the query than in its upstream."""
+        """Whether columns may have other names inside the query than in its upstream."""
         return False
 
     @abstractmethod
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
-        """Return those of the upstream's columns that the query may use, in the upstream's order."""
+        """Return the upstream's columns that the query may use, in the upstream's order."""
 
     def require_names(self, available: Sequence[str]) -> None:  # noqa: B027 - most refuse nothing
         """
-        Refuse a name that means something else without a column of that name.
+        Refuse a name that is no column, and that Spark reads as something else.
 
         :param available: the upstream's columns.
-        :raises InvalidJobError: naming it.
+        :raises InvalidJobError: with the name.
         """
 
     @abstractmethod
     def render(self, relation: str, key: Sequence[str], upstream_names: Collection[str]) -> str:
         """
-        Return the text that gives the view's rows, over another relation: the user's own words, never printed anew.
+        Return the SQL that gives the view's rows, over another relation; it keeps the user's own text.
 
         :param relation: name of the relation to read instead of ``upstream``.
         :param key: the upstream's key columns.
@@ -110,19 +109,19 @@ class ShapedQuery(ABC):
     @abstractmethod
     def units(self, settings: JobSettings, *, by_key: bool) -> Units:
         """
-        Return what tells the view's units apart.
+        Return the columns that identify the view's units.
 
-        :param by_key: whether a unit's vnode is worked out from what identifies it, because the view does not carry the
-            distribution key; see :meth:`carries_distribution_key`.
+        :param by_key: whether a unit's vnode is computed from its key, because the view does not hold the distribution
+            key; see :meth:`carries_distribution_key`.
         """
 
     @abstractmethod
     def carries_distribution_key(self, settings: JobSettings) -> bool:
-        """Tell whether the view's rows show the vnode that their units belong to."""
+        """Return whether the view holds the columns that a unit's vnode is computed from."""
 
     def lineage(self, columns: Sequence[str], key: Sequence[str], upstream_names: Collection[str]) -> QueryLineage:
         """
-        Return where the view's columns come from; by default it is not known.
+        Return the origins of the view's columns; by default none is known.
 
         :param columns: the upstream's columns.
         :param key: its key columns.
@@ -134,7 +133,7 @@ class ShapedQuery(ABC):
 
 @dataclass(frozen=True, slots=True)
 class JobQuery:
-    """A job's query with what rendering it takes."""
+    """A job's query with the arguments that rendering it needs."""
 
     query: ShapedQuery
     key: tuple[str, ...]
@@ -147,28 +146,28 @@ class JobQuery:
 
     @property
     def text(self) -> str:
-        """What the user wrote."""
+        """The query as the user wrote it."""
         return self.query.text
 
     @property
     def has_steps(self) -> bool:
-        """Whether columns may have other names inside of the query than in its upstream."""
+        """Whether columns may have other names inside the query than in its upstream."""
         return self.query.has_steps
 
     def over(self, relation: str) -> str:
-        """Return the text that gives the view's rows, over a relation with the used columns."""
+        """Return the SQL that gives the view's rows, over a relation with the used columns."""
         return self.query.render(relation, self.key, self.upstream_names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterContext:
     """
-    What a writer works with.
+    The objects that a writer works with.
 
     :param spark: the session.
-    :param job: the definition.
-    :param query: its query.
-    :param job_rows: the rows that the job is about.
+    :param job: the job's definition.
+    :param query: the job's query.
+    :param job_rows: the upstream's rows that belong to the job.
     :param view: the view's table.
     """
 
@@ -182,7 +181,7 @@ class WriterContext:
         """
         Run the query over some rows.
 
-        :param rows: with the used columns among theirs.
+        :param rows: rows that have at least the used columns.
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
         from airflow_backfill_provider.engine.job_rows import column
@@ -194,10 +193,10 @@ class WriterContext:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """
-    The changes of a window that go through to the view, looked at and not yet written.
+    The changes of a window that apply to the view, checked and not yet written.
 
     :param net: net changes; see :func:`~airflow_backfill_provider.engine.net_changes.net_changes`.
-    :param wanted: the condition that picks them from a change feed, for a shape that looks at it itself.
+    :param wanted: the condition that selects them from a change feed, for a shape that reads the feed itself.
     :param measured: how many there are.
     """
 
@@ -208,10 +207,11 @@ class Changes:
 
 class ViewWriter(ABC):
     """
-    Writes a job's view, under the transaction ids of the epoch's parts.
+    Writes a job's view.
 
-    Its writes are named by :mod:`airflow_backfill_provider.engine.stamps`: changes by one of ``OF_CHANGES``, a part of
-    the chunk by ``snapshot_part``. So each happens once, and can be given up.
+    Each write has a name from :mod:`airflow_backfill_provider.engine.stamps`: one of ``OF_CHANGES`` for changes,
+    ``snapshot_part`` for a part of the chunk. The transaction id is made of it, so that each write happens once, and
+    can be given up.
     """
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:  # noqa: B027
@@ -219,7 +219,7 @@ class ViewWriter(ABC):
         Refuse a query that Spark or Delta cannot take, before anything is written.
 
         :param rows: the upstream's newest rows.
-        :param table_properties: the view's, as the job asks for them.
+        :param table_properties: the properties that the job asks for its view.
         :raises InvalidJobError: naming the column.
         """
 
@@ -234,7 +234,7 @@ class ViewWriter(ABC):
     @abstractmethod
     def write_changes(self, changes: Changes, identity: ViewIdentity, barrier: Barrier, *, repairs: bool) -> None:
         """
-        Write what the changes of rows that were read before make of the view, once per epoch.
+        Apply changes to the view, once per epoch.
 
         :param repairs: whether the view may have foreign rows, which a repair removes.
         """
@@ -242,40 +242,40 @@ class ViewWriter(ABC):
     @abstractmethod
     def write_part(self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier) -> None:
         """
-        Write what a part of the chunk makes of the view, once per epoch; a part without a row leaves its commit, too.
+        Write a part of the chunk to the view, once per epoch; a part without rows makes a commit, too.
 
-        :param rows: the part's rows, with the used columns among theirs.
+        :param rows: the part's rows, with at least the used columns.
         """
 
     def check_repair(self, barrier: Barrier) -> None:  # noqa: B027
-        """Fail as writing a repair's rows would."""
+        """Compute the rows of a repair without writing them, so that an error shows before anything is removed."""
 
     @abstractmethod
     def repair(self, identity: ViewIdentity, barrier: Barrier) -> None:
-        """Write the units anew that a barrier's repair names, once per epoch."""
+        """Rewrite the units that a barrier's repair names, once per epoch."""
 
 
 class Shape(ABC):
-    """One way in which a query makes a view of rows."""
+    """A kind of query, and how its view is written."""
 
     name: ClassVar[str]
-    """What it is called."""
+    """The shape's name."""
 
     @abstractmethod
     def query(self, text: str) -> ShapedQuery:
         """
-        Read a query.
+        Parse a query.
 
-        :raises InvalidJobError: if it is not of this shape; with the construct that is not allowed.
+        :raises InvalidJobError: if it does not have this shape; naming the construct that is not allowed.
         """
 
     def require_job(self, job: BackfillJob) -> None:  # noqa: B027 - most refuse nothing
         """
-        Refuse a definition with a query of this shape that asks for something that the shape cannot do.
+        Refuse a job of this shape that asks for something that the shape cannot do.
 
         :raises InvalidJobError: naming the field.
         """
 
     @abstractmethod
     def writer(self, context: WriterContext) -> ViewWriter:
-        """Return its half on Spark, for a job's epochs."""
+        """Return the writer on Spark, for a job's epochs."""

@@ -1,4 +1,4 @@
-"""What an upstream is: the seam of sources, and its kinds."""
+"""The seam of sources: what an upstream is, and the registered kinds."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -9,7 +9,7 @@ from airflow_backfill_provider.sources.base import Source, SourceKind
 from airflow_backfill_provider.sources.delta import Delta
 
 KINDS = cast("kinds.Kinds[SourceKind]", kinds.SOURCES)
-"""All kinds of sources. The first one needs no name in a job's definition."""
+"""All kinds of sources. The first one is the default in a job's definition."""
 
 KINDS.register(Delta())
 

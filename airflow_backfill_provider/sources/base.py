@@ -1,13 +1,13 @@
 """
 The seam of sources: what an upstream is.
 
-A kind of source says what a job's definition holds of its upstreams, and opens one of them. An open
-:class:`Source` answers all that the epoch protocol and the strategies ask without a JVM: where its history ends, what
-its rows look like there, how long its changes stay, and roughly where its keys lie. Its half on Spark, a
-:class:`SourceReader`, gives rows and changes. Everything else about an epoch is the same for all.
+A kind of source says how a job defines its upstream, and opens it. An open :class:`Source` answers the questions of the
+epoch protocol and the strategies without a JVM: where the history ends, what columns it has there, how long changes are
+kept, and roughly where keys lie. Its half on Spark, a :class:`SourceReader`, returns rows and changes. The rest of an
+epoch is the same for all sources.
 
-A kind's own module imports deltalake, database drivers and Spark inside of its methods: whoever defines a job loads it,
-and a scheduler does so for every DAG.
+A kind's module imports deltalake, database drivers and Spark inside its methods, because a scheduler loads it for every
+DAG.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.watchdog import ChangeFeed
 
 CHANGE_TYPE = "_change_type"
-"""The column of a change's kind: ``insert``, ``delete``, ``update_preimage`` or ``update_postimage``."""
+"""The column with the type of a change: ``insert``, ``delete``, ``update_preimage`` or ``update_postimage``."""
 
 CHANGE_OFFSET = "_commit_version"
-"""The column of a change's offset, in a type that Spark orders as offsets are ordered."""
+"""The column with the offset of a change. Spark must order its type as offsets are ordered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +43,12 @@ class UpstreamDescription:
     """
     An upstream as of one offset.
 
-    :param location: where it lies, for messages.
+    :param location: the upstream's location, for messages.
     :param offset: the offset.
-    :param table_id: what it is identified by; another one at the same location has another id.
+    :param table_id: the upstream's id; another upstream at the same location has another id.
     :param types: column → type, as Delta writes it; nested types as JSON.
-    :param physical_names: column → its name in storage, where that is another one.
-    :param unfinished: what to say of a materialized view that is not finished; empty of any other upstream.
+    :param physical_names: column → its name in storage, where that differs.
+    :param unfinished: a message if the upstream is a materialized view that is not finished; otherwise empty.
     """
 
     location: str
@@ -59,7 +59,7 @@ class UpstreamDescription:
     unfinished: str = ""
 
     def key_order(self, key: Iterable[KeyColumn]) -> KeyOrder:
-        """Return the order of key columns, with the types that they have as of this offset."""
+        """Return the order of key columns, with their types as of this offset."""
         return KeyOrder(
             tuple(
                 KeyField(name=column.column, type=self.types[column.column], descending=column.descending)
@@ -71,12 +71,12 @@ class UpstreamDescription:
         """
         Refuse an upstream that no job can read.
 
-        :raises UpstreamError: with what to do.
+        :raises UpstreamError: saying what to do.
         """
 
     def require_as_created(self, upstream: ResolvedUpstream) -> None:
         """
-        Refuse another upstream, and a used column that is gone or changed its type.
+        Refuse another upstream than at the job's creation, and a used column that is gone or has another type.
 
         :raises UpstreamReplacedError: if the upstream's id differs.
         :raises UpstreamSchemaChangedError: naming the columns.
@@ -92,7 +92,7 @@ class UpstreamDescription:
         self.require_usable()
 
     def differences_from(self, upstream: ResolvedUpstream) -> list[str]:
-        """Return how the used columns differ from those of the job's creation."""
+        """Return how the used columns differ from those at the job's creation."""
         found = []
         for column in upstream.columns:
             if column.name not in self.types:
@@ -112,15 +112,15 @@ class UpstreamDescription:
 
 
 class SourceWatch(ABC):
-    """Looks at an upstream again and again, at the lowest price."""
+    """Polls an upstream for new offsets, as cheaply as possible."""
 
     @abstractmethod
     def look(self) -> tuple[Offset | None, Hashable]:
         """
-        Return the newest offset, and what changes if the upstream is made anew.
+        Return the newest offset, and a value that changes if the upstream is recreated.
 
-        :returns: no offset if there is no upstream.
-        :raises StorageUnavailableError: if it does not answer.
+        :returns: ``None`` as the offset if there is no upstream.
+        :raises StorageUnavailableError: if the storage does not answer.
         """
 
 
@@ -129,28 +129,28 @@ class SourceReader(ABC):
 
     @abstractmethod
     def rows(self, offset: Offset) -> DataFrame:
-        """Return all columns of the rows as of an offset; the same rows at any time."""
+        """Return the rows as of an offset, with all columns; always the same rows."""
 
     @abstractmethod
     def empty(self) -> DataFrame:
-        """Return all columns, without a row."""
+        """Return all columns, without rows."""
 
     @abstractmethod
     def changes(self, after: Offset, up_to: Offset) -> DataFrame:
         """
-        Return what changed in ``(after, up_to]``; the same changes at any time.
+        Return the changes in ``(after, up_to]``; always the same changes.
 
         :returns: all columns, :data:`CHANGE_TYPE` and :data:`CHANGE_OFFSET`. An update is a preimage and a postimage.
         """
 
 
 class Source(ABC):
-    """One upstream, opened without a JVM. Every method looks at the upstream as it is at that moment."""
+    """One upstream, opened without a JVM. Every method reads the upstream's current state."""
 
     @property
     @abstractmethod
     def location(self) -> str:
-        """Where it lies, for messages; without secrets."""
+        """The upstream's location, for messages; without secrets."""
 
     # ------------------------------------------------------------------------------------------------- history
 
@@ -175,7 +175,7 @@ class Source(ABC):
         """
         Describe the upstream as of an offset, by default the newest.
 
-        :raises UpstreamNotFoundError: if there is no readable upstream, or no such offset.
+        :raises UpstreamNotFoundError: if there is no readable upstream or no such offset.
         """
 
     @abstractmethod
@@ -183,37 +183,37 @@ class Source(ABC):
         """
         Return when an offset was committed.
 
-        :raises ChangeFeedGapError: if that is gone.
+        :raises ChangeFeedGapError: if the upstream no longer has that time.
         """
 
     def committed_at(self, offset: Offset) -> dt.datetime | None:
-        """Return when an offset was committed; ``None`` if that is gone."""
+        """Return when an offset was committed; ``None`` if the upstream no longer has that time."""
         return self.watermark(offset)
 
     def point(self, offset: Offset) -> HistoryPoint:
-        """Return an offset with what tells that the history is still the same one; by default nothing does."""
+        """Return an offset with a mark that identifies the history; by default without a mark."""
         return HistoryPoint(offset=offset)
 
     def require_same_history(self, known: HistoryPoint) -> None:  # noqa: B027 - not every source can tell
         """
-        Refuse a history in which an offset is another one than when the job came to it, or is not there yet.
+        Refuse a history that lacks an offset which the job has reached, or has another commit at it.
 
-        :raises UpstreamReplacedError: saying how that was seen.
+        :raises UpstreamReplacedError: saying what differs.
         """
 
     @abstractmethod
     def watch(self) -> SourceWatch:
-        """Return what looks for new offsets at the lowest price."""
+        """Return a watch that polls for new offsets, as cheaply as possible."""
 
     # ------------------------------------------------------------------------------------------------- changes
 
     @abstractmethod
     def has_changes(self, after: Offset, up_to: Offset) -> bool:
-        """Tell whether rows may have changed in ``(after, up_to]``; compaction changes none."""
+        """Return whether rows may have changed in ``(after, up_to]``; compaction changes none."""
 
     @abstractmethod
     def changes_kept_for(self) -> dt.timedelta | None:
-        """Return how long changes stay readable, as of now; ``None`` if that is not known."""
+        """Return how long changes are kept, as of now; ``None`` if that is not known."""
 
     @abstractmethod
     def change_feed(
@@ -225,18 +225,18 @@ class Source(ABC):
         come_to: HistoryPoint | None = None,
     ) -> ChangeFeed:
         """
-        Tell how long the changes stay that a job has not read yet, at a low price.
+        Return how long the changes that a job has not read yet are kept; cheap enough to call often.
 
-        :param read_up_to: the offset that its next epoch goes on from; ``None`` if it needs no changes yet.
-        :param needed_after: the offset after which it needs the changes: an older one; by default that one.
-        :param created_on: what the upstream was when the job was created.
-        :param come_to: the point that the job has come to.
+        :param read_up_to: the offset that the job's next epoch continues from; ``None`` if it needs no changes yet.
+        :param needed_after: the offset after which the job needs changes, if older than ``read_up_to``.
+        :param created_on: the upstream as of the job's creation.
+        :param come_to: the point that the job has reached.
         :raises UpstreamNotFoundError: if there is no readable upstream.
         """
 
     def require_changes(self, after: Offset, up_to: Offset) -> None:  # noqa: B027 - some keep all of their history
         """
-        Refuse a window ``(after, up_to]`` of changes that are gone.
+        Refuse a window ``(after, up_to]`` with changes that are gone.
 
         :raises ChangeFeedGapError: naming what is gone.
         """
@@ -245,7 +245,7 @@ class Source(ABC):
         self, after: Offset, up_to: Offset, upstream: ResolvedUpstream
     ) -> None:
         """
-        Refuse a window ``(after, up_to]`` whose changes are not all of the used columns as they are now.
+        Refuse a window ``(after, up_to]`` in which a used column was missing or had another type.
 
         :raises UpstreamSchemaChangedError: naming the columns and the offset.
         """
@@ -259,10 +259,10 @@ class Source(ABC):
     @abstractmethod
     def blocks(self, offset: Offset, order: KeyOrder) -> Sequence[FileStatistics]:
         """
-        Return the blocks that the rows are stored in as of an offset, with bounds of their keys where these are known.
+        Return the blocks that store the rows as of an offset, with the bounds of their keys where known.
 
-        Chunks are planned with them. They are hints: where a chunk is counted, it is checked whether it
-        has all of its rows.
+        Strategies plan chunks with them. They are hints: a strategy that counts a chunk also checks that no row of it
+        is missing.
 
         :param order: the key's columns.
         """
@@ -270,18 +270,18 @@ class Source(ABC):
     @abstractmethod
     def blocks_of_job(self, offset: Offset, settings: JobSettings) -> tuple[Sequence[FileStatistics], KeyIndex]:
         """
-        Return the blocks with the rows that a chunk of a job finds in them, and the means to read exact keys.
+        Return the blocks with the number of rows that a job reads from each, and an index of exact keys.
 
-        Rows of vnodes that the job is not about are left out as far as that can be known. Exact keys decide where
-        bounds are too coarse.
+        Rows of vnodes outside the job are left out as far as that is known. The index serves where bounds are too
+        coarse.
         """
 
     def window_changes(self, settings: JobSettings, after: Offset, up_to: Offset) -> pa.Table | None:
         """
-        Return which (vnode, key) of a job changed in ``(after, up_to]``, for a planner.
+        Return each (vnode, key) of a job that changed in ``(after, up_to]``, for planning.
 
-        :returns: see :func:`~airflow_backfill_provider.lake.window_changes.window_changes`; by default ``None``, for
-            Spark alone can tell.
+        :returns: see :func:`~airflow_backfill_provider.lake.window_changes.window_changes`; by default ``None``, where
+            only Spark can tell.
         """
         del settings, after, up_to
         return None
@@ -290,22 +290,22 @@ class Source(ABC):
 
     @abstractmethod
     def reader(self, spark: SparkSession) -> SourceReader:
-        """Return its half on Spark."""
+        """Return the reader on Spark."""
 
 
 class SourceKind(ABC):
-    """A kind of source, as it is registered."""
+    """A kind of source; one instance is registered."""
 
     name: ClassVar[str]
-    """What it is called in job definitions."""
+    """The kind's name in job definitions."""
 
     definition: ClassVar[type[UpstreamDefinition]]
-    """What a job says of an upstream of this kind."""
+    """The fields of a job's ``upstream`` of this kind."""
 
     @abstractmethod
     def open(self, upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> Source:
         """
-        Open an upstream; looks at nothing yet.
+        Open an upstream, without reading anything yet.
 
         :param upstream: of :attr:`definition`.
         :param storage_options: options of the object store, as deltalake takes them.
@@ -313,7 +313,7 @@ class SourceKind(ABC):
 
 
 def other_table(location: str, found: str, created_on: str) -> str:
-    """Say how an upstream's id shows that it is another one; empty if it is the one that the job was created on."""
+    """Return a message if an upstream is not the one that the job was created on; otherwise an empty text."""
     return (
         "" if found == created_on else f"{location} holds table {found}, but the job was created on table {created_on}"
     )

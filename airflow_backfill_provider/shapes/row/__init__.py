@@ -1,8 +1,8 @@
 """
-``row``: each row of the upstream gives at most one row of the view, by itself.
+``row``: each row of the upstream gives at most one row of the view, independently of the other rows.
 
-So a change is applied by its key alone. It is the shape of the executors that this package ports: they project and
-filter, and leave the rest of a query to other executors.
+So a change is applied by its key alone. The executors that this package ports have this shape: they project and filter,
+and leave the rest of a query to other executors.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class Row(Shape):
-    """A row of the view for a row of the upstream."""
+    """At most one row of the view for each row of the upstream."""
 
     name: ClassVar[str] = "row"
 
     def query(self, text: str) -> RowQuery:
-        """Read a row-level query."""
-        # A parser of SQL takes longer to load than all the rest, and a process that defines no job needs none.
+        """Parse a row-level query."""
+        # The SQL parser takes longer to load than everything else, and a process that defines no job does not need it.
         from airflow_backfill_provider.shapes.row.query import check_query
 
         return check_query(text)
 
     def writer(self, context: WriterContext) -> ViewWriter:
-        """Return what merges changes by their key, and appends chunks."""
+        """Return the writer that merges changes by their key, and appends chunks."""
         from airflow_backfill_provider.shapes.row.writer import RowWriter
 
         return RowWriter(context)

@@ -1,9 +1,9 @@
 """
-Which words of a query may be names of the upstream's columns.
+The words of a query that may be names of the upstream's columns.
 
-Never too few: with a column left out, Spark could read its name as something else (an alias of the same query, a
-function, a variable). So only what certainly is no column is left out: aliases, functions, types, keywords, and fields
-inside of a column.
+A column must never be left out, or Spark could read its name as something else (an alias of the same query, a function,
+a variable). So only words that certainly are no columns are left out: aliases, functions, types, keywords, and fields
+inside a column.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def possible_columns(tokens: Sequence[Token], select: exp.Select, relation: str)
     """
     Return the words that may name columns, lower-cased.
 
-    :param tokens: the query's.
+    :param tokens: the query's tokens.
     :param select: its tree.
-    :param relation: by which name it calls the upstream.
+    :param relation: the upstream's name in the query.
     """
     aliases = {_start(alias.args["alias"]) for alias in select.find_all(exp.Alias)}
     identifiers = {_start(identifier) for identifier in select.find_all(exp.Identifier)}
@@ -48,12 +48,12 @@ def _named_by_text(tokens: Sequence[Token]) -> set[str]:
         try:
             names.update(token.text.lower() for token in sqlglot.tokenize(text, read="spark"))
         except SqlglotError:
-            raise InvalidJobError("the query uses IDENTIFIER(…) with a text that is no name") from None
+            raise InvalidJobError("the query uses IDENTIFIER(…) with a text that is not a name") from None
     return names
 
 
 def _is_field(tokens: Sequence[Token], index: int, relation: str) -> bool:
-    """Tell whether a name is that of a field inside of a column, or of a value."""
+    """Return whether a name is that of a field inside a column or a value."""
     first = index
     while _type_at(tokens, first - 1) == TokenType.DOT:
         first -= 2

@@ -1,9 +1,9 @@
 """
-Every function that a query may call, and why it may not call the others.
+The functions that a query may call, and those that it may not.
 
-Whatever is not on the list of functions of one row is refused, by name: also what a catalog, a session or a user
-registered. Such a function can hold ``rand()`` or a subquery under any name, and can be replaced while the view is
-built; then one view would hold the results of both. Spark finds its own functions before any other of that name.
+A function that is not on the list of functions of one row is refused by name. This includes functions of a catalog, a
+session or a user: they can hide ``rand()`` or a subquery, and can be replaced while the view is built, so that one view
+would hold the results of both. Spark resolves its own functions before others of the same name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NON_DETERMINISTIC = frozenset(
     randstr reflect session_user shuffle spark_partition_id try_reflect uniform user uuid version
     """.split()
 )
-"""They give another value at another time, or depend on who runs the query and where."""
+"""Functions that give another value at another time, or depend on who runs the query and where."""
 
 AGGREGATES = frozenset(
     """
@@ -48,7 +48,7 @@ GENERATORS = frozenset(
     variant_explode variant_explode_outer window window_time
     """.split()
 )
-"""They make several rows of one, or need what does."""
+"""Functions that make several rows of one, or work only with one that does."""
 
 WINDOW_FUNCTIONS = frozenset(
     """
@@ -113,7 +113,7 @@ ROW_FUNCTIONS = frozenset(
     xpath_short xpath_string xxhash64 year zeroifnull zip_with
     """.split()
 )
-"""They give one value of one row, always the same one, with the settings that every session gets."""
+"""Functions that give one value for one row, always the same one with the settings that every session gets."""
 
 _NOT_CALLED = frozenset(
     """
@@ -133,25 +133,25 @@ def refuse_other_functions(tokens: Sequence[Token]) -> None:
 
     :raises InvalidJobError: with the function's name, and what to do.
     """
-    for name in _called(tokens):
-        *qualifiers, function = name
-        shown = ".".join(name)
+    for called in _called(tokens):
+        *qualifiers, function = called
+        name = ".".join(called)
         if qualifiers not in ([], ["builtin"], ["system", "builtin"]) or function not in _KNOWN:
             raise InvalidJobError(
-                f"the query calls {shown}, which is none of Spark's own functions: what it stands for could change "
-                "while the view is built; write the expression out that it stands for"
+                f"the query calls {name}, which is not one of Spark's own functions: its definition could change while "
+                "the view is built; write out its expression instead"
             )
         if function in WINDOW_FUNCTIONS | TABLE_FUNCTIONS | AGGREGATES | GENERATORS | NON_DETERMINISTIC:
             raise InvalidJobError(
-                f"the query calls {shown}, which is no deterministic function of one row; take it out of the query"
+                f"the query calls {name}, which is not a deterministic function of one row; remove it from the query"
             )
 
 
 def identifier_clauses(tokens: Sequence[Token]) -> Iterator[str]:
     """
-    Yield the texts in ``IDENTIFIER('…')``, each of which names a column.
+    Yield the texts in ``IDENTIFIER('…')``; each names a column.
 
-    :raises InvalidJobError: if one is no plain text, or names a function.
+    :raises InvalidJobError: if one is not a plain text, or names a function.
     """
     for index, token in enumerate(tokens):
         if token.token_type == TokenType.IDENTIFIER or token.text.lower() != _IDENTIFIER_CLAUSE:
@@ -166,7 +166,7 @@ def identifier_clauses(tokens: Sequence[Token]) -> Iterator[str]:
 
 
 def _called(tokens: Sequence[Token]) -> Iterator[list[str]]:
-    """Yield the names before a parenthesis, each with what qualifies it."""
+    """Yield the names before a parenthesis, each with its qualifiers."""
     for index, (token, following) in enumerate(pairwise(tokens)):
         if following.token_type != TokenType.L_PAREN or not _is_word(token):
             continue

@@ -1,10 +1,10 @@
 """
-The levels of a query: one ``SELECT`` over the upstream, and each one around it.
+Split a query into its levels: the ``SELECT`` over the upstream, and those around it.
 
-A query may be written in steps: with common table expressions (``WITH``), with subqueries in ``FROM``, and with pipe
-operators (``|>``). Each step reads the rows of the step before it, so the steps form a chain that begins at the
-upstream. Every step is parsed by itself, as a plain ``SELECT … FROM relation [WHERE …]``; so one set of rules holds
-for all of them. Pipe operators are parsed as the ``SELECT`` that they stand for.
+A query may have steps: common table expressions (``WITH``), subqueries in ``FROM``, and pipe operators (``|>``). Each
+step reads the rows of the step before it, so the steps form a chain that begins at the upstream. Each is parsed by
+itself as a plain ``SELECT … FROM relation [WHERE …]``, so that one set of rules holds for all of them. A pipe operator
+is parsed as the equivalent ``SELECT``.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Level:
     """
     One step of a query.
 
-    :param select: its tree, over a relation without parts.
-    :param tokens: of the tree; those that were added stand where the step begins.
-    :param alias: by which name it calls what it reads; empty if there is none to rely on.
-    :param reads: the position of the relation's name in the text, if that is the upstream: from, to, and whether the
+    :param select: its tree, over one plain relation.
+    :param tokens: the tree's tokens; added ones have the position where the step begins.
+    :param alias: the name of the relation that it reads; empty if there is no reliable one.
+    :param reads: the position of the relation's name in the text if it reads the upstream: start, end, and whether the
         query gives it an alias.
-    :param end_of_list: where in the text further columns can be written; ``None`` if it has no list to add them to.
-    :param is_piped: whether it has no list because it begins with FROM; then ``|> EXTEND`` can be written there.
+    :param end_of_list: the position in the text where columns can be added; ``None`` if it has no list of columns.
+    :param is_piped: whether it has no list because it begins with FROM; then ``|> EXTEND`` can be added there.
     """
 
     select: exp.Select
@@ -45,11 +45,11 @@ class Level:
     end_of_list: int | None = None
     is_piped: bool = False
     columns: tuple[tuple[str, str], ...] = field(init=False)
-    """(what it reads, what it calls it) of each column that it passes on as it is, without those of a star."""
+    """(input, output) of each column that it passes on unchanged, without those of a star."""
     star_without: frozenset[str] | None = field(init=False)
-    """What a star of its relation does not pass on as it is, in lower case; ``None`` without such a star."""
+    """The columns that its star drops or replaces, in lower case; ``None`` without a star over its relation."""
     names: frozenset[str] = field(init=False)
-    """What it calls the columns that it gives, without those of a star; in lower case."""
+    """The names of its output columns in lower case, without those of a star."""
 
     def __post_init__(self) -> None:
         columns, star_without, names = _outputs(self.select, self.alias)
@@ -58,7 +58,7 @@ class Level:
         object.__setattr__(self, "names", names)
 
     def passes_on(self, columns: Sequence[str]) -> list[str]:
-        """Return under which names it passes on columns of one value that it reads, as they are."""
+        """Return the names under which it passes on input columns unchanged."""
         read = {column.lower() for column in columns}
         found = [output for source, output in self.columns if source.lower() in read]
         if self.star_without is not None:
@@ -66,7 +66,7 @@ class Level:
         return found
 
     def gives(self, read: frozenset[str]) -> frozenset[str]:
-        """Return the names of its columns, in lower case; those that only Spark knows are left out."""
+        """Return the names of its output columns, in lower case, without those that only Spark knows."""
         kept = read - self.star_without if self.star_without is not None else frozenset()
         return self.names | kept
 
@@ -76,7 +76,7 @@ def query_levels(text: str) -> tuple[list[Token], tuple[Level, ...]]:
     Parse a query.
 
     :returns: its tokens, and its levels; the first one reads the upstream, each other one the level before it.
-    :raises InvalidJobError: if it is no chain of levels over the upstream, or cannot be parsed.
+    :raises InvalidJobError: if it is not a chain of levels over the upstream, or cannot be parsed.
     """
     try:
         tokens = sqlglot.tokenize(text, read="spark")
@@ -86,12 +86,12 @@ def query_levels(text: str) -> tuple[list[Token], tuple[Level, ...]]:
     except SqlglotError as error:
         raise InvalidJobError(f"the query has a syntax error: {_one_line(error)}") from None
     except (AttributeError, AssertionError, RecursionError, TypeError, ValueError):
-        # The parser's own failures at text that is no plain SELECT.
+        # The parser itself fails like this on text that is not a plain SELECT.
         raise InvalidJobError("the query has a syntax error: it cannot be parsed") from None
 
 
 def unsupported(what: str) -> InvalidJobError:
-    """Return the error of a construct that no row-level query has."""
+    """Return the error for a construct that no row-level query may have."""
     return InvalidJobError(
         f"the query uses {what} but must be row-level: SELECT expressions FROM {RELATION} [WHERE condition], with "
         "deterministic functions of one row"
@@ -120,7 +120,7 @@ class _CommonTable:
 
 
 class _Chain:
-    """Follows a query from what it selects down to the upstream."""
+    """Follows a query from its outermost SELECT down to the upstream."""
 
     def __init__(self, text: str) -> None:
         self.parse = partial(_parse, text)
@@ -128,7 +128,7 @@ class _Chain:
 
     def levels_of(self, tokens: list[Token], tables: Mapping[str, _CommonTable]) -> Iterator[Level]:
         """
-        Yield the levels of a query or a part of it, the innermost first.
+        Yield the levels of a query or of a subquery, the innermost first.
 
         :param tables: the common table expressions that it may read, by name in lower case.
         """
@@ -150,13 +150,13 @@ class _Chain:
         for operator in operators:
             level = self._operator(operator, alias)
             yield level
-            # Where columns are computed anew, some keep the name of the relation before them and others have none.
+            # After other operators, some columns keep the name of the relation before them and others have none.
             alias = level.alias if _type(operator, 0) in {TokenType.WHERE, TokenType.ALIAS} else ""
 
     def _with(
         self, tokens: list[Token], tables: Mapping[str, _CommonTable]
     ) -> tuple[dict[str, _CommonTable], list[Token]]:
-        """Read the common table expressions before a query; each may read those before it."""
+        """Return the common table expressions before a query, and the rest; each may read those before it."""
         known = dict(tables)
         index = 1
         while True:
@@ -200,7 +200,7 @@ class _Chain:
         )
 
     def _operator(self, tokens: list[Token], alias: str) -> Level:
-        """Return the SELECT that a pipe operator stands for."""
+        """Return the SELECT that is equivalent to a pipe operator."""
         if not tokens:
             raise InvalidJobError("the query has a syntax error: nothing stands after |>")
         first, rest = tokens[0], tokens[1:]
@@ -280,7 +280,7 @@ def _outputs(
 
 
 def _from_index(tokens: Sequence[Token]) -> int:
-    """Find the outermost FROM, which has a relation after it."""
+    """Return the index of the outermost FROM."""
     for index, token in _outermost(tokens[:-1]):
         if token.token_type == TokenType.FROM:
             return index
@@ -294,7 +294,7 @@ def _replaced(first: Token, assignments: list[Token]) -> list[Token]:
     written = _words(first, (TokenType.REPLACE, "REPLACE"), (TokenType.L_PAREN, "("))
     for number, assignment in enumerate(_split(assignments, TokenType.COMMA)):
         if _type(assignment, 1) != TokenType.EQ:
-            raise InvalidJobError("the query has a syntax error: after |> SET stands column = expression")
+            raise InvalidJobError("the query has a syntax error: |> SET needs column = expression")
         if number:
             written += _words(first, (TokenType.COMMA, ","))
         written += [*assignment[2:], *_words(first, (TokenType.ALIAS, "AS")), assignment[0]]
@@ -302,7 +302,7 @@ def _replaced(first: Token, assignments: list[Token]) -> list[Token]:
 
 
 def _words(place: Token, *words: tuple[TokenType, str]) -> list[Token]:
-    """Return tokens that are not in the text, at the place of one that is."""
+    """Return added tokens, at the position of one from the text."""
     return [Token(kind, text, place.line, place.col, place.start, place.start, []) for kind, text in words]
 
 
@@ -319,7 +319,7 @@ def _split(tokens: list[Token], separator: TokenType) -> list[list[Token]]:
 
 
 def _outermost(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
-    """Yield what stands outside of parentheses and may be a keyword, with its index."""
+    """Yield the tokens outside parentheses that may be keywords, with their index."""
     depth = 0
     for index, token in enumerate(tokens):
         depth += _step(token)

@@ -1,4 +1,4 @@
-"""Which columns of the upstream each column of a view comes from, as far as the query's text tells."""
+"""The upstream's columns that each column of a view is computed from, as far as the query's text shows."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from airflow_backfill_provider.shapes.row.levels import Level
 from airflow_backfill_provider.shapes.row.query import RowQuery
 
 _UNNAMED = "__level"
-"""The relation of a level that has no name for it."""
+"""The name of a level's relation where the query gives it none."""
 
 
 def query_lineage(
     query: RowQuery, available: Sequence[str], key: Sequence[str], upstream_names: Collection[str] = ()
 ) -> QueryLineage:
     """
-    Read the lineage off a view's query.
+    Return the lineage of a view from its query.
 
     :param query: the query.
     :param available: the upstream's columns.
-    :param key: its key columns; the view keeps the ones that the query drops, in hidden columns.
+    :param key: the upstream's key columns; the view keeps those that the query drops in hidden columns.
     :param upstream_names: names that a star may stand for, as of the job's creation.
     """
     root = _qualified(query.levels, available)
     filters = ((scope, scope.expression.args.get("where")) for scope in root.traverse())
     filtered_by = {column for scope, where in filters if where is not None for column in _origin(where, scope)[0]}
-    # sqlglot says names in lower case.
+    # sqlglot returns names in lower case.
     written = [*available, *(found.alias_or_name for level in query.levels for found in level.select.selects)]
     names = {name.lower(): name for name in written}
     known: dict[str, ColumnOrigin] = {}
@@ -44,7 +44,7 @@ def query_lineage(
 
 
 def _qualified(levels: Sequence[Level], available: Sequence[str]) -> Scope:
-    """Return a query's levels as one tree, to be read and never run: its columns qualified, its stars written out."""
+    """Return a query's levels as one tree, with qualified columns and without stars; for analysis, never run."""
     tree: exp.Expr = exp.Table(this=exp.to_identifier(RELATION))
     for level in levels:
         select = level.select.copy()
@@ -68,7 +68,7 @@ def _qualified(levels: Sequence[Level], available: Sequence[str]) -> Scope:
 
 
 def _has_known_name(projection: exp.Expr, alias: str) -> bool:
-    """Tell whether a projection is called what it says; what the fields of a struct are called, only Spark knows."""
+    """Return whether the text shows a projection's name; only Spark knows the names of a struct's fields."""
     if projection.is_star:
         return not isinstance(projection, exp.Column) or projection.table.lower() == alias.lower()
     named = projection.this if isinstance(projection, exp.Cast) else projection
@@ -76,7 +76,7 @@ def _has_known_name(projection: exp.Expr, alias: str) -> bool:
 
 
 def _origin(expression: exp.Expr, scope: Scope) -> tuple[set[str], bool]:
-    """Return the upstream's columns that an expression uses, in lower case, and whether it is one of them as it is."""
+    """Return the upstream's columns that an expression uses, in lower case, and whether it is one of them unchanged."""
     inputs: set[str] = set()
     unchanged = False
     for column in expression.find_all(exp.Column):

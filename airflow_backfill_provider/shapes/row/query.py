@@ -1,13 +1,13 @@
 """
-The materialized view's query: what it may be, and how it is read.
+Check and parse the query of a row-level view.
 
-A query is row-level: each upstream row gives at most one row of the view, by itself and always the same one. That is
-what lets an epoch apply a change by its key alone. It is one ``SELECT … FROM upstream [WHERE …]``, or a chain of such
-levels (:mod:`~airflow_backfill_provider.shapes.row.levels`). The shape is checked on the syntax trees, here and
-without Spark; names and types are Spark's to check when the job is created.
+A query is row-level if each upstream row gives at most one row of the view, independently of the other rows, and always
+the same one. So an epoch can apply a change by its key alone. The query is one ``SELECT … FROM upstream [WHERE …]``, or
+a chain of such levels (:mod:`~airflow_backfill_provider.shapes.row.levels`). This module checks the syntax trees,
+without Spark. Spark checks names and types when the job is created.
 
-The text that the user wrote is never printed back from the trees: hidden key columns are spliced into it at
-token positions, so that Spark runs the very expressions that were written.
+The user's text is never printed back from the trees. Hidden key columns are inserted at token positions, so that Spark
+runs the expressions exactly as written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from airflow_backfill_provider.shapes.row.functions import (
 from airflow_backfill_provider.shapes.row.levels import Level, query_levels, unsupported
 
 HIDDEN_KEY_PREFIX = "__key_"
-"""What the name of a hidden key column begins with; with more underscores where the view has such a name already."""
+"""The prefix of a hidden key column's name; it gets more underscores if the view already has such a name."""
 
 _UNSUPPORTED: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.Query, exp.Subquery, exp.Exists), "subqueries"),
@@ -70,10 +70,10 @@ _CLAUSES = {
 @dataclass(frozen=True, slots=True)
 class RowQuery(ShapedQuery):
     """
-    A query known to be row-level.
+    A row-level query.
 
-    :param text: as the user wrote it, without a closing semicolon.
-    :param levels: the first one reads the upstream, each other one the level before it.
+    :param text: the query as the user wrote it, without a closing semicolon.
+    :param levels: its levels; the first one reads the upstream, each other one the level before it.
     :param words: names in it that may be columns of the upstream, lower-cased; a superset of those that it uses.
     """
 
@@ -84,11 +84,11 @@ class RowQuery(ShapedQuery):
 
     @property
     def has_star(self) -> bool:
-        """Whether it selects ``*`` of the upstream, so that it uses every column there is."""
+        """Whether it selects ``*`` of the upstream, and so uses every column."""
         return self.levels[0].select.find(exp.Star) is not None
 
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
-        """Return those of the upstream's columns that the query may use, in the upstream's order."""
+        """Return the upstream's columns that the query may use, in the upstream's order."""
         if self.has_star:
             return tuple(available)
         return tuple(column for column in available if column.lower() in self.words)
@@ -100,10 +100,10 @@ class RowQuery(ShapedQuery):
 
     def require_names(self, available: Sequence[str]) -> None:
         """
-        Refuse a name such as ``user``, which Spark reads as a function where no column has that name.
+        Refuse a name such as ``user``, which Spark reads as a function if no column has that name.
 
         :param available: the upstream's columns.
-        :raises InvalidJobError: if such a name would not give the same value every time.
+        :raises InvalidJobError: if such a function is not deterministic.
         """
         there = frozenset(column.lower() for column in available)
         for level in self.levels:
@@ -113,9 +113,9 @@ class RowQuery(ShapedQuery):
 
     def output_of_key(self, column: str) -> str | None:
         """
-        Return the name under which the view carries a key column unchanged.
+        Return the view's column that holds a key column unchanged.
 
-        :returns: the output column's name, or ``None`` if the query drops or changes the key column.
+        :returns: the column's name, or ``None`` if the query drops or changes the key column.
         """
         names = [column]
         for level in self.levels:
@@ -124,7 +124,7 @@ class RowQuery(ShapedQuery):
 
     def written_names(self, upstream_names: Collection[str]) -> frozenset[str]:
         """
-        Return every name that a column of the view may have because somebody wrote it, lower-cased.
+        Return every name from the query's text that a column of the view may have, lower-cased.
 
         :param upstream_names: names that a star may stand for.
         """
@@ -132,16 +132,16 @@ class RowQuery(ShapedQuery):
 
     def hidden_keys(self, key: Sequence[str], upstream_names: Collection[str] = ()) -> dict[str, str]:
         """
-        Return, for the key columns that the view does not carry, the hidden column that keeps each.
+        Return the hidden column for each key column that the query does not select.
 
         :param key: the upstream's key columns.
-        :param upstream_names: names that a star may stand for, which are the view's then.
+        :param upstream_names: names that a star may stand for.
         """
         taken = self.written_names(upstream_names)
         return {column: _hidden(column, taken) for column in key if self.output_of_key(column) is None}
 
     def key_outputs(self, key: Sequence[str], upstream_names: Collection[str] = ()) -> tuple[str, ...]:
-        """Return the view's column for each key column, hidden or not; the parameters are those of hidden columns."""
+        """Return the view's column for each key column, hidden or not; parameters as of :meth:`hidden_keys`."""
         hidden = self.hidden_keys(key, upstream_names)
         return tuple(self.output_of_key(column) or hidden[column] for column in key)
 
@@ -161,7 +161,7 @@ class RowQuery(ShapedQuery):
         return text
 
     def units(self, settings: JobSettings, *, by_key: bool) -> Units:
-        """Return the key, hidden or not, and what a row's vnode is worked out from."""
+        """Return the key columns, hidden or not, and the columns that a row's vnode is computed from."""
         names, order = settings.upstream.names, settings.key_order
         placed_by = order.names if by_key else tuple(settings.definition.upstream.distribution_key)
         return Units(
@@ -172,19 +172,19 @@ class RowQuery(ShapedQuery):
         )
 
     def carries_distribution_key(self, settings: JobSettings) -> bool:
-        """Tell whether the view has the distribution key, be it in hidden columns."""
+        """Return whether the view holds the distribution key, in hidden columns or others."""
         distribution_key = settings.definition.upstream.distribution_key
-        carried = {*settings.key_order.names, *filter(self.output_of_key, distribution_key)}
-        return carried.issuperset(distribution_key)
+        held = {*settings.key_order.names, *filter(self.output_of_key, distribution_key)}
+        return held.issuperset(distribution_key)
 
     def lineage(self, columns: Sequence[str], key: Sequence[str], upstream_names: Collection[str]) -> QueryLineage:
-        """Return where the view's columns come from, as far as the text tells."""
+        """Return the origins of the view's columns, as far as the text shows them."""
         from airflow_backfill_provider.shapes.row.lineage import query_lineage
 
         return query_lineage(self, columns, key, upstream_names)
 
     def _edits(self, relation: str, hidden: dict[str, str]) -> Iterator[tuple[int, int, str]]:
-        """Yield what to write in the text: from, to, words."""
+        """Yield the edits of the text: start, end, replacement."""
         for number, level in enumerate(self.levels):
             if level.reads is not None:
                 start, end, is_named = level.reads
@@ -195,10 +195,10 @@ class RowQuery(ShapedQuery):
                 yield start, level.end_of_list, f"\n{columns} "
 
     def _added(self, number: int, hidden: dict[str, str]) -> str:
-        """Return what a level's list of columns needs so that the hidden key columns come out of it."""
+        """Return the text that adds the hidden key columns to a level's list of columns."""
         level = self.levels[number]
         if number and level.star_without is not None:
-            return ""  # what the level before gives comes out by itself
+            return ""  # the star passes them on
         if number:
             return "".join(f", {quote(output)}" for output in hidden.values())
         read = [f"{quote(level.alias)}.{quote(column)} AS {quote(output)}" for column, output in hidden.items()]
@@ -212,7 +212,7 @@ def check_query(text: str) -> RowQuery:
     """
     Check that a query is row-level over ``upstream``.
 
-    :raises InvalidJobError: with the construct that is not allowed, or the place of a syntax error.
+    :raises InvalidJobError: naming the construct that is not allowed, or the place of a syntax error.
     """
     text = text.strip().removesuffix(";").rstrip()
     tokens, levels = query_levels(text)
@@ -227,7 +227,7 @@ def check_query(text: str) -> RowQuery:
         text=text,
         levels=levels,
         words=possible_columns(innermost.tokens, innermost.select, innermost.alias),
-        # Texts, too: Spark calls a column of a plain text by the text.
+        # Texts, too: Spark names a column after the text if it is a plain text.
         _selected_words=frozenset(token.text.lower() for token in _selecting(tokens, levels)),
     )
 
@@ -277,15 +277,15 @@ def _refuse_expressions(select: exp.Select) -> None:
 
 
 def _refuse_stars_in_expressions(select: exp.Select) -> None:
-    """Refuse ``struct(*)`` and its like over another level, which may carry hidden key columns."""
+    """Refuse ``struct(*)`` and the like over another level, because that level may have hidden key columns."""
     for star in select.find_all(exp.Star):
         place = star.parent if isinstance(star.parent, exp.Column) else star
         if place.parent is not select:
-            raise unsupported("* inside of an expression over another SELECT; name the columns instead. It")
+            raise unsupported("* inside an expression over another SELECT; name the columns instead. It")
 
 
 def _is_moving(node: exp.Expr) -> bool:
-    """Tell whether a text becomes a date that is not the same every time; where Spark casts it, Spark tells."""
+    """Return whether the query casts a text like ``today`` to a date; Spark's implicit casts are checked on Spark."""
     if not (isinstance(node, exp.Literal) and node.is_string and is_moving_text(node.this)):
         return False
     parent = node.parent
@@ -307,7 +307,7 @@ def _refuse_function(function: exp.Func) -> None:
 
 
 def _names(function: exp.Func) -> set[str]:
-    """Return every name of a function: the tree knows one by what it means, the user by what was written."""
+    """Return every name of a function: those that the tree gives it, and the one in the text."""
     if isinstance(function, exp.Anonymous):
         return {function.name.lower()}
     written = function.meta.get("name")

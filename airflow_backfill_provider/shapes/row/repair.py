@@ -1,8 +1,8 @@
 """
-Which rows a repair writes anew, and which keys it removes from the view before.
+The rows that a repair writes, and the keys that it removes from the view first.
 
-A repair makes no assumption about what is wrong: everything that the view has of the chosen vnodes and keys is removed,
-also what it should not have at all or has twice, and what the upstream has of them is written.
+A repair makes no assumption about what is wrong. It removes all rows of the chosen vnodes and keys from the view, also
+foreign and repeated ones, and writes the upstream's rows of these vnodes and keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from airflow_backfill_provider.engine.predicates import in_any, unskipped
 
 
 def rows_to_write(spark: SparkSession, job_rows: JobRows, barrier: Barrier) -> DataFrame:
-    """Return the chosen rows as the upstream has them at ``to_offset``, of those that were read before the epoch."""
+    """Return the chosen rows as of ``to_offset`` that were read before the epoch."""
     rows = _read(job_rows, barrier)
     repair = barrier.repair
     is_chosen = F.col(job_rows.own.vnode).isin(list(repair.vnodes))
@@ -34,10 +34,10 @@ def keys_to_remove(
     spark: SparkSession, job_rows: JobRows, barrier: Barrier, view: DataFrame, outputs: Sequence[str]
 ) -> DataFrame:
     """
-    Return the keys that the view must not have when the rows are written.
+    Return the keys to remove from the view before the rows are written.
 
-    A row of the view whose key the upstream does not have belongs to the vnode of its key; where the vnode comes from
-    other columns, nobody knows to which, so that each repair of a vnode removes it.
+    A row of the view with a key that the upstream lacks belongs to the vnode of its key. If the vnode is computed from
+    other columns, its vnode is unknown, and a repair of any vnode removes the row.
 
     :param outputs: the view's key columns.
     :returns: the view's key columns.
@@ -49,9 +49,9 @@ def keys_to_remove(
         found.append(_named(_keys(spark, job_rows, repair.keys), outputs))
     if repair.vnodes:
         known = _named(_read(job_rows, barrier).select(*map(column, names)), outputs)
-        shown = view.select(*map(column, outputs))
-        same = [shown[quote(output)].eqNullSafe(known[quote(output)]) for output in outputs]
-        stray = shown.join(known, same, "left_anti")
+        in_view = view.select(*map(column, outputs))
+        same = [in_view[quote(output)].eqNullSafe(known[quote(output)]) for output in outputs]
+        stray = in_view.join(known, same, "left_anti")
         if set(job_rows.distribution_key) <= set(names):
             by_key = dict(zip(names, outputs, strict=True))
             stray = stray.filter(job_rows.vnode_of(by_key).isin(list(repair.vnodes)))
@@ -61,7 +61,7 @@ def keys_to_remove(
 
 def _read(job_rows: JobRows, barrier: Barrier) -> DataFrame:
     read_before = decoded(barrier.read_before, job_rows.scan)
-    # What statistics hide is what a repair has to find.
+    # A repair must also find the rows that wrong statistics hide.
     return job_rows.at(barrier.upstream.to_offset).filter(unskipped(in_any(job_rows.scan, read_before)))
 
 
@@ -73,7 +73,7 @@ def _with_keys(spark: SparkSession, job_rows: JobRows, rows: DataFrame, repair: 
 
 
 def _keys(spark: SparkSession, job_rows: JobRows, keys: Sequence[EncodedPosition]) -> DataFrame:
-    """Return keys that are written as text as rows of the key's own types."""
+    """Return encoded keys as rows with the key's own types."""
     texts = StructType([StructField(f"text_{i}", StringType()) for i in range(len(job_rows.key.fields))])
     rows = spark.createDataFrame([tuple(key) for key in keys], texts)
     values = []

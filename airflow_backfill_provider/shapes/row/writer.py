@@ -29,7 +29,7 @@ class RowWriter(ViewWriter):
     """
     Writes one job's view.
 
-    :param context: what it works with.
+    :param context: the objects that it works with.
     """
 
     def __init__(self, context: WriterContext) -> None:
@@ -38,7 +38,7 @@ class RowWriter(ViewWriter):
         self._query = check_query(context.job.query)
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:
-        """Refuse columns that the view cannot have, values that change from day to day, and hidden aggregates."""
+        """Refuse columns that the view cannot have, values that depend on the day, and hidden aggregates."""
         result = self._context.run(rows.limit(0))
         names = self._rows.names
         hidden = self._query.hidden_keys(self._rows.key.names, names).values()
@@ -48,19 +48,19 @@ class RowWriter(ViewWriter):
         used = rows.select(*map(column, self._rows.columns))
         require_lasting_values(self._context.spark, self._context.query, used)
         if result.limit(1).count():
-            raise InvalidJobError("query: it gives a row where the upstream has none, so it is an aggregate")
+            raise InvalidJobError("query: it returns a row for an empty upstream, so it is an aggregate")
 
     def schema(self) -> StructType:
         """Return the view's columns."""
         return self._context.run(self._rows.empty()).schema
 
     def write_changes(self, changes: Changes, identity: ViewIdentity, barrier: Barrier, *, repairs: bool) -> None:
-        """Merge the changed keys; where changes waited, remove these keys and append their rows."""
+        """Merge the changed keys; if changes waited, remove these keys and append their rows."""
         by_key = net_by_key(self._rows, changes.net).filter(leaves_something(self._rows))
         if repairs:
-            # The upstream was looked at itself: what the view has of these keys is not its own.
+            # The upstream itself was checked: rows of these keys in the view are foreign.
             by_key = by_key.withColumn(self._rows.own.appeared, F.lit(False))
-        # Rows as of several offsets make no view that anybody could read.
+        # The view is not readable while its rows are as of several offsets, so two commits do no harm.
         apply = self._rewrite if barrier.read_as_of else self._merge
         apply(by_key, changes.measured, identity, barrier)
 
@@ -69,16 +69,16 @@ class RowWriter(ViewWriter):
         self._context.view.append(self._context.run(shielded(rows)), part, identity, barrier)
 
     def check_repair(self, barrier: Barrier) -> None:
-        """Work out the rows that a repair writes."""
+        """Compute the rows that a repair writes."""
         _evaluate(self._repaired(barrier))
 
     def repair(self, identity: ViewIdentity, barrier: Barrier) -> None:
-        """Write the chosen rows anew; after the changes, for it writes them as of the window's end."""
+        """Rewrite the chosen rows as of the window's end; runs after the changes."""
         outputs = self._key_outputs()
         view = self._context.view
         removed = repair.keys_to_remove(self._context.spark, self._rows, barrier, view.table.read(), outputs).persist()
         try:
-            # Counted now: the view changes under the statement that removes them.
+            # Compute them now: the statement that removes them changes the view.
             removed.count()
             view.repair(removed, self._repaired(barrier), outputs, identity, barrier)
         finally:
@@ -92,7 +92,7 @@ class RowWriter(ViewWriter):
         return self._query.key_outputs(self._rows.key.names, self._rows.names)
 
     def _merge(self, changes: DataFrame, measured: MeasuredChanges, identity: ViewIdentity, barrier: Barrier) -> None:
-        """Merge the changed keys: with their new row if it passes the query's filter, else as a delete."""
+        """Merge the changed keys: with the new row if it passes the query's filter, otherwise as a delete."""
         source_own, names = self._rows.own, self._rows.key.names
         outputs = self._key_outputs()
         passing = self._context.run(changes.filter(F.col(source_own.is_upsert)))
@@ -124,7 +124,7 @@ class RowWriter(ViewWriter):
         self._context.view.rewrite(changed, measured, written, outputs, own, identity, barrier)
 
     def _require_writable(self, schema: StructType, table_properties: Mapping[str, str]) -> None:
-        """Refuse output columns that Delta could not merge changes into."""
+        """Refuse output columns that Delta cannot merge changes into."""
         spark = self._context.spark
         default = spark.conf.get(f"spark.databricks.delta.properties.defaults.{_DELETION_VECTORS}", None)
         has_vectors = table_properties.get(f"delta.{_DELETION_VECTORS}", default or "false").lower() == "true"
@@ -139,8 +139,8 @@ class RowWriter(ViewWriter):
 
 def _evaluate(rows: DataFrame) -> None:
     """
-    Work rows out and throw them away.
+    Compute rows and discard them.
 
-    What a row makes fail has to fail before others are removed to make room for it.
+    A row that cannot be computed must fail before the old rows are removed.
     """
     rows.write.format("noop").mode("overwrite").save()

@@ -19,7 +19,7 @@ class DeltaUpstream(UpstreamDefinition):
     """
     A Delta table with change data feed.
 
-    :param path: where it lies.
+    :param path: the table's location.
     """
 
     kind: ClassVar[str] = "delta"
@@ -46,7 +46,7 @@ class Delta(SourceKind):
     definition: ClassVar[type[UpstreamDefinition]] = DeltaUpstream
 
     def open(self, upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> DeltaSource:
-        """Open a Delta table; its log is read when something is asked."""
+        """Open a Delta table; its log is read on demand."""
         from airflow_backfill_provider.sources.delta.source import DeltaSource
 
         return DeltaSource(upstream.location, storage_options)

@@ -1,4 +1,4 @@
-"""A Delta table as of one version, as a job's upstream."""
+"""One version of a Delta table that is a job's upstream."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class DeltaDescription(UpstreamDescription):
     change_data_feed: bool
 
     def differences_from(self, upstream: ResolvedUpstream) -> list[str]:
-        """Return how the used columns differ from those of the job's creation; nested columns may have gained parts."""
+        """Return how the used columns differ from those at the job's creation; nested columns may have new fields."""
         return TableSchema(self.types, self.physical_names).differences_from(upstream)
 
     def require_usable(self) -> None:
         """
-        Refuse a table that does not record its changes, or one with changes that cannot be read.
+        Refuse a table without change data feed, or with changes that cannot be read.
 
         :raises ChangeDataFeedDisabledError: with the statement that switches the feed on.
-        :raises UpstreamError: naming a column that is called like one of the feed's own.
+        :raises UpstreamError: naming a column that has the name of one of the feed's own.
         """
         if not self.change_data_feed:
             raise ChangeDataFeedDisabledError(
@@ -43,6 +43,6 @@ class DeltaDescription(UpstreamDescription):
         for name in self.types:
             if name.lower() in OF_CHANGE_FEED:
                 raise UpstreamError(
-                    f"{self.location} has a column {name}, and Delta's change data feed adds one of that name itself, "
-                    "so that nobody can read the table's changes; rename it, or remove it"
+                    f"{self.location} has a column {name}, a name that Delta's change data feed uses itself, so the "
+                    "table's changes cannot be read; rename or remove the column"
                 )

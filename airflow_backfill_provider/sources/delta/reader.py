@@ -1,4 +1,4 @@
-"""A Delta table's half on Spark: time travel, and the change data feed."""
+"""Reading a Delta table on Spark: time travel, and the change data feed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DeltaReader(SourceReader):
         return self._spark.read.format("delta").option("versionAsOf", version_of(offset)).load(self._path)
 
     def empty(self) -> DataFrame:
-        """Return the newest version's columns, without a row."""
+        """Return the newest version's columns, without rows."""
         return self._spark.read.format("delta").load(self._path).limit(0)
 
     def changes(self, after: Offset, up_to: Offset) -> DataFrame:

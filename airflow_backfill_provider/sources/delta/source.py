@@ -1,7 +1,7 @@
 """
-A Delta table as the upstream of a job, as its log shows it: versions, schema, change data feed, file statistics.
+A Delta table as a job's upstream, read from its log: versions, schema, change data feed, file statistics.
 
-Everything that injecting a barrier needs to know comes from here, in milliseconds and without a JVM.
+Injecting a barrier needs nothing else of the upstream. Reading the log takes milliseconds and no JVM.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class DeltaSource(Source):
 
     def at(self, offset: Offset | None = None) -> DeltaDescription:
         """
-        Describe one version, by default the newest, as it is now.
+        Describe one version, by default the newest.
 
-        It stays open, so that what is asked next about its files does not read the log again.
+        The version stays open, so that the next questions about its files don't read the log again.
 
         :raises UpstreamNotFoundError: if there is no readable Delta table or no such version.
         """
@@ -103,7 +103,7 @@ class DeltaSource(Source):
 
     def offset_at(self, instant: dt.datetime) -> Offset | None:
         """
-        Return the newest version committed at or before an instant, as Delta finds it for ``timestampAsOf``.
+        Return the newest version committed at or before an instant, by Delta's rule for ``timestampAsOf``.
 
         :returns: ``None`` if the table's log begins later.
         """
@@ -112,7 +112,7 @@ class DeltaSource(Source):
 
     def watermark(self, offset: Offset) -> dt.datetime:
         """
-        Return the commit timestamp of a version, as Delta has it for ``timestampAsOf``.
+        Return the commit timestamp of a version, by Delta's rule for ``timestampAsOf``.
 
         :raises ChangeFeedGapError: if the version's commit file was cleaned up.
         """
@@ -123,32 +123,32 @@ class DeltaSource(Source):
         return committed_at
 
     def committed_at(self, offset: Offset) -> dt.datetime | None:
-        """Return when a version's commit says that it was committed; ``None`` if its commit file was cleaned up."""
+        """Return the time in a version's commit file; ``None`` if the file was cleaned up."""
         commit = self.log.commit(version_of(offset))
         return None if commit is None else commit.timestamp
 
     def point(self, offset: Offset) -> HistoryPoint:
-        """Return a version with the time at which its commit says that it was written."""
+        """Return a version with the time in its commit file as the mark."""
         written_at = self.log.written_at(version_of(offset))
         return HistoryPoint(offset=offset, mark=None if written_at is None else written_at.isoformat())
 
     def require_same_history(self, known: HistoryPoint) -> None:
         """
-        Refuse a log in which a version is another one than when the job came to it, or is not there yet.
+        Refuse a log that lacks a version which the job has reached, or has another commit at it.
 
-        :raises UpstreamReplacedError: saying how that was seen.
-        :raises UpstreamNotFoundError: if there is no table any more.
+        :raises UpstreamReplacedError: saying what differs.
+        :raises UpstreamNotFoundError: if the table is gone.
         """
         ended = ends_before(self._path, self._latest_version(), version_of(known.offset))
-        if another := ended or written_at_another_time(self.log, version_of(known.offset), known.mark):
-            raise UpstreamReplacedError(f"{another}: rebuild the job")
+        if difference := ended or written_at_another_time(self.log, version_of(known.offset), known.mark):
+            raise UpstreamReplacedError(f"{difference}: rebuild the job")
 
     def watch(self) -> SourceWatch:
-        """Return what looks for new versions for the price of looking for two files."""
+        """Return a watch that looks for two files of the log each time."""
         return DeltaWatch(self._path, self._options)
 
     def _latest_version(self) -> int:
-        # Opening the table reads which files it has, which takes longer the more there are; it says best what is wrong.
+        # Opening the table is slower, because it reads the list of data files; but its errors say best what is wrong.
         with suppress(TableNotFoundError, StorageUnavailableError):
             versions = self.log.versions()
             if versions:
@@ -159,7 +159,7 @@ class DeltaSource(Source):
         log = self.log
         files = log.files()
         newest = max(files.commits, default=None)
-        # Opening the table takes longer than a look at its newest commit, which tells most tables' answer.
+        # For most tables the newest commit is enough, and reading it is faster than opening the table.
         if newest is None or log.in_commit_timestamp(newest) is None:
             return CommitTimes(log, files, None)
         return CommitTimes(log, files, RecordedSince.of(self._open(None).metadata().configuration))
@@ -167,11 +167,11 @@ class DeltaSource(Source):
     # ------------------------------------------------------------------------------------------------- changes
 
     def has_changes(self, after: Offset, up_to: Offset) -> bool:
-        """Tell whether a version in ``(after, up_to]`` changed rows; compaction does not."""
+        """Return whether a version in ``(after, up_to]`` changed rows; compaction does not."""
         return windows.changes_data(self.log, version_of(after), version_of(up_to))
 
     def changes_kept_for(self) -> dt.timedelta | None:
-        """Return how long the table keeps its changes, as of now; ``None`` if its properties don't say it readably."""
+        """Return how long the table keeps its changes, as of now; ``None`` if its properties cannot be read."""
         return changes_kept_for(self._open(None).metadata().configuration)
 
     def change_feed(
@@ -183,12 +183,12 @@ class DeltaSource(Source):
         come_to: HistoryPoint | None = None,
     ) -> ChangeFeed:
         """
-        Tell how long the changes stay that a job has not read yet; reads a commit or two.
+        Return how long the changes that a job has not read yet are kept; reads a commit or two.
 
-        :param read_up_to: the version that its next epoch goes on from; ``None`` if it needs no changes yet.
-        :param needed_after: the version after which it needs the changes: an older one; by default that one.
-        :param created_on: what the upstream was when the job was created.
-        :param come_to: the version that the job has come to.
+        :param read_up_to: the version that the job's next epoch continues from; ``None`` if it needs no changes yet.
+        :param needed_after: the version after which the job needs changes, if older than ``read_up_to``.
+        :param created_on: the upstream as of the job's creation.
+        :param come_to: the version that the job has reached.
         :raises UpstreamNotFoundError: if there is no readable Delta table.
         """
         table, log = self._open(None), self.log
@@ -206,14 +206,14 @@ class DeltaSource(Source):
             or (come_to and written_at_another_time(log, version_of(come_to.offset), come_to.mark))
         )
         if read_up_to is None or replaced:
-            # Of changes of another table nothing can be said.
+            # The changes of another table say nothing about this job.
             return ChangeFeed(**known, replaced=replaced or "")
         read = version_of(read_up_to)
         after = read if needed_after is None else version_of(needed_after)
-        # Both look at the same commit, unless changes wait.
+        # Unless changes wait, both lookups below read the same commit.
         commit_of = functools.cache(log.commit)
         oldest = commit_of(read + 1) if read < latest else None
-        # A version that changed no row is passed without its files.
+        # A version that changed no row can be read even if its files are gone.
         needed = next(
             (
                 (version, commit)
@@ -239,7 +239,7 @@ class DeltaSource(Source):
 
     def require_used_columns(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
         """
-        Refuse a window ``(after, up_to]`` whose changes are not all of the used columns as they are now.
+        Refuse a window ``(after, up_to]`` in which a used column was missing or had another type.
 
         :raises UpstreamSchemaChangedError: naming the columns and the version.
         """
@@ -253,21 +253,21 @@ class DeltaSource(Source):
     # ------------------------------------------------------------------------------------------- rows and keys
 
     def row_count(self, offset: Offset) -> int:
-        """Return the number of rows at a version; an estimate where the log does not tell."""
+        """Return the number of rows at a version; an estimate where the log lacks counts."""
         return self.files_at(offset).live_rows().rows
 
     def blocks(self, offset: Offset, order: KeyOrder) -> Sequence[FileStatistics]:
-        """Return the data files of a version with bounds of their keys."""
+        """Return the data files of a version, with the bounds of their keys."""
         return self.files_at(offset).files(order)
 
     def blocks_of_job(self, offset: Offset, settings: JobSettings) -> tuple[Sequence[FileStatistics], KeyIndex]:
-        """Return the data files with the rows that a chunk of a job finds in them, and the means to read exact keys."""
+        """Return the data files with the number of rows that a job reads from each, and an index of exact keys."""
         about = JobVnodes.of(settings.definition, settings.types)
         return chunk_files(self.files_at(offset), settings.key_order, about)
 
     def window_changes(self, settings: JobSettings, after: Offset, up_to: Offset) -> pa.Table | None:
         """
-        Return what became of each (vnode, key) of a job that changed in ``(after, up_to]``.
+        Return the result for each (vnode, key) of a job that changed in ``(after, up_to]``.
 
         See :func:`~airflow_backfill_provider.lake.window_changes.window_changes`.
         """
@@ -283,7 +283,7 @@ class DeltaSource(Source):
     # --------------------------------------------------------------------------------------------------- Spark
 
     def reader(self, spark: SparkSession) -> SourceReader:
-        """Return what reads versions and the change data feed."""
+        """Return the reader of versions and of the change data feed."""
         from airflow_backfill_provider.sources.delta.reader import DeltaReader
 
         return DeltaReader(spark, self._path)
@@ -312,7 +312,7 @@ class DeltaSource(Source):
             ) from None
 
     def _begins(self) -> int | None:
-        """Return the oldest version that the log still has, if there is a log."""
+        """Return the oldest version in the log; ``None`` if there is no log."""
         with suppress(TableNotFoundError, StorageUnavailableError):
             return min(self.log.versions(), default=None)
         return None

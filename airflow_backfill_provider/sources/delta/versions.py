@@ -11,7 +11,7 @@ def offset_of(version: int) -> Offset:
 
 
 def version_of(offset: Offset) -> int:
-    """Return the version that an offset is."""
+    """Return an offset as a version."""
     if offset.number is None:
         raise TypeError(f"{offset} is no version of a Delta table")
     return offset.number

@@ -1,4 +1,4 @@
-"""Looking for new versions of a Delta table."""
+"""Polling a Delta table for new versions."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ class DeltaWatch(SourceWatch):
         self._watch = VersionWatch(path, storage_options)
 
     def look(self) -> tuple[Offset | None, Hashable]:
-        """Return the newest version, and what its commit file looks like."""
+        """Return the newest version, and the state of its commit file."""
         version = self._watch.latest()
         return None if version is None else offset_of(version), self._watch.written

@@ -1,4 +1,4 @@
-"""What a Delta table's log says of the versions in a window: whether they are there, and what their changes are of."""
+"""Checks of the versions in a window against a Delta table's log: are they there, and with which columns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def require_changes(log: DeltaLog, from_version: int, to_version: int) -> None:
 
 
 def changes_data(log: DeltaLog, from_version: int, to_version: int) -> bool:
-    """Tell whether a version in ``(from_version, to_version]`` changed rows; compaction does not."""
+    """Return whether a version in ``(from_version, to_version]`` changed rows; compaction does not."""
     if to_version - from_version > COMMITS_WORTH_READING:
         return True
     commits = (log.commit(version) for version in range(from_version + 1, to_version + 1))
@@ -46,10 +46,10 @@ def require_used_columns(
     log: DeltaLog, schema_at: Callable[[int], TableSchema], window: tuple[int, int], upstream: ResolvedUpstream
 ) -> None:
     """
-    Refuse a window whose changes are not all of the used columns as they are now.
+    Refuse a window in which a used column was missing or had another type.
 
-    The schema at both ends tells nothing of those in between: a column may have been replaced, and put back by a
-    RESTORE. A column that was renamed meanwhile keeps its name in the data files, by which it is found.
+    Comparing the schemas at both ends is not enough: a column may have been replaced in between, and brought back by a
+    RESTORE. A renamed column keeps its name in the data files, so columns are compared by that name.
 
     :param schema_at: returns the table's schema as of a version.
     :param window: the versions, ``(from_version, to_version]``.
@@ -65,7 +65,7 @@ def require_used_columns(
     for version, schema in described:
         if problems := schema.stored().differences_from(in_files):
             raise UpstreamSchemaChangedError(
-                f"the changes of {log.location} at version {version} are not of the columns that the job uses: "
+                f"the changes of {log.location} at version {version} don't have the columns that the job uses: "
                 f"{'; '.join(problems)}; rebuild the job"
             )
     used = frozenset(column.name for column in in_files.columns)
@@ -74,18 +74,18 @@ def require_used_columns(
     from_version = window[0]
     partitioned_by = schema_at(from_version).stored().partitioned_by & used if from_version >= 0 else used
     for version, schema in described:
-        # Delta looks for the value of such a column beside the data file, where older files have none.
-        if came := sorted((schema.stored().partitioned_by & used) - partitioned_by):
+        # Delta reads the value of such a column from the file's entry in the log, and older entries have none.
+        if added := sorted((schema.stored().partitioned_by & used) - partitioned_by):
             raise UpstreamSchemaChangedError(
-                f"{log.location} is partitioned by {', '.join(came)} since version {version}, and Delta reads no "
-                "changes of that column from before; rebuild the job"
+                f"{log.location} is partitioned by {', '.join(added)} since version {version}, and Delta cannot read "
+                "older changes of that column; rebuild the job"
             )
         partitioned_by = schema.stored().partitioned_by & used
 
 
 def _schemas(log: DeltaLog, from_version: int, to_version: int) -> Iterable[tuple[int, TableSchema | None]]:
-    """Yield the schemas that the commits of a window wrote down, ``None`` for one that wrote none."""
+    """Yield the schema that each commit of a window recorded; ``None`` if it recorded none."""
     versions = range(from_version + 1, to_version + 1)
-    # Each waits for the storage, and windows may be long.
+    # Each read waits for the storage, and windows may be long.
     with ThreadPoolExecutor(max_workers=_READERS) as readers:
         return zip(versions, readers.map(log.schema, versions), strict=True)
