@@ -151,7 +151,7 @@ LOOKS = {
     "a version": lambda s3, options: upstream_of(s3, options).at(offset_of(1)),
     "its changes": lambda s3, options: upstream_of(s3, options).change_feed(offset_of(0)),
     "schemas in a window": lambda s3, options: upstream_of(s3, options).require_used_columns(
-        -1, 2, ResolvedUpstream(table_id="t", columns=())
+        offset_of(-1), offset_of(2), ResolvedUpstream(table_id="t", columns=())
     ),
     "whether it is the same": lambda s3, options: upstream_of(s3, options).require_same_history(HistoryPoint(offset=1)),
     "keys of its files": lambda s3, options: keys_of(upstream_of(s3, options).files_at(offset_of(1))),

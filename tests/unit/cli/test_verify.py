@@ -99,7 +99,7 @@ def test_an_epoch_that_is_pinned_already_is_run_before_the_repair(ran, engine):
     engine.failures = [RuntimeError("died")]
     assert ran("run").exit_code == 1
     result = ran("repair")
-    assert result.stdout.splitlines()[:2] == ["epoch 2: committed, which was pinned before", "epoch 3: repaired"]
+    assert result.stdout.splitlines()[:2] == ["epoch 2: was pinned before; committed", "epoch 3: repaired"]
     assert result.exit_code == 0
 
 

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.operators.epoch import InjectBarrierOperator, RunEpochOperator
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.state.control_table import ControlTable
 from tests.unit.stand_in import Lake, StandInSpark, context, run_epoch
 
@@ -185,7 +186,7 @@ def test_an_epoch_that_nobody_pinned_is_refused(created: Lake, spark: StandInSpa
 
 @pytest.mark.parametrize("run_type", [DagRunType.SCHEDULED, DagRunType.BACKFILL])
 def test_a_run_of_a_schedule_ends_its_window_with_its_interval(created: Lake, spark: StandInSpark, run_type):
-    end = created.backfill.upstream.watermark(1)
+    end = created.backfill.upstream.watermark(offset_of(1))
 
     summary = run(created, context("run_epoch", run_type=run_type, data_interval_end=end))
 
@@ -194,14 +195,14 @@ def test_a_run_of_a_schedule_ends_its_window_with_its_interval(created: Lake, sp
 
 @pytest.mark.parametrize("run_type", [DagRunType.MANUAL, DagRunType.ASSET_TRIGGERED, DagRunType.OPERATOR_TRIGGERED])
 def test_any_other_run_goes_up_to_the_newest_version(created: Lake, spark: StandInSpark, run_type):
-    end = created.backfill.upstream.watermark(1)
+    end = created.backfill.upstream.watermark(offset_of(1))
 
     assert run(created, context("run_epoch", run_type=run_type, data_interval_end=end))["to_version"] == 3
 
 
 def test_a_run_whose_interval_is_covered_starts_no_spark(created: Lake, spark: StandInSpark):
     run(created)
-    end = created.backfill.upstream.watermark(1)
+    end = created.backfill.upstream.watermark(offset_of(1))
 
     late = context("run_epoch", run_id="run_2", run_type=DagRunType.SCHEDULED, data_interval_end=end)
 

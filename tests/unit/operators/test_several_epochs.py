@@ -11,6 +11,7 @@ from airflow_backfill_provider.assets import MATERIALIZED_VIEWS, materialized_vi
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.operators.epoch import RunEpochOperator
 from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.unit.stand_in import Lake, StandInSpark, context, run_epoch
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -89,7 +90,7 @@ def test_a_run_that_is_paused_in_between_has_carried_what_it_did(created: Lake, 
 
 
 def test_the_window_of_each_epoch_ends_with_the_runs_interval(created: Lake, spark: StandInSpark):
-    end = created.backfill.upstream.watermark(1)
+    end = created.backfill.upstream.watermark(offset_of(1))
     run(created, context("run_epoch", run_type=DagRunType.SCHEDULED, data_interval_end=end))
     assert spark.submitted[0][-2:] == ["--until", end.isoformat()]
     assert [barrier.upstream.to_offset.number for barrier in created.backfill.store.barriers()] == [1, 1]

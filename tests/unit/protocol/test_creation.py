@@ -699,7 +699,7 @@ def arrangement(backfilling):
 def test_creating_makes_the_arrangement_of_the_version_that_was_looked_at(arranging):
     arranging.orders.add(10)
     settings = arranging.create()
-    assert (settings.strategy, settings.first_offset) == ("arrangement", 1)
+    assert (settings.strategy, settings.first_offset.number) == ("arrangement", 1)
     assert arrangement(arranging).exists()
     assert creation.is_created(arranging.job, arranging.store)
     barrier = arranging.inject()

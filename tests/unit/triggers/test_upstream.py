@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.errors import StorageUnavailableError
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.version_watch import VersionWatch
 from airflow_backfill_provider.protocol import mutations
+from airflow_backfill_provider.sources.delta.versions import offset_of
 from airflow_backfill_provider.triggers import upstream
 from airflow_backfill_provider.triggers.upstream import UpstreamCommit, UpstreamCommitTrigger
 from tests.builders import commit_file, committed_at
@@ -42,9 +43,9 @@ def events(lake: Lake, *steps: Step, watcher: UpstreamCommitTrigger | None = Non
         for step in steps:
             await asyncio.to_thread(step)
             fired.append([])
-            version = lake.backfill.upstream.latest().number
+            latest = lake.backfill.upstream.latest()
             for _ in range(2):
-                yield UpstreamCommit(version, "2026-01-01T00:00:00+00:00")
+                yield UpstreamCommit(latest, "2026-01-01T00:00:00+00:00")
 
     async def collect() -> None:
         async for event in watcher.filter_shared_stream(looks()):
@@ -160,7 +161,7 @@ def test_an_event_says_what_was_committed_and_when(created: Lake):
         "job": "small_orders",
         "upstream": f"{created.folder}/orders",
         "version": 4,
-        "timestamp": created.backfill.upstream.watermark(4).isoformat(),
+        "timestamp": created.backfill.upstream.watermark(offset_of(4)).isoformat(),
         "reason": "the upstream has version 4, and epochs cover those up to 3",
     }
 
@@ -292,6 +293,6 @@ def test_an_upstream_that_was_made_anew_with_as_many_versions_is_told(created: L
 def test_a_version_that_is_pinned_between_the_two_looks_is_no_replaced_upstream(created: Lake):
     created.finish()
     watch = upstream._JobWatch(created.definition, "airflow_backfill_default")
-    earlier = UpstreamCommit(2, "2026-01-01T00:00:00+00:00")
+    earlier = UpstreamCommit(offset_of(2), "2026-01-01T00:00:00+00:00")
 
     assert watch.demand(earlier) is None
