@@ -555,7 +555,7 @@ def test_a_name_that_is_computed_is_refused(text):
 )
 def test_a_function_that_is_not_sparks_own_is_refused_by_name(expression):
     """I2: it can hold rand() or a subquery under any name, and can be replaced while the view is built."""
-    with pytest.raises(InvalidJobError, match="none of Spark's own functions.* write the expression out") as caught:
+    with pytest.raises(InvalidJobError, match="not one of Spark's own functions.* write out its expression") as caught:
         check_query(f"SELECT id, {expression} AS x FROM upstream")
     assert "function" in str(caught.value).lower()
 
