@@ -1,4 +1,4 @@
-"""How history is read: the seam of strategies, its kinds, and the choice between them."""
+"""The seam of strategies: how history is read, the registered kinds, and the choice between them."""
 
 from typing import cast
 

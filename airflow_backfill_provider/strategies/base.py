@@ -1,10 +1,10 @@
 """
 The seam of strategies: how history is read.
 
-A strategy says what a position means (its scan), what the next chunk is, what it makes at creation, and what it costs.
-Its half on Spark is a :class:`~airflow_backfill_provider.strategies.reader.SnapshotReader`. Everything else about an
-epoch is the same for all. A strategy's own module imports deltalake and Spark inside of its methods: whoever defines a
-job loads it, and a scheduler does so for every DAG.
+A strategy says what a position means (its scan), what the next chunk is, which tables it creates, and what it costs.
+Its half on Spark is a :class:`~airflow_backfill_provider.strategies.reader.SnapshotReader`. The rest of an epoch is the
+same for all strategies. A strategy's module imports deltalake and Spark inside its methods, because a scheduler loads
+it for every DAG.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Offer:
     """
-    What a strategy says of a job for which ``auto`` has to choose one.
+    A strategy's answer for a job with strategy ``auto``.
 
     :param fits: whether it suits the job.
     :param reason: why, or why not.
@@ -50,10 +50,10 @@ class SnapshotPlan:
     """
     The snapshot side of one epoch.
 
-    :param row_count: rows that the job is about, as of the epoch; an estimate for progress only.
-    :param parts: the chunk of each parallel run that has one.
-    :param vnode_ranges: the vnodes that each run owns; empty if runs don't divide them.
-    :param prepares: whether the epoch has to make the strategy's tables first, which is why it reads nothing.
+    :param row_count: the job's upstream rows as of the epoch; an estimate for progress only.
+    :param parts: the parts of the chunk, one for each parallel task run that has rows to read.
+    :param vnode_ranges: the vnodes of each parallel task run; empty if they don't divide the vnodes.
+    :param prepares: whether the epoch reads nothing because it must create the strategy's tables first.
     """
 
     row_count: int
@@ -63,26 +63,26 @@ class SnapshotPlan:
 
     @property
     def ranges(self) -> tuple[KeyRange, ...]:
-        """What all parts read together."""
+        """The ranges of all parts."""
         return tuple(covered for part in self.parts for covered in part.ranges)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the planner has to say."""
+        """The planner's warnings, each once."""
         return tuple(dict.fromkeys(warning for part in self.parts for warning in part.warnings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """
-    What the next chunk follows from.
+    The facts that the next chunk is planned from.
 
-    :param settings: those in force.
+    :param settings: the settings in force.
     :param state: the committed state, in which not every vnode is Completed.
     :param upstream: the upstream.
     :param from_offset: the upstream's offset that the previous epoch ended with.
     :param offset: the upstream's offset that the chunk will be read at.
-    :param previous: the barrier before, if there is one in this incarnation.
+    :param previous: the previous barrier, if this incarnation has one.
     :param storage_options: options of the object store, as deltalake takes them.
     """
 
@@ -99,32 +99,32 @@ class Strategy(ABC):
     """One way of reading history."""
 
     name: ClassVar[str]
-    """What it is called in job definitions."""
+    """The strategy's name in job definitions."""
 
     table_names: ClassVar[tuple[str, ...]] = ()
-    """The names of the tables that it makes of its own."""
+    """The names of the strategy's own tables."""
 
     takes_all_changes: ClassVar[bool] = False
-    """Whether every epoch hands it the changes of rows that were not read yet, too."""
+    """Whether every epoch also passes it the changes of rows that were not read yet."""
 
     reads_older_offsets: ClassVar[bool] = False
-    """Whether its chunks may stay at an older offset of the upstream, while changes wait for the view's end."""
+    """Whether its chunks may stay at an older offset of the upstream while changes wait until the view is finished."""
 
     checks_all_keys: ClassVar[bool] = False
-    """Whether keys are checked at creation, however many there are, because all rows are taken over at once."""
+    """Whether all keys are checked at creation, because the strategy copies all rows at once."""
 
     # --------------------------------------------------------------------------------------------- definition
 
     def require_job(self, job: BackfillJob) -> None:  # noqa: B027 - most refuse nothing
         """
-        Refuse a definition that names the strategy, and asks for something that it cannot do.
+        Refuse a definition that names the strategy and asks for something that it cannot do.
 
         :raises InvalidJobError: naming the field.
         """
 
     def require_auto(self, job: BackfillJob) -> None:  # noqa: B027
         """
-        Refuse a definition that leaves the choice open, if the upstream's statistics may ask for this strategy.
+        Refuse a definition with strategy ``auto`` that would fail if ``auto`` chose this strategy.
 
         :raises InvalidJobError: naming the field.
         """
@@ -138,39 +138,39 @@ class Strategy(ABC):
 
     @abstractmethod
     def scan(self, settings: JobSettings) -> Scan:
-        """Return the order in which it scans a job's upstream, and what its ranges mean for vnodes."""
+        """Return the scan of a job's upstream: its order, and what its ranges mean for vnodes."""
 
     # ------------------------------------------------------------------------------------------------ choosing
 
     @abstractmethod
     def offer(self, evidence: Evidence) -> Offer:
-        """Tell whether it suits a job, for ``auto``."""
+        """Return whether it suits a job, for ``auto``."""
 
     @abstractmethod
     def cost(self, evidence: Evidence) -> CostEstimate:
-        """Estimate what a whole backfill would take."""
+        """Estimate the cost of a whole backfill."""
 
     # ------------------------------------------------------------------------------------------------ creation
 
     def start(self, upstream: Source, described: UpstreamDescription) -> HistoryPoint | None:
         """
-        Return the point of the upstream's history that the job begins after, pinned when it is created.
+        Return the point of the upstream's history that the job starts after; creating the job pins it.
 
-        :returns: by default ``None``: with all of the upstream's history.
+        :returns: by default ``None``: the job starts at the beginning of the history.
         """
         del upstream, described
         return None
 
     def is_prepared(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> bool:
-        """Tell whether the tables are there that it makes at creation; by default there are none."""
+        """Return whether the strategy's tables exist; by default it has none."""
         del settings, storage_options
         return True
 
     def clean_up(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> None:  # noqa: B027
-        """Delete the tables that it made for an incarnation, if there are any; a reader of them fails from then on."""
+        """Delete the strategy's tables of an incarnation, if they exist; readers of them fail from then on."""
 
     def keeps_tables(self, settings: JobSettings) -> bool:
-        """Tell whether the job asks for its tables to stay once the view is finished."""
+        """Return whether the job keeps the strategy's tables after the view is finished."""
         del settings
         return False
 
@@ -181,44 +181,44 @@ class Strategy(ABC):
         """
         Plan what an epoch reads, without a JVM.
 
-        :raises StateError: if its tables are gone although epochs began to read them.
+        :raises StateError: if the strategy's tables are gone although epochs read them before.
         """
 
     @abstractmethod
     def reader(self, context: ReaderContext) -> SnapshotReader:
-        """Return its half on Spark, for a job's epochs."""
+        """Return the reader on Spark, for a job's epochs."""
 
     # -------------------------------------------------------------------------------------------- maintenance
 
     def compactions(
         self, settings: JobSettings, policy: CompactionPolicy, storage_options: Mapping[str, str] | None
     ) -> dict[str, CompactionPlan]:
-        """Return what would be done to its tables that epochs still read, by their names."""
+        """Return the planned compactions of the strategy's tables, by table name."""
         del settings, policy, storage_options
         return {}
 
     # ------------------------------------------------------------------------------------------------- in words
 
     def files_read(self, files: int, of: int) -> str:
-        """Say which files the next epoch looks into, for a plan."""
+        """Return a text for the dry run: which files the next epoch opens."""
         return f"{files:,} of {of:,} {'file' if of == 1 else 'files'}"
 
     def first_chunk(self) -> str:
-        """Say what the first epoch reads, where it has no files yet to name; empty if it has."""
+        """Return a text for the dry run: what the first epoch reads, if its files don't exist yet; otherwise empty."""
         return ""
 
 
 def require_rows_to_stay(job: BackfillJob) -> None:
     """
-    Refuse a job whose rows could move between vnodes of which one was read and the other was not, and be read twice.
+    Refuse a job with rows that could move from a read vnode to an unread one, and be read twice.
 
-    :raises InvalidJobError: naming a column by which they move.
+    :raises InvalidJobError: naming a column that moves them.
     """
     from airflow_backfill_provider.core.visibility import Visibility
 
     others = sorted(set(job.upstream.distribution_key) - {column.column for column in job.upstream.key})
     if others and job.visibility is Visibility.ON_FINISH:
         raise InvalidJobError(
-            f"visibility: on_finish needs a distribution_key of key columns, for a row whose {others[0]} "
-            "changes moves between vnodes and would be read twice; use every_epoch, or strategy no_shuffle"
+            f"visibility: on_finish needs a distribution_key of key columns: a change of {others[0]} moves a row to "
+            "another vnode, and it would be read twice; use every_epoch, or strategy no_shuffle"
         )

@@ -1,4 +1,4 @@
-"""Which strategy a job is created with, what each would cost, and why."""
+"""Choose the strategy that a job is created with, and estimate the cost of each."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class StrategyChoice:
     """
     The strategy that a job is created with, and why.
 
-    :param strategy: the kind.
-    :param reason: in words, for the plan.
+    :param strategy: the strategy.
+    :param reason: a text for the dry run.
     :param estimates: the cost of each strategy that could have been chosen, by its name.
     """
 
@@ -31,9 +31,9 @@ class StrategyChoice:
 
 def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescription) -> StrategyChoice:
     """
-    Choose a job's strategy: the one that it asks for, or under ``auto`` the first that fits.
+    Choose a job's strategy: the one that it names, or for ``auto`` the first that fits.
 
-    :param described: the upstream's version to look at.
+    :param described: the upstream as of the offset to choose by.
     :raises InvalidJobError: if none fits.
     """
     evidence = Evidence.of(job, upstream, described)

@@ -1,4 +1,4 @@
-"""What the next barrier reads of the snapshot, planned without a JVM by the job's strategy."""
+"""Plan the chunk of the next barrier by the job's strategy, without a JVM."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def plan_snapshot(situation: Situation) -> SnapshotPlan:
     """
     Plan what an epoch reads.
 
-    :raises StateError: if the strategy's tables are gone although epochs began to read them.
+    :raises StateError: if the strategy's tables are gone although epochs read them before.
     """
     previous = situation.previous
     if situation.state.completed:

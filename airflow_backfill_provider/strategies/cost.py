@@ -7,13 +7,13 @@ from pydantic import BaseModel, ConfigDict
 
 class CostEstimate(BaseModel):
     """
-    What a whole backfill is expected to take under one strategy.
+    The estimated cost of a whole backfill with one strategy.
 
-    :param rows: snapshot rows that are read into the view: of the upstream's, those that the job is about.
-    :param bytes: bytes of the files that are looked into, all epochs together; what is made at creation included.
+    :param rows: snapshot rows that are read into the view: the job's rows of the upstream.
+    :param bytes: bytes of the files that all epochs open, and of the tables that are made at creation.
     :param epochs: epochs that read a chunk.
-    :param spark_runs: applications: one that creates the job, and those of the epochs.
-    :param hours: rough, by the speed that :mod:`airflow_backfill_provider.strategies.evidence` assumes.
+    :param spark_runs: Spark applications: one that creates the job, and those of the epochs.
+    :param hours: a rough duration, by the speed that :mod:`airflow_backfill_provider.strategies.evidence` assumes.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -1,8 +1,8 @@
 """
-What is known of a job and its upstream when a strategy is chosen: the Delta log's statistics alone.
+The facts about a job and its upstream that a strategy is chosen by: only the Delta log's statistics.
 
-What decides is how far the files overlap in the leading key column. Files laid out by the key overlap little: a chunk
-is read from its own files. Files in random order all overlap, so that every epoch that reads in place would read the
+The choice depends on how far the files overlap in the leading key column. Files laid out by the key overlap little: a
+chunk is read from a few files. Files in random order all overlap, so every epoch that reads in place would read the
 whole table.
 """
 
@@ -22,24 +22,24 @@ from airflow_backfill_provider.sources.base import Source, UpstreamDescription
 from airflow_backfill_provider.strategies.cost import CostEstimate
 
 BYTES_PER_SECOND = 50_000_000
-"""What one run is assumed to read and write again, for the estimate of hours; measure your own cluster."""
+"""The speed at which one Spark application is assumed to read and write, for the estimate of hours."""
 
 SECONDS_PER_RUN = 30
-"""What starting a Spark application and committing an epoch is assumed to take."""
+"""The assumed time to start a Spark application and commit an epoch."""
 
 EPOCHS_OF_A_PAUSED_JOB = 10
-"""Epochs that a job is assumed to be given which begins with rate limit 0."""
+"""The assumed number of epochs of a job that starts with rate limit 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """
-    What the choice goes by.
+    The facts that a strategy is chosen by.
 
-    :param files: the upstream's, with bounds of the leading key column.
-    :param rows: those that the job is about.
+    :param files: the upstream's files, with bounds of the leading key column.
+    :param rows: the number of the job's rows.
     :param overlap: see :func:`overlap_of`.
-    :param used_share: about which share of the upstream's bytes the job uses.
+    :param used_share: the estimated share of the upstream's bytes that the job uses.
     """
 
     job: BackfillJob
@@ -51,9 +51,9 @@ class Evidence:
     @classmethod
     def of(cls, job: BackfillJob, upstream: Source, described: UpstreamDescription) -> Evidence:
         """
-        Look at an upstream.
+        Collect the facts about an upstream.
 
-        :param described: its version to look at.
+        :param described: the upstream as of the offset to choose by.
         """
         key_order = described.key_order(job.upstream.key)
         order = KeyOrder(key_order.fields[:1])
@@ -73,17 +73,17 @@ class Evidence:
 
     @property
     def epochs(self) -> int:
-        """How many epochs will read a chunk."""
+        """The number of epochs that will read a chunk."""
         if self.job.rate_limit == 0:
             return EPOCHS_OF_A_PAUSED_JOB
         return max(math.ceil(self.rows / self.job.rate_limit), 1) if self.job.rate_limit else 1
 
     def cost(self, size: int, *, parallelism: int) -> CostEstimate:
         """
-        Return what a backfill costs.
+        Return the cost of a backfill.
 
-        :param size: the bytes that it looks into.
-        :param parallelism: the runs that share them.
+        :param size: the bytes that it reads.
+        :param parallelism: the number of parallel task runs that share them.
         """
         epochs = self.epochs
         runs = 1 + epochs * (1 if parallelism == 1 else parallelism + 1)
@@ -92,7 +92,7 @@ class Evidence:
 
 
 class _Event(NamedTuple):
-    """A file begins or ends in the key's order."""
+    """The begin or the end of a file in the key's order."""
 
     bound: tuple[KeyValue | None, ...]
     ends: bool
@@ -101,12 +101,11 @@ class _Event(NamedTuple):
 
 def overlap_of(files: Sequence[FileStatistics], order: KeyOrder) -> float:
     """
-    Return which share of the other rows lies in files that overlap a row's own file, on average over all rows.
+    Return the share of the other files' rows that lie in files overlapping a row's own file, averaged over all rows.
 
-    1 means that every file reaches everywhere; with files laid out in key order it is 0. A file without statistics
-    reaches everywhere.
+    It is 1 if all files overlap, and 0 if files are laid out in key order. A file without statistics overlaps all.
 
-    :param files: with bounds of the leading key column.
+    :param files: the files, with bounds of the leading key column.
     :param order: the leading key column's order.
     """
     total = sum(file.row_count for file in files)
@@ -119,7 +118,7 @@ def overlap_of(files: Sequence[FileStatistics], order: KeyOrder) -> float:
     events += [_Event(file.upper, True, file.row_count) for file in bounded]
 
     around, pairs = 0, 0
-    # A file begins before another one ends at the same value, for both hold it.
+    # At the same value begins come before ends, because both files hold that value.
     for event in sorted(events, key=lambda event: (order.sort_key(event.bound), event.ends)):
         if event.ends:
             around -= event.rows
@@ -133,7 +132,7 @@ def overlap_of(files: Sequence[FileStatistics], order: KeyOrder) -> float:
 
 
 def _share_of_columns(job: BackfillJob, described: UpstreamDescription) -> float:
-    """Estimate the share of the upstream's bytes that the used columns are, as if all columns were equal."""
+    """Estimate the used columns' share of the upstream's bytes, as if all columns had the same size."""
     names = list(described.types)
     used = {
         *shape_of(job.query).query(job.query).columns_of(names),

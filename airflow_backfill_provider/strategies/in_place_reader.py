@@ -1,4 +1,4 @@
-"""Chunks that are read from the upstream itself, not from a table that a strategy made of it."""
+"""Reading chunks from the upstream itself, not from a strategy's own table."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedChunk:
     """
-    A chunk by vnodes read from the upstream itself, for an arrangement that was told of a key twice.
+    A chunk by vnodes read from the upstream itself, for an arrangement that got the same key twice.
 
-    An arrangement cannot know which of two rows is left once the other one is removed. The upstream does.
+    When one of two rows with a key is deleted, the arrangement cannot know which is left. The upstream can.
 
-    :param job_rows: those that the job is about.
+    :param job_rows: the upstream's rows that belong to the job.
     :param selected: the rows in the chunk's ranges.
     """
 
@@ -41,7 +41,7 @@ class CheckedChunk:
         return self.selected
 
     def count(self) -> dict[int, int]:
-        """Count the rows by vnode, unless two of them have one key."""
+        """Count the rows by vnode; refuse two rows with the same key."""
         if self.job_rows.has_several(self.selected):
             raise self.job_rows.duplicates()
         vnode = self.job_rows.own.vnode
@@ -49,7 +49,7 @@ class CheckedChunk:
         return {row[vnode]: row["rows"] for row in counted}
 
     def require_sound(self) -> None:
-        """Do nothing: counting looks at every key."""
+        """Do nothing: counting checks every key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,14 @@ class InPlaceChunk:
     """
     A chunk read from the upstream itself.
 
-    A reader skips the files whose statistics say that they have none of the chunk's keys. Where the number of rows that
-    it found cannot be right, or nothing comes after the chunk that would show it, the rows are counted without
-    skipping; if there are more, they are read that way, too.
+    Spark skips the files that have no keys of the chunk by their statistics. If the number of rows found cannot be
+    right, or no later chunk would reveal a missing row, the rows are counted again without skipping. If that finds
+    more, they are also read without skipping.
 
-    :param job_rows: those that the job is about.
+    :param job_rows: the upstream's rows that belong to the job.
     :param upstream: the rows as of the chunk's offset.
-    :param ranges: the chunk.
-    :param offset: that offset.
+    :param ranges: the chunk's ranges.
+    :param offset: the chunk's offset.
     :param account: knows how many rows there are.
     """
 
@@ -91,14 +91,14 @@ class InPlaceChunk:
         return {0: self._found.count} if self._found.count else {}
 
     def require_sound(self) -> None:
-        """Do nothing: counting looks at every key."""
+        """Do nothing: counting checks every key."""
 
     @cached_property
     def _found(self) -> _CountedRows:
         condition = in_any(self.job_rows.scan, self.ranges)
         bounds = self.account.bounds(self.offset, self.ranges)
         found = self._counted(self.upstream.filter(condition), bounds.at_most)
-        # Spark has the last word on a chunk that seems to be empty, and nothing comes after the last one.
+        # An empty chunk is always counted again, and so is the last one, after which no chunk reveals missing rows.
         is_last = any(covered.up_to == self.job_rows.keys.up_to for covered in self.ranges)
         if found.count and found.count in bounds and not is_last:
             return found
@@ -114,7 +114,7 @@ class InPlaceChunk:
         return self._counted(self.upstream.filter(unskipped(condition)), there)
 
     def _counted(self, rows: DataFrame, most: int) -> _CountedRows:
-        # What is counted is the very frame that is written: a second reader may find other rows.
+        # Count the same frame that is written: another read may find other rows.
         return _CountedRows(rows, self.job_rows.measure_chunk(rows, expected=most))
 
 
@@ -122,7 +122,7 @@ class InPlaceReader(SnapshotReader):
     """
     Reads chunks from the upstream itself; has no tables.
 
-    :param context: what it works with.
+    :param context: the objects that it works with.
     """
 
     def __init__(self, context: ReaderContext) -> None:

@@ -1,7 +1,7 @@
 """
 ``no_shuffle``: reads the upstream in place, in key order, with one position for all vnodes.
 
-Ports the executor of the same name. It is right where the files' statistics bound each chunk.
+Ports the executor of the same name. It suits an upstream with file statistics that bound each chunk.
 """
 
 from __future__ import annotations
@@ -52,27 +52,27 @@ class NoShuffle(Strategy):
         return NoShuffleScan(settings.key_order, settings.definition.vnode_count, settings.keys)
 
     def offer(self, evidence: Evidence) -> Offer:
-        """Take a job whose chunks the files' statistics bound."""
+        """Accept a job if the files' statistics bound its chunks."""
         job = evidence.job
         if job.parallelism > 1:
             return Offer(fits=False, reason=f"{job.parallelism} parallel runs need vnodes of their own")
         if evidence.epochs == 1:
             return Offer(fits=True, reason="one epoch reads all there is in place")
         stored = sum(file.row_count for file in evidence.files)
-        beside = round(evidence.overlap * stored)
+        overlapping = round(evidence.overlap * stored)
         column = job.upstream.key[0].column
-        found = f"{beside:,} of {stored:,} rows lie in files that reach across others in {column}"
-        if beside > SCAN_FACTOR * math.ceil(stored / evidence.epochs):
+        found = f"{overlapping:,} of {stored:,} rows lie in files that reach across others in {column}"
+        if overlapping > SCAN_FACTOR * math.ceil(stored / evidence.epochs):
             return Offer(fits=False, reason=f"statistics cannot bound a chunk: {found}")
         return Offer(fits=True, reason=f"the files' statistics bound each chunk: {found}")
 
     def cost(self, evidence: Evidence) -> CostEstimate:
-        """Estimate by the files that an epoch looks into: those of its own rows, and those that only overlap them."""
+        """Estimate by the files that an epoch opens: those with its rows, and those that only overlap them."""
         size, epochs = evidence.bytes, evidence.epochs
         return evidence.cost(round(min(size + epochs * evidence.overlap * size, epochs * size)), parallelism=1)
 
     def plan(self, situation: Situation) -> SnapshotPlan:
-        """Plan on the upstream's own files."""
+        """Plan by the upstream's files."""
         settings, scan = situation.settings, situation.settings.scan
         upstream, offset = situation.upstream, situation.offset
         row_count = rows_of(upstream.blocks(offset, scan.order), settings.definition, settings.key_order)
@@ -84,7 +84,7 @@ class NoShuffle(Strategy):
         return SnapshotPlan(row_count, parts)
 
     def reader(self, context: ReaderContext) -> SnapshotReader:
-        """Return what reads chunks from the upstream itself."""
+        """Return the reader of chunks from the upstream itself."""
         from airflow_backfill_provider.strategies.in_place_reader import InPlaceReader
 
         return InPlaceReader(context)

@@ -21,11 +21,11 @@ from airflow_backfill_provider.core.scan import VnodeRange
 @dataclass(frozen=True, slots=True)
 class NoShuffleScan:
     """
-    By key, with one position for all vnodes: each records the same progress and the same count of rows in all.
+    The scan by key, with one position for all vnodes: each records the same progress and the total count of rows.
 
     :param order: the key's order.
-    :param vnode_count: vnodes of the job.
-    :param keys: the keys that the job is about; by default all.
+    :param vnode_count: the number of vnodes.
+    :param keys: the job's range of keys; by default all.
     """
 
     order: KeyOrder
@@ -33,7 +33,7 @@ class NoShuffleScan:
     keys: KeyRange = EVERYTHING
 
     def initial(self, epoch: int) -> BackfillState:
-        """Return every vnode as not started."""
+        """Return a state with all vnodes not started."""
         return BackfillState(epoch=epoch, vnodes=(NotStarted(),) * self.vnode_count)
 
     def read(self, state: BackfillState) -> tuple[KeyRange, ...]:
@@ -47,7 +47,7 @@ class NoShuffleScan:
                 return (KeyRange(None, None),)
 
     def unread(self, state: BackfillState, vnodes: VnodeRange | None = None) -> tuple[KeyRange, ...]:
-        """Return everything after the position; vnodes make no difference."""
+        """Return everything after the position; ``vnodes`` is ignored."""
         del vnodes
         progress = _shared(state)
         if isinstance(progress, Completed):
@@ -58,7 +58,7 @@ class NoShuffleScan:
     def advanced(
         self, state: BackfillState, *, epoch: int, ranges: Sequence[KeyRange], rows: Mapping[int, int]
     ) -> BackfillState:
-        """Return the state with the position at the end of the one range."""
+        """Return the state with the position at the end of the only range."""
         if not ranges:
             return state
         (chunk,) = ranges
@@ -72,17 +72,17 @@ class NoShuffleScan:
         return BackfillState(epoch=epoch, vnodes=(progress,) * len(state.vnodes))
 
     def rows_in(self, vnodes: Sequence[VnodeProgress]) -> int:
-        """Return the count that every vnode records."""
+        """Return the total count, which every vnode records."""
         return vnodes[0].row_count
 
     def rows_of_one(self, rows: int) -> float:
-        """Return all rows: each vnode stands for all."""
+        """Return all rows, because each vnode records the total."""
         return rows
 
 
 def _shared(state: BackfillState) -> VnodeProgress:
     """
-    Return the one progress that all vnodes share under ``no_shuffle``.
+    Return the progress that all vnodes share.
 
     :raises StateError: if vnodes differ. (The executor asserts the same on recovery.)
     """

@@ -1,4 +1,4 @@
-"""What a strategy's half on Spark does for the epochs of a job: make its tables, take changes, and give chunks."""
+"""The interface of a strategy's half on Spark: it makes the strategy's tables, keeps changes, and gives chunks."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 
 
 class Chunk(Protocol):
-    """Some ranges of the upstream's rows as of one epoch; every attempt of the epoch finds the same."""
+    """The upstream's rows in some ranges as of one epoch; every attempt of the epoch reads the same rows."""
 
     def rows(self) -> DataFrame:
-        """Return the rows, with the used columns among theirs."""
+        """Return the rows, with at least the used columns."""
         ...
 
     def count(self) -> Mapping[int, int]:
         """
-        Count the rows by vnode, or all under 0 if vnodes don't advance on their own; none that is zero.
+        Count the rows by vnode, without zeros; all rows under 0 if all vnodes share one position.
 
         :raises DuplicateKeyError: if the key does not identify the rows.
         """
         ...
 
     def require_sound(self) -> None:
-        """Fail as evaluating the rows would, for an attempt that finds them written already."""
+        """Fail if evaluating the rows would fail; for an attempt that finds them already written."""
         ...
 
 
 class UpstreamRows(Protocol):
-    """The upstream's rows as of an offset; the same frame for the offset that was asked for last."""
+    """The upstream's rows as of an offset; a repeated call with the same offset returns the same frame."""
 
     def __call__(self, offset: Offset) -> DataFrame:
         """Return the used columns and the vnode."""
@@ -53,12 +53,12 @@ class UpstreamRows(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderContext:
     """
-    What a reader works with.
+    The objects that a reader works with.
 
     :param spark: the session.
-    :param settings: those in force.
-    :param job_rows: the rows that the job is about.
-    :param upstream: what they are read from.
+    :param settings: the settings in force.
+    :param job_rows: the upstream's rows that belong to the job.
+    :param upstream: the upstream.
     :param rows_at: the rows as of an offset.
     :param account: knows how many rows there are.
     :param storage_options: options of the object store, as deltalake takes them.
@@ -77,7 +77,7 @@ class SnapshotReader(ABC):
     """Reads a job's snapshot, chunk by chunk."""
 
     counts_before_changes: ClassVar[bool] = True
-    """Whether a chunk is known before the epoch's changes are written, so that it is checked before anything is."""
+    """Whether a chunk can be checked before the epoch's changes are written."""
 
     @abstractmethod
     def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
@@ -85,7 +85,7 @@ class SnapshotReader(ABC):
 
     def chunk_after(self, error: Exception, barrier: Barrier, ranges: Sequence[KeyRange]) -> Chunk | None:
         """
-        Return another chunk of the same rows, if the one at hand failed with an error that this one may not meet.
+        Return another chunk of the same rows, after one failed with an error that the other may not have.
 
         :returns: by default ``None``.
         """
@@ -96,18 +96,18 @@ class SnapshotReader(ABC):
 
     @property
     def tables(self) -> Mapping[str, str]:
-        """The names of its tables, each with its location; by default none."""
+        """The strategy's tables: name → location; by default none."""
         return {}
 
     def prepare(self) -> None:  # noqa: B027 - most have no tables
-        """Make its tables exist; a no-op if they do."""
+        """Create the strategy's tables; a no-op if they exist."""
 
     def wanted(self, visible: Column, barrier: Barrier) -> Column | None:
         """
-        Return the condition: a change is none of those that go to the view, and is handed to :meth:`keep`.
+        Return the condition for the changes that :meth:`keep` gets, besides those that go to the view.
 
-        :param visible: the condition: the row was read before the epoch.
-        :returns: by default ``None``, for it keeps none.
+        :param visible: the condition that a row was read before the epoch.
+        :returns: by default ``None``: no changes.
         """
         del visible, barrier
         return None
@@ -116,25 +116,25 @@ class SnapshotReader(ABC):
         """
         Write an epoch's net changes of rows that are not read yet, once.
 
-        :param rows: their number.
+        :param rows: the number of changes.
         """
 
     def fence(self, barrier: Barrier) -> bool:
-        """Keep what :meth:`keep` writes from being written, unless it is; return whether it is not."""
+        """Prevent the write of :meth:`keep`, unless it is done; return whether it is prevented."""
         del barrier
         return True
 
     def require_untouched(self, barrier: Barrier, since: TableVersions | None) -> dict[str, TableVersion]:
         """
-        Refuse tables of its own that anything but the job's epochs wrote to.
+        Refuse the strategy's tables if anything but the job's epochs wrote to them.
 
         :param since: the versions that the previous epoch left.
-        :returns: the newest versions of those that chunks are still read of, by name.
-        :raises StateError: saying how that was seen.
+        :returns: the newest versions of the tables that chunks are still read from, by name.
+        :raises StateError: saying what was found.
         """
         del barrier, since
         return {}
 
     def compact(self, name: str, plan: CompactionPlan) -> None:
-        """Do to the files of one of its tables what is planned."""
+        """Run a planned compaction of one of the strategy's tables."""
         raise NotImplementedError(f"{type(self).__name__} has no table {name}, and so no {plan}")

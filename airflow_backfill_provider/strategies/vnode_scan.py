@@ -1,4 +1,4 @@
-"""A scan by (vnode, key), in which each vnode has a position of its own and completes alone."""
+"""A scan by (vnode, key), in which each vnode has its own position and completes alone."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from airflow_backfill_provider.core.scan import VnodeRange, by_vnode
 @dataclass(frozen=True, slots=True)
 class VnodeScan:
     """
-    By (vnode, key): each vnode on its own, one after the other.
+    The scan by (vnode, key): one vnode after the other.
 
     :param key_order: the key's order.
-    :param vnode_count: vnodes of the job.
-    :param vnodes: those that the job is about.
-    :param own: the package's names beside the used columns.
+    :param vnode_count: the number of vnodes.
+    :param vnodes: the job's vnodes.
+    :param own: the names of the package's own columns.
     """
 
     key_order: KeyOrder
@@ -36,7 +36,7 @@ class VnodeScan:
     own: OwnColumns = field(default_factory=OwnColumns)
 
     def initial(self, epoch: int) -> BackfillState:
-        """Return the job's vnodes as not started, and the others as completed: nothing of them is asked for."""
+        """Return a state with the job's vnodes not started, and the others completed."""
         states = (NotStarted() if vnode in self.vnodes else Completed(None, 0) for vnode in range(self.vnode_count))
         return BackfillState(epoch=epoch, vnodes=tuple(states))
 
@@ -55,26 +55,26 @@ class VnodeScan:
 
     def unread(self, state: BackfillState, vnodes: VnodeRange | None = None) -> tuple[KeyRange, ...]:
         """
-        Return the rests of vnodes in progress, and then those that have not started whole.
+        Return the rest of each vnode in progress, and then the vnodes that have not started.
 
-        After a rescale a run may own several vnodes in progress; ended first, they leave it with one at most.
+        After a rescale a task run may own several vnodes in progress. They go first, so that at most one remains.
         """
         first, last = vnodes or (0, self.vnode_count - 1)
-        mine = [(vnode, state.vnodes[vnode]) for vnode in range(first, last + 1)]
+        owned = [(vnode, state.vnodes[vnode]) for vnode in range(first, last + 1)]
         begun = (
             self._range((vnode, *progress.position), (vnode,))
-            for vnode, progress in mine
+            for vnode, progress in owned
             if isinstance(progress, InProgress)
         )
         untouched = (
-            self._range((vnode - 1,), (vnode,)) for vnode, progress in mine if isinstance(progress, NotStarted)
+            self._range((vnode - 1,), (vnode,)) for vnode, progress in owned if isinstance(progress, NotStarted)
         )
         return self._merged((*begun, *untouched))
 
     def advanced(
         self, state: BackfillState, *, epoch: int, ranges: Sequence[KeyRange], rows: Mapping[int, int]
     ) -> BackfillState:
-        """Return the state with each range's vnodes completed, except the one that it ends within."""
+        """Return the state with each range's vnodes completed, except a vnode in which the range ends."""
         if not ranges:
             return state
         vnodes = list(state.vnodes)
@@ -93,11 +93,11 @@ class VnodeScan:
         return sum(progress.row_count for progress in vnodes)
 
     def rows_of_one(self, rows: int) -> float:
-        """Return a vnode's share: vnodes are hashed, so each has about the same."""
+        """Return the rows of one vnode: rows are hashed, so each vnode has about the same number."""
         return rows / len(self.vnodes)
 
     def vnodes_of(self, covered: KeyRange) -> range:
-        """Return the vnodes that a range has keys of."""
+        """Return the vnodes of the keys in a range."""
         first = 0 if covered.after is None else _vnode(covered.after) + (len(covered.after) == 1)
         last = self.vnode_count - 1 if covered.up_to is None else _vnode(covered.up_to)
         return range(first, last + 1)
@@ -106,7 +106,7 @@ class VnodeScan:
         return KeyRange(None if after == (-1,) else after, None if up_to == (self.vnode_count - 1,) else up_to)
 
     def _merged(self, ranges: Iterable[KeyRange]) -> tuple[KeyRange, ...]:
-        """Join ranges of which one begins where the last one ends, or with nothing of the job's in between."""
+        """Join each range with the one before it if no vnode or key of the job lies in between."""
         merged: list[KeyRange] = []
         for following in ranges:
             if merged and self._is_next(merged[-1].up_to, following.after):

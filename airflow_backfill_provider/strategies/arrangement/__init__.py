@@ -1,7 +1,7 @@
 """
-``arrangement``: replicates the upstream once into a layout by (vnode, key), from which each vnode is read on its own.
+``arrangement``: replicates the upstream once into a layout by (vnode, key), and reads each vnode from it separately.
 
-Ports the executor of the same name. It is right for keys in random order, and divides the vnodes among parallel runs.
+Ports the executor of the same name. It suits keys in random order, and divides the vnodes among parallel task runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
 
 SORT_PASSES = 3
-"""How often making an arrangement moves the table: read it for the bounds, read it and shuffle it, write it."""
+"""The passes over the table that make an arrangement: read it for the bounds, read and shuffle it, write it."""
 
 
 class Arrangement(Strategy):
@@ -47,7 +47,7 @@ class Arrangement(Strategy):
         require_rows_to_stay(job)
 
     def require_auto(self, job: BackfillJob) -> None:
-        """Refuse the same: keys in random order ask for an arrangement."""
+        """Refuse the same: for keys in random order, ``auto`` chooses an arrangement."""
         require_rows_to_stay(job)
 
     def scan(self, settings: JobSettings) -> Scan:
@@ -60,21 +60,21 @@ class Arrangement(Strategy):
         return VnodeScan(settings.key_order, job.vnode_count, job.vnodes, settings.own_columns)
 
     def offer(self, evidence: Evidence) -> Offer:
-        """Take any job."""
+        """Accept any job."""
         del evidence
         return Offer(fits=True)
 
     def cost(self, evidence: Evidence) -> CostEstimate:
-        """Estimate by how often making it moves the used columns, and reading it once."""
+        """Estimate by the passes over the used columns that make it, and one that reads it."""
         arrangement = evidence.bytes * evidence.used_share
         return evidence.cost(round((SORT_PASSES + 1) * arrangement), parallelism=evidence.job.parallelism)
 
     def start(self, upstream: Source, described: UpstreamDescription) -> HistoryPoint:
-        """Return the point of the upstream's history that the arrangement is made of."""
+        """Return the point of the upstream's history that the arrangement replicates."""
         return upstream.point(described.offset)
 
     def is_prepared(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> bool:
-        """Tell whether the arrangement is there."""
+        """Return whether the arrangement exists."""
         from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 
         return ArrangementFiles(location_of(settings), storage_options).exists()
@@ -86,17 +86,17 @@ class Arrangement(Strategy):
         ArrangementFiles(location_of(settings), storage_options).drop()
 
     def keeps_tables(self, settings: JobSettings) -> bool:
-        """Tell whether the arrangement outlasts the backfill."""
+        """Return whether the job keeps the arrangement after the view is finished."""
         return settings.definition.keep_arrangement
 
     def plan(self, situation: Situation) -> SnapshotPlan:
-        """Plan on the arrangement's files."""
+        """Plan by the arrangement's files."""
         from airflow_backfill_provider.strategies.arrangement.planning import plan_arranged
 
         return plan_arranged(situation, location_of(situation.settings))
 
     def reader(self, context: ReaderContext) -> SnapshotReader:
-        """Return what reads chunks from the arrangement, and keeps it current."""
+        """Return the reader of chunks from the arrangement, which also keeps it current."""
         from airflow_backfill_provider.strategies.arrangement.reader import ArrangementReader
 
         return ArrangementReader(context, location_of(context.settings), self.vnode_scan(context.settings))
@@ -111,10 +111,10 @@ class Arrangement(Strategy):
         return {} if planned is None else {TABLE: planned}
 
     def files_read(self, files: int, of: int) -> str:
-        """Say how many of its own files the next epoch looks into."""
+        """Return a text for the dry run: how many files of the arrangement the next epoch opens."""
         del of
         return f"{files:,} {'file' if files == 1 else 'files'} of the arrangement"
 
     def first_chunk(self) -> str:
-        """Say that its files are yet to be made."""
+        """Return a text for the dry run: the arrangement's files don't exist yet."""
         return "reads its own rows of the arrangement, which create makes by sorting the upstream once"

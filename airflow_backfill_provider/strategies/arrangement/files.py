@@ -1,9 +1,8 @@
 """
-The arrangement as its Delta log shows it: whether it is made, and the data files that a chunk is planned from.
+The arrangement's Delta log: whether the table exists, and the data files that a chunk is planned from.
 
-The arrangement is a Delta replica of the columns that a job uses, laid out by (vnode, key); Spark writes it
-(:mod:`~airflow_backfill_provider.strategies.arrangement.table`). It is made by one commit, so a table that exists is
-whole.
+The arrangement is a Delta replica of the columns that a job uses, laid out by (vnode, key). Spark writes it
+(:mod:`~airflow_backfill_provider.strategies.arrangement.table`) in one commit, so a table that exists is complete.
 Ports ``ReplicatedStateTable``.
 """
 
@@ -40,9 +39,9 @@ from airflow_backfill_provider.lake.key_index import (
 from airflow_backfill_provider.lake.storage import log_errors, storage_errors
 
 PIECES = 256
-"""How finely the changes are cut for a planner."""
+"""The number of pieces that the changes are cut into for planning."""
 
-_BEHIND_ALL = 2**62
+_AFTER_ALL = 2**62
 """An epoch after all others."""
 
 
@@ -59,7 +58,7 @@ class ArrangementFiles:
         self._options = dict(storage_options or {})
 
     def exists(self) -> bool:
-        """Tell whether the arrangement is made."""
+        """Return whether the arrangement exists."""
         with storage_errors(self.path):
             return DeltaTable.is_deltatable(self.path, storage_options=self._options or None)
 
@@ -67,16 +66,16 @@ class ArrangementFiles:
         self, order: KeyOrder, base_epoch: int, own: OwnColumns, coming: pa.Table | None = None
     ) -> tuple[list[FileStatistics], KeyIndex]:
         """
-        Return files with bounds of (vnode, key), and the means to read exact keys, for a planner of chunks.
+        Return files with bounds of (vnode, key), and an index of exact keys, for planning chunks.
 
-        A row that changed after the base was made is there once for each epoch that changed it. So that a planner
-        counts rows as a chunk will find them, the files stand for something else than what is stored: those of the base
-        are without the rows that changed, and the changes come as files of their own which hold the newest rows alone.
+        The table stores a changed row once in the base and once for each epoch that changed it. The returned files
+        count rows as a chunk reads them: files of the base without the changed rows, and files for the changes with
+        only the newest rows.
 
         :param order: the order of (vnode, key).
-        :param base_epoch: the epoch that the base is stamped with.
-        :param own: the package's names in it.
-        :param coming: changes that the epoch will add before it reads its chunk; see
+        :param base_epoch: the epoch in the rows of the base.
+        :param own: the names of the package's own columns.
+        :param coming: changes that the epoch will append before it reads its chunk; see
             :func:`~airflow_backfill_provider.lake.window_changes.window_changes`.
         """
         with arrangement_errors(self.path):
@@ -98,8 +97,8 @@ class ArrangementFiles:
         """
         Return the bytes of the smallest file of the base; 0 if the base has none.
 
-        :param base_epoch: the epoch that the base is stamped with.
-        :param own: the package's names in it.
+        :param base_epoch: the epoch in the rows of the base.
+        :param own: the names of the package's own columns.
         """
         with arrangement_errors(self.path):
             files = self._stored().files(_by_epoch(own))
@@ -111,8 +110,8 @@ class ArrangementFiles:
             return self._stored().size()
 
     def drop(self) -> None:
-        """Delete the table with its files, if it exists; a reader of it fails from then on."""
-        # The log goes first: what is left after a crash is no table.
+        """Delete the table with its files, if it exists; readers of it fail from then on."""
+        # The log goes first, so that a crash leaves no table.
         if is_local(self.path):
             for folder in (Path(self.path, "_delta_log"), Path(self.path)):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -131,10 +130,10 @@ class ArrangementFiles:
 @contextmanager
 def arrangement_errors(path: str) -> Iterator[None]:
     """
-    Say that an arrangement cannot be used any more: nothing but a rebuild makes another one.
+    Turn errors of a damaged arrangement into one that asks for a rebuild.
 
-    :param path: its location.
-    :raises StateError: if its log, or one of its data files, is damaged or gone.
+    :param path: the arrangement's location.
+    :raises StateError: if its log or one of its data files is damaged or gone.
     """
     try:
         with log_errors(path):
@@ -147,11 +146,11 @@ def arrangement_errors(path: str) -> Iterator[None]:
 
 class _LiveKeys:
     """
-    Exact keys of the rows that a chunk finds.
+    The exact keys of the rows that a chunk reads.
 
-    :param stored: keys as the base's files hold them.
-    :param in_base: of these, the keys that changed.
-    :param pieces: path → keys of what stands for the changes.
+    :param stored: the keys in the base's files.
+    :param in_base: the keys of the base that changed.
+    :param pieces: path → keys of the files for the changes.
     """
 
     def __init__(
@@ -173,7 +172,7 @@ class _LiveKeys:
     def _keys(self, file: FileStatistics) -> pa.Table:
         if file.path not in self._known:
             keys = self._stored.read(file)
-            # Null keys never match here; they are counted once too often, which only makes a chunk smaller.
+            # Null keys never match here, so they are counted twice, which only makes a chunk smaller.
             names, places = self._order.names, numbered(len(self._order.fields))
             keys, in_base = (table.select(names).rename_columns(places) for table in (keys, self._in_base))
             self._known[file.path] = keys.join(in_base, places, join_type="left anti").rename_columns(names)
@@ -188,20 +187,20 @@ def _changed(
     stored: DataFiles, log: Sequence[FileStatistics], order: KeyOrder, own: OwnColumns, coming: pa.Table | None
 ) -> tuple[pa.Table, pa.ChunkedArray, pa.ChunkedArray]:
     """
-    Return each (vnode, key) that changed, whether each has a row now, and whether it had none in the base.
+    Return each (vnode, key) that changed, whether it has a row now, and whether it had none in the base.
 
     :param log: the files of changes.
-    :param coming: changes after all of those.
+    :param coming: changes that come after all of them.
     """
     columns = [*order.names, own.epoch, own.is_upsert, own.appeared]
     entries = [_typed(stored.read(file.path, columns), order) for file in log]
     if coming is not None:
-        after = coming.append_column(own.epoch, pa.repeat(pa.scalar(_BEHIND_ALL, pa.int64()), coming.num_rows))
+        after = coming.append_column(own.epoch, pa.repeat(pa.scalar(_AFTER_ALL, pa.int64()), coming.num_rows))
         entries.append(_typed(after.select(columns), order))
     places = numbered(len(order.fields))
     entries = pa.concat_tables(entries).rename_columns([*places, *columns[len(places) :]]).sort_by(own.epoch)
     grouped = entries.group_by(places, use_threads=False)
-    # Arrow names each result after its column, so by our prefix, which no key has.
+    # Arrow names each result after its column, and no key has the prefix of our columns.
     changed = grouped.aggregate([(own.is_upsert, "last"), (own.appeared, "first")])
     keys = changed.select(places).rename_columns(order.names)
     return keys, changed.column(f"{own.is_upsert}_last"), changed.column(f"{own.appeared}_first")
@@ -214,7 +213,7 @@ def _typed(entries: pa.Table, order: KeyOrder) -> pa.Table:
 
 
 def _pieces(live: pa.Table, order: KeyOrder, *, size: int) -> list[tuple[FileStatistics, pa.Table]]:
-    """Cut the newest rows, in order, into pieces with exact bounds, as far as Python has their values."""
+    """Cut the newest rows, in order, into pieces with exact bounds, as far as Python can represent them."""
     rows = max(math.ceil(live.num_rows / PIECES), 1)
     pieces = []
     for start in range(0, live.num_rows, rows):
@@ -232,10 +231,10 @@ def _pieces(live: pa.Table, order: KeyOrder, *, size: int) -> list[tuple[FileSta
 
 def _without(base: Sequence[FileStatistics], in_base: pa.Table, order: KeyOrder) -> list[FileStatistics]:
     """
-    Return the base's files with fewer rows: without those that changed.
+    Return the base's files without the rows that changed.
 
-    Files are laid out in the order, so that hardly a row lies between the bounds of two of them. Of files that are not
-    bounded, or that such a row may lie in, only the keys tell how many rows are left.
+    Files are laid out in order, so hardly any row lies within the bounds of two of them. For such rows, and for files
+    without bounds, only reading the keys gives an exact count.
     """
     bounded = [file for file in base if len(file.lower) == len(file.upper) == len(order.fields)]
     changed = _changed_between(bounded, in_base, order)
@@ -250,7 +249,7 @@ def _without(base: Sequence[FileStatistics], in_base: pa.Table, order: KeyOrder)
 
 def _changed_between(files: Sequence[FileStatistics], changed: pa.Table, order: KeyOrder) -> dict[str, tuple[int, int]]:
     """
-    Return, for each file, how many of some keys lie within its bounds, and how many of these in another one's, too.
+    Return, for each file, how many changed keys lie within its bounds, and how many of them also in another file's.
 
     Keys and bounds are sorted together, once.
     """
@@ -266,15 +265,15 @@ def _changed_between(files: Sequence[FileStatistics], changed: pa.Table, order: 
     except (pa.ArrowException, OverflowError):
         return {}
     numbers = pa.array(range(len(files)), pa.int64())
-    nobody = pa.nulls(changed.num_rows, pa.int64())
+    no_file = pa.nulls(changed.num_rows, pa.int64())
     marks = pa.concat_tables(
         [
             _marks(lower, names, _BEGINS, numbers),
-            _marks([changed.column(name) for name in order.names], names, _KEY, nobody),
+            _marks([changed.column(name) for name in order.names], names, _KEY, no_file),
             _marks(upper, names, _ENDS, numbers),
         ]
     )
-    # Of equal places, a file's begin comes before keys, and its end after them.
+    # At the same place, a file's begin comes before keys, and its end after them.
     directions = ["descending" if field.descending else "ascending" for field in order.fields]
     places = [(name, direction, "at_start") for name, direction in zip(names, directions, strict=True)]
     marks = marks.take(pc.sort_indices(marks, sort_keys=[*places, ("kind", "ascending", "at_start")]))
@@ -300,7 +299,7 @@ def _columns(bounds: Sequence[Position], order: KeyOrder) -> list[list[KeyValue 
 
 
 def _marks(places: Sequence[pa.Array | pa.ChunkedArray], names: Sequence[str], kind: int, files: pa.Array) -> pa.Table:
-    """Return places with what is there; booleans as numbers, for Arrow does not sort them."""
+    """Return places with their kind and file; booleans as numbers, because Arrow does not sort booleans."""
     sortable = [place.cast(pa.int8()) if pa.types.is_boolean(place.type) else place for place in places]
     kinds = pa.repeat(pa.scalar(kind, pa.int8()), len(files))
     return pa.table([*sortable, kinds, files], [*names, "kind", "file"])

@@ -1,4 +1,4 @@
-"""When the arrangement's files of changes are worth writing together."""
+"""Plan the compaction of the arrangement's files of changes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from airflow_backfill_provider.strategies.arrangement.files import ArrangementFi
 def compaction_of(
     settings: JobSettings, location: str, policy: CompactionPolicy, storage_options: Mapping[str, str] | None
 ) -> CompactionPlan | None:
-    """Return what a compaction would do; ``None`` if there is no arrangement."""
+    """Return the planned compaction; ``None`` if there is no arrangement."""
     arrangement = ArrangementFiles(location, storage_options)
     if not arrangement.exists():
         return None
     stored = table_files(arrangement.path, storage_options)
     target = policy.target_file_size or stored.target_file_size
-    # A file of the base is never small, so that base and changes stay in files of their own, each laid out by key.
+    # Files of the base never count as small, so that base and changes stay in separate files, each laid out by key.
     smaller_than = min(arrangement.smallest_of_base(settings.base_epoch, settings.own_columns), half_of(target))
     return plan_compaction(stored.files, policy, target=target, smaller_than=smaller_than)

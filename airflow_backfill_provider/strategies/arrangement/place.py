@@ -1,13 +1,13 @@
-"""What the arrangement is called, and where it lies."""
+"""The name and the location of the arrangement."""
 
 from __future__ import annotations
 
 from airflow_backfill_provider.core.settings import JobSettings
 
 TABLE = "arrangement"
-"""What its table is called, in its location, in messages and in what an epoch leaves."""
+"""The table's name in its location, in messages and in an epoch's record."""
 
 
 def location_of(settings: JobSettings) -> str:
-    """Return where the arrangement of a job's incarnation lies."""
+    """Return the location of the arrangement of a job's incarnation."""
     return settings.own_table(TABLE)

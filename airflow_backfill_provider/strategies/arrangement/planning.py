@@ -1,7 +1,7 @@
 """
-What the next epoch reads of an arrangement: where each parallel run's chunk ends, planned on its files.
+Plan what the next epoch reads of an arrangement: where each part of the chunk ends, by the arrangement's files.
 
-The number of rows comes from the rate limit; which rows the view gets does not depend on it.
+The rate limit decides the number of rows. Which rows the view gets does not depend on it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def plan_arranged(situation: Situation, location: str) -> SnapshotPlan:
     """
     Plan what an epoch reads.
 
-    :param location: of the arrangement.
-    :raises StateError: if the arrangement is gone although epochs began to read it.
+    :param location: the arrangement's location.
+    :raises StateError: if the arrangement is gone although epochs read it before.
     """
     settings, state, upstream, previous = (
         situation.settings,
@@ -50,7 +50,7 @@ def plan_arranged(situation: Situation, location: str) -> SnapshotPlan:
                 "read it; restore it, or rebuild the job"
             )
         return SnapshotPlan(_rows_of_job(settings, upstream, offset, rows), prepares=True)
-    # What is not cut need not be counted.
+    # Without a rate limit the chunk need not be counted.
     counts = settings.reads_snapshot and settings.rate_limit is not None
     coming = upstream.window_changes(settings, from_offset, offset) if counts else None
     files, keys = arrangement.statistics(settings.scan.order, settings.base_epoch, settings.own_columns, coming)
@@ -73,9 +73,9 @@ def plan_arranged(situation: Situation, location: str) -> SnapshotPlan:
 
 def _rows_of_job(settings: JobSettings, upstream: Source, offset: Offset, rows: int) -> int:
     """
-    Estimate the rows that a job is about.
+    Estimate the number of the job's rows.
 
-    :param rows: those of the upstream; without a range of keys, its files need not be looked at.
+    :param rows: the upstream's rows; enough to know if the job has no range of keys.
     """
     job = settings.definition
     if settings.keys == EVERYTHING:
@@ -85,17 +85,17 @@ def _rows_of_job(settings: JobSettings, upstream: Source, offset: Offset, rows: 
 
 def _shrunk(rate_limit: int | None, upstream: Source, from_offset: Offset, rows_after: int) -> int | None:
     """
-    Leave room for rows that are inserted in the window, where nobody knows which: as if they came everywhere.
+    Lower the rate limit to leave room for the window's inserts of unknown keys, as if they were spread evenly.
 
-    :param from_offset: the offset at the window's begin.
-    :param rows_after: the upstream's rows at its end.
+    :param from_offset: the window's first offset.
+    :param rows_after: the upstream's rows at the window's end.
     """
     if rate_limit is None:
         return None
     try:
         rows_before = upstream.row_count(from_offset)
     except ChangeFeedGapError:
-        # The window begins after it; whether all its changes are there is looked at on its own.
+        # This offset lies before the window; another check refuses a window with missing changes.
         return rate_limit
     if rows_after <= rows_before:
         return rate_limit
@@ -106,9 +106,10 @@ def _vnode_ranges(
     settings: JobSettings, state: BackfillState, files: Sequence[FileStatistics], previous: Barrier | None
 ) -> tuple[VnodeRange, ...]:
     """
-    Return the vnodes that each run owns: as before, unless that makes runs idle while others have vnodes to spare.
+    Return the vnodes of each parallel task run.
 
-    A rescale takes effect here.
+    They stay as before, unless some task runs would be idle while others have several vnodes left. A rescale takes
+    effect here.
     """
     unfinished = [vnode for vnode, progress in enumerate(state.vnodes) if not isinstance(progress, Completed)]
     if previous is not None and previous.parallelism == settings.parallelism:
@@ -119,7 +120,7 @@ def _vnode_ranges(
 
 
 def _rows_by_vnode(files: Sequence[FileStatistics], vnode_count: int) -> list[float]:
-    """Estimate each vnode's rows: those of a file are spread evenly over the vnodes that it reaches."""
+    """Estimate each vnode's rows, as if each file's rows were spread evenly over its vnodes."""
     rows = [0.0] * vnode_count
     for file in files:
         first, last = (file.lower[0], file.upper[0]) if file.lower and file.upper else (0, vnode_count - 1)

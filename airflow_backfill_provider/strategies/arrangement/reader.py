@@ -1,4 +1,4 @@
-"""The arrangement's half on Spark: makes it, keeps it current, and reads chunks of it."""
+"""The arrangement on Spark: make it, keep it current, and read chunks of it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class ArrangementReader(SnapshotReader):
     """
     Reads one incarnation's arrangement.
 
-    :param context: what it works with.
-    :param location: of the arrangement.
-    :param scan: the scan that it serves.
+    :param context: the objects that it works with.
+    :param location: the arrangement's location.
+    :param scan: the job's scan.
     """
 
-    # What an arrangement holds at the window's end is known once the changes are written.
+    # The arrangement has the rows as of the window's end only after the changes are written.
     counts_before_changes: ClassVar[bool] = False
 
     def __init__(self, context: ReaderContext, location: str, scan: VnodeScan) -> None:
@@ -54,7 +54,7 @@ class ArrangementReader(SnapshotReader):
         return {TABLE: self._location}
 
     def prepare(self) -> None:
-        """Make the arrangement of the version that was pinned when the job was created."""
+        """Make the arrangement as of the offset that was pinned when the job was created."""
         settings, upstream = self._context.settings, self._context.upstream
         start = settings.start
         if start is None:
@@ -68,7 +68,7 @@ class ArrangementReader(SnapshotReader):
             reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)
 
     def wanted(self, visible: Column, barrier: Barrier) -> Column:
-        """Return the condition for changes of the window of rows that are not read yet."""
+        """Return the condition for the window's changes of rows that are not read yet."""
         return ~visible & self._context.job_rows.is_after(barrier.upstream.from_offset)
 
     def keep(self, changes: DataFrame, barrier: Barrier, rows: int) -> None:
@@ -87,7 +87,7 @@ class ArrangementReader(SnapshotReader):
         return {} if newest is None else {TABLE: newest}
 
     def compact(self, name: str, plan: CompactionPlan) -> None:
-        """Do to the files of changes what is planned."""
+        """Compact the files of changes."""
         del name
         self._table.compact(plan)
 
@@ -96,7 +96,7 @@ class ArrangementReader(SnapshotReader):
         return self._table.chunk(barrier, ranges)
 
     def chunk_after(self, error: Exception, barrier: Barrier, ranges: Sequence[KeyRange]) -> Chunk | None:
-        """Return the upstream's own rows where the arrangement was told of a key twice: one of them may be gone."""
+        """Return the upstream's own rows if the arrangement got the same key twice; one of the rows may be gone."""
         if not is_duplicate_key(error):
             return None
         job_rows = self._context.job_rows

@@ -1,11 +1,11 @@
 """
 The arrangement: a replica of the used columns, laid out by (vnode, key), from which chunks are read.
 
-Ports ``ReplicatedStateTable``, which every epoch writes its changes to. Rewriting rows in Delta costs whole files, and
-changes of keys in random order are everywhere, so here the table is only ever appended to: one sorted base, made once,
-and then each epoch's net changes of rows that are not read yet, stamped with the epoch. A chunk is the base in its
-ranges, without the rows that changed since, and the newest of those. What an epoch reads depends on the stamp alone,
-so that every attempt of it reads the same (I2).
+Ports ``ReplicatedStateTable``, where every epoch writes its changes. Delta rewrites whole files to change rows, and
+changes of keys in random order hit all files. So this table is only appended to: one sorted base, and then each epoch's
+net changes of rows that are not read yet, with the epoch in a column. A chunk is the base in its ranges, without the
+rows that changed since, plus the newest state of these. It depends only on the epoch column, so every attempt of an
+epoch reads the same rows (I2).
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from airflow_backfill_provider.strategies.arrangement.files import ArrangementFi
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 
 ARRANGEMENT = "arrangement"
-"""The part of an epoch that appends the changes of rows not read yet to the arrangement."""
+"""The name of the write that appends an epoch's changes of unread rows to the arrangement."""
 
 ARRANGEMENT_TABLE = TableKind("arrangement", StateError, "rebuild the job")
 
 _NEWEST, _IS_LIVE, _FIRST_APPEARED, _IS_DOUBLE = "newest", "is_live", "first_appeared", "is_double"
 
 FILES_PER_CHUNK = 8
-"""Files that a chunk of the base is made of."""
+"""The number of files of the base that a chunk spans."""
 
 _SMALL_PAGES = {"parquet.page.row.count.limit": "2000"}
-"""A chunk begins and ends inside of files; the pages around that are read twice, and no others."""
+"""Small pages: a chunk begins and ends inside files, and only the pages at its ends are read twice."""
 
 FEWEST_ROWS_PER_FILE = 20_000
 MOST_ROWS_PER_FILE = 1_000_000
@@ -62,9 +62,9 @@ class ArrangementTable:
     :param spark: the session to read and write with.
     :param path: canonical location.
     :param job_rows: the rows that it replicates.
-    :param scan: the scan that it serves.
-    :param base_epoch: the epoch that its base is stamped with.
-    :param identity: the view that it is for.
+    :param scan: the job's scan.
+    :param base_epoch: the epoch in the rows of the base.
+    :param identity: the identity of the job's view.
     :param storage_options: options of the object store, as deltalake takes them.
     """
 
@@ -91,11 +91,11 @@ class ArrangementTable:
 
     def ensure(self, offset: Offset, *, rows: int, rate_limit: int | None) -> None:
         """
-        Make the base by one sort and one commit, unless it is there.
+        Make the base with one sort and one commit, unless it exists.
 
         :param offset: the upstream's offset to replicate.
-        :param rows: the upstream's rows; an estimate.
-        :param rate_limit: rows of a chunk, to which the size of the files is fitted.
+        :param rows: the estimated number of the upstream's rows.
+        :param rate_limit: rows of a chunk; decides the size of the files.
         """
         if self._files.exists():
             return
@@ -104,7 +104,7 @@ class ArrangementTable:
         indexed = len(self._scan.order.fields) + 1
         try:
             with session_settings(self._table.spark, _SMALL_PAGES):
-                # The one name of this mode that Spark Connect knows, too.
+                # Spark Connect knows this mode by this name only.
                 (
                     base.write.format("delta")
                     .mode("error")
@@ -116,7 +116,7 @@ class ArrangementTable:
                     .save(self._table.path)
                 )
         except PySparkException:
-            # Somebody else may have been faster; theirs is the same.
+            # Another process may have made the same base first.
             if not self._files.exists():
                 raise
 
@@ -125,12 +125,12 @@ class ArrangementTable:
         Append an epoch's net changes of rows that are not read yet, once.
 
         :param changes: net changes per vnode and key.
-        :param rows: their number.
+        :param rows: the number of changes.
         """
         if not self._files.exists():
-            # An append would make a new table, with the changes alone.
+            # An append would make a new table that has only the changes.
             raise EpochFailedError(
-                f"the arrangement at {self._table.path} is gone, so epoch {barrier.epoch} has nothing to add to; the "
+                f"the arrangement at {self._table.path} is gone, so epoch {barrier.epoch} cannot append to it; the "
                 "job was finished or rebuilt meanwhile"
             )
         laid_out = self._laid_out(
@@ -140,20 +140,20 @@ class ArrangementTable:
             self._table.append(laid_out, ARRANGEMENT, self._identity, barrier)
 
     def fence_changes(self, barrier: Barrier) -> bool:
-        """Give up an epoch's changes, unless they are written; return whether they are not."""
+        """Prevent the write of an epoch's changes, unless it is done; return whether it is prevented."""
         return not self._files.exists() or not self._table.fence(ARRANGEMENT, self._identity, barrier)
 
     def compact(self, plan: CompactionPlan) -> None:
         """
-        Do to the files of changes what is planned; files of the base are none of the small ones.
+        Compact the small files of changes; files of the base never count as small.
 
-        The rows of each file stay together and in order, and with small pages a chunk still reads those around it.
+        The rows of each file stay together and in order, and pages stay small, so a chunk still reads few other rows.
         """
         with session_settings(self._table.spark, _SMALL_PAGES):
             compact(self._table, plan, self._identity.incarnation)
 
     def _laid_out(self, rows: DataFrame, is_upsert: Column, appeared: Column, epoch: int, files: int) -> DataFrame:
-        """Return rows in the arrangement's columns and order; what statistics are kept of comes first."""
+        """Return rows in the arrangement's columns and order; the columns with statistics come first."""
         keys = self._scan.order.names
         others = [name for name in self._job_rows.columns if name not in keys]
         order = [
@@ -174,11 +174,11 @@ class ArrangementTable:
 
     def require_untouched(self, barrier: Barrier, since: TableVersion | None) -> TableVersion | None:
         """
-        Refuse an arrangement that anything but the job's epochs wrote to, or that was put back from a copy.
+        Refuse an arrangement that was restored from a copy, or that anything but the job's epochs wrote to.
 
-        :param since: the version that the previous epoch left, if that is known.
-        :returns: its newest version; ``None`` if no chunk is read of it any more, so that it may be dropped.
-        :raises StateError: saying how that was seen.
+        :param since: the version that the previous epoch left, if known.
+        :returns: its newest version; ``None`` if no further chunk is read from it, so that it may be dropped.
+        :raises StateError: saying what was found.
         """
         if (barrier.completes and not barrier.parts) or not self._files.exists():
             return None
@@ -200,11 +200,11 @@ class ArrangementTable:
 
     def _changed(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> DataFrame:
         """
-        Return what became of each (vnode, key) that changed since the base was made, up to the barrier's epoch.
+        Return the result for each (vnode, key) that changed since the base was made, up to the barrier's epoch.
 
-        :returns: under the package's names, its vnode and key as ``changed_0, …``, ``vnode``, ``first_appeared`` (the
-            base does not have it), ``is_double`` (it was inserted while it was there), ``is_live`` and ``newest``, the
-            newest row.
+        :returns: columns with the package's names: vnode and key as ``changed_0, …``, ``vnode``, ``first_appeared``
+            (the base does not have it), ``is_double`` (it was inserted although it existed), ``is_live`` and
+            ``newest``, the newest row.
         """
         own = self._own
         epoch = F.col(own.epoch)
@@ -236,9 +236,9 @@ class ArrangedChunk:
     Rows of an arrangement in some ranges, as of one epoch.
 
     :param base: the arrangement's base.
-    :param changed: what became of each (vnode, key) in the ranges that changed since.
-    :param ranges: what to read.
-    :param scan: the scan's order.
+    :param changed: the result for each (vnode, key) in the ranges that changed since.
+    :param ranges: the ranges to read.
+    :param scan: the job's scan.
     :param job_rows: the rows that are replicated.
     """
 
@@ -258,9 +258,9 @@ class ArrangedChunk:
 
     def rows(self) -> DataFrame:
         """
-        Return the rows, used columns and their vnodes.
+        Return the rows, with their used columns and vnode.
 
-        Evaluating them fails if the upstream inserted a key that it had.
+        Evaluating them fails if the upstream inserted a key that already existed.
         """
         own = self._scan.own
         first_appeared = F.col(own.named(_FIRST_APPEARED))
@@ -268,7 +268,7 @@ class ArrangedChunk:
         names, changed_keys = self._scan.order.names, _changed_keys(self._scan)
         changed = self._changed.select(*changed_keys, first_appeared)
         same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, changed_keys, strict=True)]
-        # A key in the base that was then inserted, without having been removed, is there twice.
+        # A key of the base that was inserted again, and not deleted first, exists twice.
         kept = base.join(changed, same, "left").filter(
             F.when(first_appeared, F.raise_error(F.lit(DUPLICATE_KEY)).cast("boolean")).otherwise(
                 first_appeared.isNull()
@@ -279,10 +279,10 @@ class ArrangedChunk:
 
     def count(self) -> dict[int, int]:
         """
-        Count the rows by vnode, reading little more than the column of vnodes.
+        Count the rows by vnode, reading little more than the vnode column.
 
-        Of the base, only vnodes that a range begins or ends in need their keys; of rows that changed, their first
-        change tells whether the base has them.
+        Of the base, keys are read only in the vnodes where a range begins or ends. For a changed row, its first change
+        shows whether the base has it.
         """
         own = self._scan.own
         vnode = F.col(own.vnode)
@@ -302,14 +302,14 @@ class ArrangedChunk:
         return {row[own.vnode]: row["rows"] for row in counted.collect() if row["rows"]}
 
     def require_sound(self) -> None:
-        """Evaluate the rows, which fails as :meth:`rows` says; an attempt that finds them written would not notice."""
+        """Evaluate the rows, which may fail; see :meth:`rows`. An attempt that finds them written would not notice."""
         self.rows().agg(F.count("*")).collect()
 
     def _selected(self, rows: DataFrame) -> DataFrame:
         return rows.select(*map(column, (self._scan.own.vnode, *self._job_rows.columns)))
 
     def _split(self) -> tuple[Column | None, Column | None]:
-        """Return conditions for the vnodes that ranges hold whole, and for the rest of the ranges."""
+        """Return the condition for the vnodes that lie wholly in the ranges, and the one for the rest of the ranges."""
         order = self._scan.order
         whole: list[KeyRange] = []
         partial: list[KeyRange] = []
@@ -338,7 +338,7 @@ def _changed_keys(scan: VnodeScan) -> list[str]:
 
 
 def _files_of_changes(rows: int) -> int:
-    """Return how many files to cut an epoch's changes into; a chunk reads only those around it."""
+    """Return the number of files for an epoch's changes; a chunk reads only the files that overlap it."""
     return max(min(math.ceil(rows / FEWEST_CHANGES_PER_FILE), FILES_PER_CHUNK), math.ceil(rows / MOST_ROWS_PER_FILE), 1)
 
 

@@ -360,7 +360,7 @@ def test_no_more_runs_than_vnodes_can_be_asked_for():
 
 def test_changes_cannot_wait_while_rows_move_between_vnodes():
     message = refusal(visibility="on_finish", upstream=upstream(distribution_key=["customer", "id"]))
-    assert "a row whose customer changes moves between vnodes" in message
+    assert "a change of customer moves a row to another vnode" in message
 
 
 def test_runs_cannot_share_one_position():

@@ -238,6 +238,6 @@ def test_nothing_is_added_to_an_arrangement_that_is_gone(lake):
     scan = VnodeScan(key, 4, source.vnodes)
     path = str(lake / "arrangement")
     gone = ArrangementTable(NO_SPARK, path, source, scan, base_epoch=0, identity=IDENTITY)
-    with pytest.raises(EpochFailedError, match="is gone, so epoch 2 has nothing to add to"):
+    with pytest.raises(EpochFailedError, match="is gone, so epoch 2 cannot append to it"):
         gone.append(cast("DataFrame", None), barrier_of(2), 3)
     assert list(lake.iterdir()) == []
