@@ -14,7 +14,6 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.core.scan import Scan
-    from airflow_backfill_provider.core.upstream import UpstreamDefinition
 
 
 class _Named(Protocol):
@@ -80,8 +79,8 @@ class JobSource(Protocol):
         ...
 
     @property
-    def definition(self) -> type[UpstreamDefinition]:
-        """What a job says of an upstream of this kind."""
+    def definition(self) -> Any:
+        """What a job says of an upstream of this kind: a subclass of ``core.upstream.UpstreamDefinition``."""
         ...
 
 

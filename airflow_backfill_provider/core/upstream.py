@@ -94,8 +94,11 @@ def definition_class(value: Any) -> tuple[type[UpstreamDefinition], Any]:
     :param value: what a job's definition says of its upstream.
     :returns: the kind's class of definitions, and the fields for it.
     """
+    definition: type[UpstreamDefinition]
     if isinstance(value, Mapping) and len(value) == 1:
         ((name, fields),) = value.items()
         if name in kinds.SOURCES and isinstance(fields, Mapping):
-            return kinds.SOURCES.named(name).definition, fields
-    return next(iter(kinds.SOURCES)).definition, value
+            definition = kinds.SOURCES.named(name).definition
+            return definition, fields
+    definition = next(iter(kinds.SOURCES)).definition
+    return definition, value

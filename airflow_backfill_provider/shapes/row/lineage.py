@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
@@ -11,34 +11,30 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from airflow_backfill_provider.core.sql import RELATION
 from airflow_backfill_provider.shapes.base import ColumnOrigin, QueryLineage
 from airflow_backfill_provider.shapes.row.levels import Level
-from airflow_backfill_provider.shapes.row.query import RowQuery
 
 _UNNAMED = "__level"
 """The name of a level's relation where the query gives it none."""
 
 
-def query_lineage(
-    query: RowQuery, available: Sequence[str], key: Sequence[str], upstream_names: Collection[str] = ()
-) -> QueryLineage:
+def query_lineage(levels: Sequence[Level], available: Sequence[str], hidden_keys: Mapping[str, str]) -> QueryLineage:
     """
     Return the lineage of a view from its query.
 
-    :param query: the query.
+    :param levels: the query's.
     :param available: the upstream's columns.
-    :param key: the upstream's key columns; the view keeps those that the query drops in hidden columns.
-    :param upstream_names: names that a star may stand for, as of the job's creation.
+    :param hidden_keys: the upstream's key columns that the query drops, each with the view's hidden column for it.
     """
-    root = _qualified(query.levels, available)
+    root = _qualified(levels, available)
     filters = ((scope, scope.expression.args.get("where")) for scope in root.traverse())
     filtered_by = {column for scope, where in filters if where is not None for column in _origin(where, scope)[0]}
     # sqlglot returns names in lower case.
-    written = [*available, *(found.alias_or_name for level in query.levels for found in level.select.selects)]
+    written = [*available, *(found.alias_or_name for level in levels for found in level.select.selects)]
     names = {name.lower(): name for name in written}
     known: dict[str, ColumnOrigin] = {}
     for projection in _selects(root):
         inputs, unchanged = _origin(projection, root)
         known[names.get(projection.alias, projection.alias)] = ColumnOrigin(_in_order(inputs, available), unchanged)
-    for column, hidden in query.hidden_keys(key, upstream_names).items():
+    for column, hidden in hidden_keys.items():
         known[hidden] = ColumnOrigin((column,), unchanged=True)
     return QueryLineage(known, _in_order(filtered_by, available))
 

@@ -31,6 +31,7 @@ from airflow_backfill_provider.shapes.row.functions import (
     refuse_other_functions,
 )
 from airflow_backfill_provider.shapes.row.levels import Level, query_levels, unsupported
+from airflow_backfill_provider.shapes.row.lineage import query_lineage
 
 HIDDEN_KEY_PREFIX = "__key_"
 """The prefix of a hidden key column's name; it gets more underscores if the view already has such a name."""
@@ -179,9 +180,7 @@ class RowQuery(ShapedQuery):
 
     def lineage(self, columns: Sequence[str], key: Sequence[str], upstream_names: Collection[str]) -> QueryLineage:
         """Return the origins of the view's columns, as far as the text shows them."""
-        from airflow_backfill_provider.shapes.row.lineage import query_lineage
-
-        return query_lineage(self, columns, key, upstream_names)
+        return query_lineage(self.levels, columns, self.hidden_keys(key, upstream_names))
 
     def _edits(self, relation: str, hidden: dict[str, str]) -> Iterator[tuple[int, int, str]]:
         """Yield the edits of the text: start, end, replacement."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from airflow_backfill_provider.shapes.base import ColumnOrigin
-from airflow_backfill_provider.shapes.row import lineage
 from airflow_backfill_provider.shapes.row.query import check_query
 
 COLUMNS = ("id", "Status", "amount", "address")
 
 
-def query_lineage(text, *arguments):
-    return lineage.query_lineage(check_query(text), *arguments)
+def query_lineage(text, columns, key):
+    return check_query(text).lineage(columns, key, ())
 
 
 def origins(query, key=("id",)):
