@@ -78,8 +78,9 @@ _ROW_COUNTS = "tests/unit/lake/test_row_counts.py"
 _ARRANGEMENT = "tests/unit/lake/test_arrangement.py"
 _SPEED = "tests/unit/core/test_speed.py"
 _SCAN = "tests/unit/core/test_scan.py"
-_CREATE = "tests/unit/protocol/test_creation.py"
-_RUN = "tests/unit/protocol/test_run.py"
+_REBUILDS = "tests/unit/protocol/test_creation_rebuilds.py"
+_RUN_CRASHES = "tests/unit/protocol/test_run_crashes.py"
+_RUN_SHARED = "tests/unit/protocol/test_run_shared.py"
 _STORE = "tests/unit/state/test_store.py"
 _STAMPED_TABLE = "tests/integration/engine/test_stamped_table.py"
 _EPOCHS = "tests/integration/engine/test_epochs.py"
@@ -88,6 +89,8 @@ _PREDICATES = "tests/integration/engine/test_predicates.py"
 _CRASHES = "tests/integration/engine/test_crash_points.py"
 _BARRIER = "tests/unit/core/test_barrier.py"
 _INJECT = "tests/unit/protocol/test_inject.py"
+_INJECT_REFUSALS = "tests/unit/protocol/test_inject_refusals.py"
+_INJECT_WAITING = "tests/unit/protocol/test_inject_waiting.py"
 _STAMPED = "tests/integration/engine/test_stamped_table.py"
 _GIVING_UP = "tests/integration/engine/test_giving_up.py"
 _HISTORY = "tests/integration/engine/test_foreign_history.py"
@@ -286,7 +289,7 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/epoch_run.py",
         old="if state.epoch < barrier.epoch:",
         new="if state.epoch <= barrier.epoch:",
-        killers=(f"{_RUN}::test_an_epoch_that_died_anywhere_is_completed_by_the_next_run",),
+        killers=(f"{_RUN_CRASHES}::test_an_epoch_that_died_anywhere_is_completed_by_the_next_run",),
     ),
     Mutant(
         name="part-before-the-changes",
@@ -295,7 +298,7 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/run.py",
         old="if None not in reported:",
         new="if part in reported:",
-        killers=(f"{_RUN}::test_a_part_before_the_changes_is_refused",),
+        killers=(f"{_RUN_SHARED}::test_a_part_before_the_changes_is_refused",),
     ),
     Mutant(
         name="stale-incarnation-accepted",
@@ -304,7 +307,7 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/epoch_run.py",
         old="if barrier.incarnation != settings.incarnation:",
         new="if not barrier.incarnation:",
-        killers=(f"{_CREATE}::test_a_barrier_from_before_a_rebuild_is_refused_and_the_next_one_is_a_new_one",),
+        killers=(f"{_REBUILDS}::test_a_barrier_from_before_a_rebuild_is_refused_and_the_next_one_is_a_new_one",),
     ),
     Mutant(
         name="second-pin-wins",
@@ -377,7 +380,9 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/decision.py",
         old="return previous.upstream.come_to if previous else settings.start",
         new="return previous.upstream.come_to if previous else None",
-        killers=(f"{_INJECT}::test_an_arrangement_of_a_history_that_was_taken_back_is_refused_before_its_first_epoch",),
+        killers=(
+            f"{_INJECT_REFUSALS}::test_an_arrangement_of_a_history_that_was_taken_back_is_refused_before_its_first_epoch",
+        ),
     ),
     Mutant(
         name="cancelled-epoch-left-half-done",
@@ -386,7 +391,7 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/inject.py",
         old="if previous is not None and commit is None:",
         new="if previous is not None and commit is None and not settings.cancelled:",
-        killers=(f"{_INJECT}::test_what_is_pinned_of_a_cancelled_job_is_done_first",),
+        killers=(f"{_INJECT_REFUSALS}::test_what_is_pinned_of_a_cancelled_job_is_done_first",),
     ),
     Mutant(
         name="older-copy-of-the-view",
@@ -453,7 +458,7 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/inject.py",
         old="        if not basis.completes(plan):\n            return plan, resting\n",
         new="        return plan, resting\n",
-        killers=(f"{_INJECT}::test_chunks_are_read_at_one_version_while_changes_wait",),
+        killers=(f"{_INJECT_WAITING}::test_chunks_are_read_at_one_version_while_changes_wait",),
     ),
     Mutant(
         name="chunk-as-of-the-window",
@@ -581,7 +586,7 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/give_up.py",
         old="applied = bool(written) or None in run.reported() or not run.engine.fence_changes(settings, barrier)",
         new="applied = run.engine.fence_changes(settings, barrier) and False",
-        killers=("tests/unit/protocol/test_give_up.py::test_what_an_attempt_wrote_before_the_fence_stays",),
+        killers=("tests/unit/protocol/test_give_up_crashes.py::test_what_an_attempt_wrote_before_the_fence_stays",),
     ),
     Mutant(
         name="fence-too-low",

@@ -1,0 +1,108 @@
+"""What is recorded of an epoch that is given up."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.errors import EpochFailedError
+from airflow_backfill_provider.core.failures import MOST_FAILURES, EpochFailure, is_news
+from airflow_backfill_provider.core.status import JobCondition
+from tests.builders import NOW
+from tests.unit.protocol import give_up_helpers
+from tests.unit.protocol.give_up_helpers import fail, heal, spoil
+
+places = give_up_helpers.places
+vnodes = give_up_helpers.vnodes
+backfilling = give_up_helpers.backfilling
+
+pytestmark = pytest.mark.slow  # whole epochs through Delta tables
+
+
+def test_a_failure_is_recorded_with_who_when_and_what(backfilling):
+    barrier = backfilling.inject()
+    engine = backfilling.engine()
+    engine.refusal = EpochFailedError("the network")
+    with pytest.raises(EpochFailedError):
+        protocol.run_barrier(barrier, store=backfilling.store, engine=engine, clock=backfilling.clock, by="try 2")
+    (failure,) = backfilling.store.failures()
+    assert (failure.epoch, failure.error, failure.message) == (1, "EpochFailedError", "the network")
+    assert failure.by == "try 2"
+    assert failure.retryable
+    status = backfilling.backfill.status()
+    assert status.condition is JobCondition.RUNNING
+    assert status.last_failure.error == "EpochFailedError"
+    assert "the same one" in status.last_failure.remedy
+    backfilling.run(barrier)
+    assert backfilling.backfill.status().last_failure is None
+
+
+def test_of_an_error_that_is_nobodys_only_the_class_is_recorded(backfilling):
+    barrier = backfilling.inject()
+    engine = backfilling.engine()
+    engine.refusal = RuntimeError("row 5 is secret")
+    with pytest.raises(RuntimeError):
+        backfilling.run(barrier, engine)
+    (failure,) = backfilling.store.failures()
+    assert (failure.error, failure.message) == ("RuntimeError", "")
+
+
+def test_a_given_up_epoch_is_the_last_failure_until_one_is_committed(backfilling):
+    spoil(backfilling, *range(10))
+    fail(backfilling)
+    failure = backfilling.backfill.status().last_failure
+    assert failure.given_up
+    assert failure.epoch == 1
+    assert failure.error == "QueryFailedError"
+    assert failure.by == "tester"
+    assert "pinned anew" in failure.remedy
+    heal(backfilling, *range(10))
+    assert backfilling.backfill.status().last_failure == failure
+    backfilling.epoch()
+    assert backfilling.backfill.status().last_failure is None
+
+
+def test_that_a_failure_cannot_be_recorded_hides_nothing(backfilling, monkeypatch):
+    barrier = backfilling.inject()
+    engine = backfilling.engine()
+    engine.refusal = EpochFailedError("the network")
+    store = backfilling.store
+
+    def broken(self, barrier, failure):
+        raise OSError("no disk")
+
+    monkeypatch.setattr(type(store), "record_failure", broken)
+    with pytest.raises(EpochFailedError, match="the network"):
+        backfilling.run(barrier, engine)
+
+
+def failure_after(seconds, message="m"):
+    return EpochFailure(
+        epoch=1,
+        incarnation="a",
+        error="E",
+        message=message,
+        by="x",
+        at=NOW + dt.timedelta(seconds=seconds),
+        retryable=True,
+    )
+
+
+def test_months_of_failures_leave_few_records():
+    """Every ten minutes for half a year."""
+    recorded = []
+    for attempt in range(6 * 24 * 180):
+        failure = failure_after(600 * attempt)
+        if is_news(recorded, failure):
+            recorded.append(failure)
+    assert len(recorded) < MOST_FAILURES
+    assert recorded[-1].at - NOW > dt.timedelta(days=90)
+
+
+def test_another_failure_is_news_up_to_a_bound():
+    recorded = [failure_after(0), failure_after(1), failure_after(2)]
+    assert not is_news(recorded, failure_after(2.5))
+    assert is_news(recorded, failure_after(2.5, "another"))
+    assert not is_news(recorded * MOST_FAILURES, failure_after(10**9, "another"))
