@@ -1,7 +1,7 @@
 """
-Writing the files of a table anew by Delta's own commands, beside epochs that write to it.
+Compact the files of a table with Delta's commands, while epochs may write to it.
 
-Of a compaction and another write of the same files the later one loses. An epoch tries again
+If a compaction and another write change the same files, the later one fails. An epoch tries again
 (:mod:`~airflow_backfill_provider.engine.stamped_table`), and so does a compaction, a few times.
 """
 
@@ -29,10 +29,10 @@ logger = logging.getLogger(__name__)
 
 def compact(table: StampedTable, plan: CompactionPlan, incarnation: str) -> None:
     """
-    Do what is planned, in one commit that changes no row.
+    Run a planned compaction, in one commit that changes no row.
 
-    :param incarnation: the job's, for the commit.
-    :raises CompactionFailedError: if other writes were faster each time, or Spark failed; nothing is changed then.
+    :param incarnation: the job's incarnation, for the commit.
+    :raises CompactionFailedError: if other writes were faster each time, or Spark failed; then nothing is changed.
     """
     if plan.step is None:
         return
@@ -46,7 +46,7 @@ def compact(table: StampedTable, plan: CompactionPlan, incarnation: str) -> None
         try:
             _retrying(table.path)(lambda: table.spark.sql(statement).collect())
         except (PySparkException, Py4JError) as error:
-            # Rows are copied as they are, so nothing is said of one.
+            # Rows are copied unchanged, so the message quotes none.
             raise CompactionFailedError(
                 f"{table.path} was not compacted, its rows are as they were: {first_line(error)}; try again, best "
                 "while no epoch runs"

@@ -1,8 +1,8 @@
 """
-The used columns as they were when the job was created, of an upstream whose nested columns got parts since.
+The used columns with their types as of the job's creation, even if nested columns have new fields.
 
-A star means the columns that there were when the job was created; of a nested column it means the parts that there
-were. So the query, and the view, see nothing of those that came later.
+A star means the columns as of the job's creation, and for a nested column its fields as of then. So the query and the
+view don't see fields that were added later.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from airflow_backfill_provider.core.sql import quote
 
 def as_created(rows: DataFrame, types: Mapping[str, str]) -> list[Column]:
     """
-    Return the used columns of some rows, of nested ones the parts that they had.
+    Return the used columns of some rows, without new fields of nested columns.
 
-    :param types: the used columns and their types when the job was created, as Delta writes them.
+    :param types: the used columns and their types as of the job's creation, as Delta writes them.
     """
     if not any(_is_nested(kind) for kind in types.values()):
         return [F.col(quote(name)) for name in types]
-    # Through Spark Connect the schema is a question to the server.
+    # With Spark Connect, reading the schema calls the server.
     found = {field.name: field.dataType for field in rows.schema.fields}
     return [
         _parts(F.col(quote(name)), json.loads(kind), found[name]).alias(name)
@@ -41,7 +41,7 @@ def _is_nested(kind: str) -> bool:
 
 
 def _parts(value: Column, created: Any, found: DataType) -> Column:
-    """Return a value without the parts that its type did not have; where it has no others, as it is."""
+    """Return a value without the fields that its type did not have; unchanged if there are none."""
     if _is_as_created(created, found):
         return value
     match found:

@@ -1,11 +1,10 @@
 """
-One driver at a time on this machine's own tables.
+A lock that allows one driver at a time on local tables.
 
-Spark's log store for local files is atomic inside one JVM only: two JVMs that commit to one table at the same
-instant can leave a log that nobody can read. The epoch protocol is safe with any number of drivers, the local file
-system is not, so drivers of one job take turns here. A lock ends with its process, however that dies. One that is held
-but not kept alive belongs to a process that is stopped or hangs, and is not waited for: should it wake up,
-the protocol makes it a no-op.
+Spark's log store for local files is atomic only inside one JVM: two JVMs that commit to a table at the same time can
+leave an unreadable log. The epoch protocol is safe with any number of drivers, but the local file system is not, so
+drivers of one job take turns. A lock ends with its process, however that dies. If a lock is held without signs of life,
+its process is stopped or hangs, so others go on without it; if it wakes up, the protocol makes its writes no-ops.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
-The upstream as a job sees it on Spark: the rows and columns that the job is about, each row's vnode, and what changed.
+The job's rows of its upstream on Spark: the used columns, each row's vnode, and the changes.
 
-What the rows and changes are read from is the source's business; see :mod:`airflow_backfill_provider.sources.base`.
+The source reads the rows and changes; see :mod:`airflow_backfill_provider.sources.base`.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _CHANGE_TYPE, _OFFSET = "change_type", "offset"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRows:
     """
-    The rows of the upstream that a job is about.
+    The upstream's rows that belong to a job.
 
     :param location: where the upstream lies, for messages.
     :param reader: reads it.
     :param types: the used columns and their types, as Delta writes them.
     :param key: the key's order.
     :param scan: the order of positions: that of the key, or of (vnode, key).
-    :param distribution_key: the columns that a row's vnode comes from.
-    :param vnode_count: vnodes of the job.
-    :param vnodes: those that the job is about.
-    :param keys: the keys that the job is about.
+    :param distribution_key: the columns that a row's vnode is computed from.
+    :param vnode_count: the number of vnodes.
+    :param vnodes: the job's vnodes.
+    :param keys: the job's range of keys.
     """
 
     location: str
@@ -63,9 +63,9 @@ class JobRows:
         cls, job: BackfillJob, reader: SourceReader, upstream: ResolvedUpstream, scan: KeyOrder | None = None
     ) -> Self:
         """
-        Return the rows that a job is about.
+        Return the rows that belong to a job.
 
-        :param upstream: its columns as of the job's creation.
+        :param upstream: the upstream's columns as of the job's creation.
         :param scan: the order of positions; by default that of the key.
         """
         types = {found.name: found.type for found in upstream.columns}
@@ -105,12 +105,12 @@ class JobRows:
 
     @property
     def own(self) -> OwnColumns:
-        """The package's names beside the used columns."""
+        """The names of the package's own columns."""
         return own_columns(self.types)
 
     @property
     def is_restricted(self) -> bool:
-        """Whether the job is about some vnodes alone."""
+        """Whether the job has only some of the vnodes."""
         return len(self.vnodes) < self.vnode_count
 
     @property
@@ -123,12 +123,12 @@ class JobRows:
         return self._about(self.reader.rows(offset))
 
     def empty(self) -> DataFrame:
-        """Return the used columns and the vnode, without a row."""
+        """Return the used columns and the vnode, without rows."""
         return self._about(self.reader.empty())
 
     def changes(self, after: Offset, up_to: Offset) -> DataFrame:
         """
-        Return what changed in ``(after, up_to]``.
+        Return the changes in ``(after, up_to]``.
 
         :returns: the used columns, the vnode, and the columns of :attr:`change_type` and :attr:`change_offset`.
         """
@@ -137,7 +137,7 @@ class JobRows:
 
     @property
     def change_type(self) -> str:
-        """Name of the column that says what kind of change it is."""
+        """Name of the column with the type of a change."""
         return self.own.named(_CHANGE_TYPE)
 
     @property
@@ -146,22 +146,22 @@ class JobRows:
         return self.own.named(_OFFSET)
 
     def after(self, reads: Sequence[PinnedRead]) -> Column:
-        """Return the condition: a change of rows in some ranges, after the offset that they were read at."""
+        """Return the condition for changes of rows in some ranges, after the offset that the rows are as of."""
         values = {covered: literal(read.offset) for read in reads for covered in decoded(read.ranges, self.scan)}
         if not values:
             return F.lit(False)
         return F.coalesce(F.col(self.change_offset) > value_of(self.scan, values), F.lit(False))
 
     def is_after(self, offset: Offset) -> Column:
-        """Return the condition: a change was committed after an offset."""
+        """Return the condition that a change was committed after an offset."""
         return F.col(self.change_offset) > literal(offset)
 
     def is_read(self, ranges: Iterable[PinnedRange]) -> Column:
-        """Return the condition: a row lies in some ranges; never null."""
+        """Return the condition that a row lies in some ranges; never null."""
         return value_of(self.scan, dict.fromkeys(decoded(ranges, self.scan), 1)).isNotNull()
 
     def _about(self, rows: DataFrame, *extra: str) -> DataFrame:
-        """Select what the job is about."""
+        """Select the job's rows and columns."""
         vnode = self.own.vnode
         rows = rows.select(*as_created(rows, self.types), *extra).withColumn(vnode, self.vnode_of({}))
         if self.is_restricted:
@@ -172,9 +172,9 @@ class JobRows:
         """
         Return a row's vnode.
 
-        :param renamed: the names of columns of the distribution key, where they are not the upstream's.
+        :param renamed: the names of distribution key columns that differ from the upstream's.
         """
-        # In the types that the columns had when the job was created; others have other hashes.
+        # Cast to the types as of the job's creation; another type would give another hash.
         hashed = [
             column(renamed.get(name, name)).cast(self.types[name])
             if not self.types[name].startswith("{")
@@ -185,16 +185,16 @@ class JobRows:
 
     def measure_chunk(self, chunk: DataFrame, *, expected: int) -> int:
         """
-        Count the chunk's rows, and refuse a key that several of them have.
+        Count the chunk's rows, and refuse a key that several rows have.
 
-        Reads the key columns only. It is the same number for every attempt of an epoch, also for one that finds the
-        chunk written already, which the write's own metrics could not say.
+        Reads only the key columns. Every attempt of an epoch gets the same number, even if the chunk is already
+        written; the metrics of the write could not give that.
 
-        :param expected: about how many rows it has.
+        :param expected: the estimated number of rows.
         :raises DuplicateKeyError: if the key does not identify the rows.
         """
         keys = [column(name) for name in self.key.names]
-        # Hashes are narrow, whatever the key is, and hardly ever the same.
+        # Hashes are short for any key, and hardly ever collide.
         hashes = chunk.select(F.xxhash64(*keys).alias("__hash"))
         rows, distinct = _count_here(hashes) if are_few(expected) else _count_there(hashes)
         if distinct < rows and self.has_several(chunk):
@@ -202,13 +202,13 @@ class JobRows:
         return rows
 
     def has_several(self, rows: DataFrame) -> bool:
-        """Tell whether several rows have the same key."""
+        """Return whether several rows have the same key."""
         count = self.own.named("rows")
         counted = rows.groupBy(*map(column, self.key.names)).agg(F.count("*").alias(count))
         return bool(counted.filter(F.col(count) > 1).head(1))
 
     def duplicates(self) -> DuplicateKeyError:
-        """Return the error that says that the key does not identify the rows."""
+        """Return the error for a key that does not identify the rows."""
         return DuplicateKeyError(
             f"{self.location} has several rows with the same key ({', '.join(self.key.names)}); give upstream.key the "
             "columns that identify a row, or remove the duplicates"
@@ -216,7 +216,7 @@ class JobRows:
 
 
 def are_few(rows: int) -> bool:
-    """Tell whether so many rows' keys can be looked at in the driver's memory."""
+    """Return whether the driver's memory can hold the keys of so many rows."""
     return rows <= HASHES_IN_MEMORY
 
 
@@ -226,19 +226,19 @@ def column(name: str) -> Column:
 
 
 def literal(offset: Offset) -> Column:
-    """Return an offset as a source's reader writes it beside a change; Spark compares structs part by part."""
+    """Return an offset in the form of :data:`CHANGE_OFFSET`; Spark compares structs field by field."""
     value = -1 if offset.root is None else offset.root
     return F.struct(*map(F.lit, value)) if isinstance(value, tuple) else F.lit(value)
 
 
 def _count_here(hashes: DataFrame) -> tuple[int, int]:
-    """Return the number of rows, and of different ones, from the driver's memory: a fraction of a shuffle's cost."""
+    """Return the number of rows and of distinct ones, counted in the driver's memory; much cheaper than a shuffle."""
     collected = hashes.toArrow().column(0)
     return len(collected), int(pc.count_distinct(collected, mode="all").as_py())
 
 
 def _count_there(hashes: DataFrame) -> tuple[int, int]:
-    """Return the number of rows, and of different ones, however many there are."""
+    """Return the number of rows and of distinct ones, counted by Spark."""
     counted = hashes.groupBy("__hash").agg(F.count("*").alias("__rows"))
     total = counted.agg(F.sum("__rows").alias("rows"), F.count("*").alias("distinct")).collect()[0]
     return int(total["rows"] or 0), int(total["distinct"])

@@ -1,5 +1,5 @@
 """
-Refusing a query whose values could be others tomorrow, where only Spark's own plan shows it.
+Refuse a query with values that may change from day to day, if only Spark's plan shows it.
 
 Spark reads a text of only a time (``'10:15'``) as a TIMESTAMP of the current day, also in a column, and a constant text
 such as ``'today'`` as a date. Neither needs to be written as a cast: comparing with a TIMESTAMP is enough. So the plans
@@ -22,7 +22,7 @@ from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import query_errors
 
 _WHOLE_PLANS = {
-    # Nothing may be cut short, and constants must stay as the query has them.
+    # Plans must not be truncated, and constants must stay as in the query.
     "spark.sql.maxPlanStringLength": str(2**31 - 100),
     "spark.sql.maxMetadataStringLength": str(2**31 - 100),
     "spark.sql.debug.maxToStringFields": "1000000",
@@ -59,10 +59,10 @@ _NO_TEXT = frozenset(
     unix_millis unix_seconds unix_timestamp window_time year
     """.split()
 )
-"""Functions whose value is a date, a timestamp or a number."""
+"""Functions with a value that is a date, a timestamp or a number."""
 
 _LIKE_ARGUMENTS = frozenset({"coalesce", "greatest", "ifnull", "least", "nvl"})
-"""Functions whose value is no text if one of the arguments is none."""
+"""Functions with a value that is not text if one of the arguments is not text."""
 
 
 def require_lasting_values(spark: SparkSession, query: Query, rows: DataFrame) -> None:
@@ -73,7 +73,7 @@ def require_lasting_values(spark: SparkSession, query: Query, rows: DataFrame) -
     :raises InvalidJobError: with the expression, and what to write instead.
     """
     schema = rows.schema
-    # A relation of its own: planning must not look at the upstream's files.
+    # An empty relation, so that planning does not read the upstream's files.
     empty = spark.createDataFrame([], schema)
     with query_errors(), session_settings(spark, _WHOLE_PLANS):
         today = spark.sql("SELECT current_date()").collect()[0][0]
@@ -82,7 +82,7 @@ def require_lasting_values(spark: SparkSession, query: Query, rows: DataFrame) -
     if not found:
         raise InvalidJobError(f"query: Spark does not show its plan: {explained.splitlines()[0]}")
     _refuse_variables(plans)
-    # Between steps a column may have any name and type; the optimized plan shows whole expressions again.
+    # Between the query's steps a column may have any name and type; the optimized plan shows whole expressions.
     _refuse_casts(plans.partition(_OPTIMIZED)[2] if query.has_steps else plans, _types_by_id(plans, schema))
     _refuse_formats(plans)
     _refuse_dates_near(today, plans, [query.text, *schema.names])
@@ -129,7 +129,7 @@ def _refuse_formats(plans: str) -> None:
 
 def _refuse_dates_near(today: date, plans: str, known: Sequence[str]) -> None:
     """
-    Refuse a plan with a date that nobody wrote.
+    Refuse a plan with a date close to today that the query does not contain.
 
     :param known: the query, and the names of the columns.
     """
@@ -147,7 +147,7 @@ def _spellings(day: date) -> tuple[str, str]:
 
 
 def _casts(plans: str) -> Iterator[tuple[str, str]]:
-    """Yield what is cast, and to which type."""
+    """Yield each operand that is cast, and the target type."""
     for match in _TO_TIMESTAMP.finditer(plans):
         opening = _opening(plans, match.start())
         if opening is not None and plans[:opening].endswith("cast"):
@@ -155,14 +155,14 @@ def _casts(plans: str) -> Iterator[tuple[str, str]]:
 
 
 def _may_move(operand: str, types: dict[str, DataType]) -> bool:
-    """Tell whether a value that becomes a TIMESTAMP may be a text of only a time; yes where nobody knows."""
+    """Return whether a value that is cast to a TIMESTAMP may be a text of only a time; also if that is unknown."""
     if "#" not in operand and "(" not in operand:
         return is_moving_text(operand)
     return not _is_no_text(operand, types)
 
 
 def _is_no_text(operand: str, types: dict[str, DataType]) -> bool:
-    """Tell whether a value is certainly no text, and holds none."""
+    """Return whether a value certainly is not and does not contain text."""
     column = _COLUMN.match(operand)
     if column and column.group(1) in types:
         found: DataType | None = types[column.group(1)]
@@ -186,7 +186,7 @@ def _gives_no_text(function: str, arguments: str, types: dict[str, DataType]) ->
 
 
 def _branches(operand: str) -> list[str]:
-    """Return the values among which an expression chooses; all are of one type."""
+    """Return the possible results of a conditional expression; all have one type."""
     if operand.startswith("CASE WHEN "):
         return _BRANCH.findall(operand)
     if operand.startswith("if ("):
@@ -206,7 +206,7 @@ def _inside(found: DataType | None, step: str) -> DataType | None:
 
 
 def _opening(text: str, end: int) -> int | None:
-    """Return where the parenthesis opens that is still open at a place."""
+    """Return the position of the innermost parenthesis that is still open at a place."""
     depth = 0
     for index in range(end - 1, -1, -1):
         if text[index] == ")":
@@ -219,7 +219,7 @@ def _opening(text: str, end: int) -> int | None:
 
 
 def _closing(text: str, start: int) -> int:
-    """Return where the parenthesis closes that opened just before a place; the end if nowhere."""
+    """Return where the parenthesis that opened just before a place closes; the end if it does not."""
     depth = 1
     for index in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[index], 0)
@@ -229,7 +229,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def _outermost(text: str) -> str:
-    """Return a text without what stands in parentheses, but for those around all of it."""
+    """Return a text without its parentheses and their contents, except parentheses around the whole text."""
     if text.startswith("(") and _closing(text, 1) == len(text) - 1:
         text = text[1:-1]
     depth, kept = 0, []

@@ -1,8 +1,8 @@
 """
-The changes of a window, netted per key: what an epoch applies.
+The net changes of a window per key, which an epoch applies.
 
-Ports the executors' buffered upstream chunks with ``mark_chunk``. A source gives the changes of whole commits
-instead of a stream, so they are netted per key before they are applied.
+Ports the executors' buffered upstream chunks with ``mark_chunk``. A source returns the changes of whole commits instead
+of a stream, so they are netted per key before they are applied.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ _UPSERTS = ("insert", "update_postimage")
 _FIRST_OFFSET, _IMAGE = "first_offset", "image"
 
 KEY_APPEARED = "key_appeared"
-"""Of a net change per vnode and key: whether no vnode had a row of the key before."""
+"""Flag of a net change per vnode and key: whether no vnode had a row of the key before."""
 
 HAS_DOUBLE = "has_double"
-"""Of a net change: whether the upstream had several rows of the key at some time."""
+"""Flag of a net change: whether the upstream had several rows of the key at some time."""
 
 ROWS_ADDED = "rows_added"
-"""Of a net change: how many rows it adds; negative if it removes some."""
+"""Column of a net change: the number of rows that it adds; negative if it removes some."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredChanges:
     """
-    How many net changes there are.
+    The number of net changes, and their properties.
 
-    :param through: those that are let through to the view.
-    :param held_back: the others.
-    :param rows_added: rows that those let through add to what was read before; negative if they remove more.
-    :param some_appeared: whether one of all these may be of a row that did not exist before.
-    :param some_doubtful: whether the upstream had several rows of one of the keys at some time.
-    :param has_nulls: for each key column, whether it is null in one of them.
+    :param through: the number of changes that apply to the view.
+    :param held_back: the number of the others.
+    :param rows_added: the rows that the changes to the view add to those read before; negative if they remove more.
+    :param some_appeared: whether any change may be of a row that did not exist before.
+    :param some_doubtful: whether the upstream had several rows of any of the keys at some time.
+    :param has_nulls: for each key column, whether it is null in any change.
     """
 
     through: int
@@ -55,7 +55,7 @@ NO_CHANGES = MeasuredChanges(0, 0, 0, some_appeared=False, some_doubtful=False, 
 
 def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> DataFrame:
     """
-    Return the net change of everything that changed in ``(after, up_to]``: per key, or per vnode and key.
+    Return the net changes in ``(after, up_to]``: per key, or per vnode and key.
 
     The latest offset wins, and at one offset an insert or a postimage beats a delete or a preimage: an update that
     changes the key is a delete of the old key and an insert of the new one, unless the same commit also writes the old
@@ -80,7 +80,7 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
         _is_upsert(rows).alias(own.is_upsert),
         _image_of(rows).alias(own.named(_IMAGE)),
     )
-    # Windows that begin alike share one shuffle and one sort; groupings that carry whole rows sort once for each.
+    # Window functions with the same partition share one shuffle and one sort; groupings of whole rows sort each time.
     in_order = Window.partitionBy(*scanned).orderBy(offset, upsert)
     by_key = Window.partitionBy(*keys).orderBy(offset, upsert)
     in_commit = Window.partitionBy(*keys, offset)
@@ -93,7 +93,7 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
     )
     counted = counted.withColumns(
         {
-            # What identifies a row is written and removed in turns, and what is removed is what was written.
+            # A key must be written and removed in turns, and the removed row must be the one written.
             own.named("is_double"): was_upsert.eqNullSafe(upsert)
             | (was_upsert & ~upsert & ~F.lag(image).over(by_key).eqNullSafe(image)),
             own.named("key_is_new"): F.every(upsert).over(in_commit),
@@ -120,12 +120,12 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
 
 def old_images(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> DataFrame:
     """
-    Return the rows as of ``after`` of all that changed in ``(after, up_to]``: the ``old`` images of the net changes.
+    Return the ``old`` images of the net changes in ``(after, up_to]``: the changed rows as of ``after``.
 
-    That is the preimage or the delete of the first change of each key, or of each vnode and key. A row that appeared in
-    the window has none.
+    An old image is the preimage or the delete of the first change of each key, or of each vnode and key. A row that
+    appeared in the window has none.
 
-    :param wanted: which changes to look at, as for :func:`net_changes`.
+    :param wanted: the condition for the changes to read, as for :func:`net_changes`.
     :returns: the used columns, and the vnode if the scan's order has it.
     """
     own = rows.own
@@ -138,13 +138,13 @@ def old_images(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> D
 
 
 def leaves_something(rows: JobRows) -> Column:
-    """Return the condition: a net change matters, that is, not of a row that came and went in between."""
+    """Return the condition that a net change is not of a row that appeared and disappeared within the window."""
     return F.col(rows.own.is_upsert) | ~F.col(rows.own.appeared)
 
 
 def net_by_key(rows: JobRows, net: DataFrame) -> DataFrame:
     """
-    Return net changes per key, of those per vnode and key that were let through.
+    Return the net changes of the view per key, from those per vnode and key.
 
     A row that moved between vnodes is deleted in one and written in the other; the upsert wins.
 
@@ -168,7 +168,7 @@ def measure_changes(rows: JobRows, net: DataFrame, visible: Column) -> MeasuredC
     """
     Count net changes.
 
-    :param visible: whether a change is let through to the view.
+    :param visible: the condition that a change applies to the view.
     """
     own = rows.own
     total = net.agg(
@@ -194,9 +194,9 @@ def measure_changes(rows: JobRows, net: DataFrame, visible: Column) -> MeasuredC
 
 def require_single(rows: JobRows, net: DataFrame, offset: Offset) -> None:
     """
-    Refuse a key that appeared where several rows of the upstream have it.
+    Refuse a key that appeared if several rows of the upstream have it.
 
-    A merge sees that only where the view, and only where the same vnode has the key already.
+    A merge notices that only if the view already has the key, in the same vnode.
 
     :param net: net changes.
     :param offset: the window's end.
@@ -216,6 +216,6 @@ def _is_upsert(rows: JobRows) -> Column:
 
 
 def _image_of(rows: JobRows) -> Column:
-    """Return a hash of a row's used columns, as far as Spark can hash them; nulls count, which it passes over."""
+    """Return a hash of a row's used columns, as far as Spark can hash them; unlike Spark's hash it counts nulls."""
     hashable = [column(name) for name, kind in rows.types.items() if '"map"' not in kind and "variant" not in kind]
     return F.xxhash64(*(part for value in hashable for part in (value.isNull(), value)))

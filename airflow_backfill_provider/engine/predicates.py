@@ -2,11 +2,11 @@
 Key comparisons as Spark expressions.
 
 They mean the same as :meth:`airflow_backfill_provider.core.keys.KeyOrder.compare`: column by column, nulls first, each
-column in its own direction; of a position that is shorter than the key, only its columns count.
+column in its own direction. For a position shorter than the key, only its columns count.
 
-Spark and Delta skip files and parts of them by statistics that somebody else wrote. They do so for a plain column only,
-and that is used both ways. A condition on the leading column is repeated on its own, so that they can skip. And where
-statistics are known to be rounded, all other conditions hide the column from them, and the repeated one is wide enough.
+Spark and Delta skip files and parts of them by statistics, but only for conditions on plain columns. So a condition on
+the leading column is repeated on its own, to allow skipping. If statistics may be rounded, all other conditions hide
+the column, and the repeated one is wide enough.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ def in_any(order: KeyOrder, ranges: Iterable[KeyRange]) -> Column:
 
 def unskipped(condition: Column) -> Column:
     """
-    Return a condition that no reader skips files or rows for, whatever statistics say of them.
+    Return a condition for which no reader skips files or rows by their statistics.
 
-    Delta and Parquet understand comparisons of columns, and no function of the whole condition.
+    Delta and Parquet understand comparisons of columns, but not a function of the whole condition.
     """
     return F.greatest(condition, condition)
 
 
 def shielded(rows: DataFrame) -> DataFrame:
     """
-    Return rows that no later condition, such as that of a query, keeps a file or a part of one out of.
+    Return rows for which a later condition, such as that of a query, skips no files.
 
-    Spark moves conditions down to the files that it reads, but not past one that is not the same everywhere.
+    Spark pushes conditions down to the files that it reads, but not past a non-deterministic one.
     """
     return rows.filter(F.spark_partition_id() >= 0)
 
@@ -72,9 +72,9 @@ def within(order: KeyOrder, covered: KeyRange) -> Column:
 
 def value_of(order: KeyOrder, values: Mapping[KeyRange, Column | int]) -> Column:
     """
-    Return the value of the range that the key lies in, null if it lies in none.
+    Return the value of the range that the key lies in; null if it lies in none.
 
-    Found by halves: a row is compared with some of the ranges' ends, however many ranges there are.
+    It is a binary search: a row is compared with few of the ranges' ends, however many ranges there are.
 
     :param values: ranges, none of which overlap, and the value of each.
     """
@@ -95,7 +95,7 @@ def _value_of(order: KeyOrder, values: Sequence[tuple[KeyRange, Column | int]]) 
 
 
 def _end(order: KeyOrder, position: Position) -> tuple[object, ...]:
-    """Return what sorts positions as bounds: a shorter one lies after all keys that begin with it."""
+    """Return a sort key for positions as bounds: a shorter one lies after all keys that begin with it."""
     return (*order.sort_key(position), (2,)) if position else ()
 
 
@@ -115,7 +115,7 @@ def at_or_before(order: KeyOrder, position: Position) -> Column:
 
 
 def _exact(order: KeyOrder, condition: Column) -> Column:
-    """Return an exact condition, out of reach of statistics if those of one of its columns may be rounded."""
+    """Return an exact condition, hidden from statistics if those of any of its columns may be rounded."""
     return unskipped(condition) if any(map(_is_rounded, order.fields)) else condition
 
 

@@ -1,4 +1,4 @@
-"""Running a job's query over some rows of its upstream."""
+"""Run a job's query over some rows of its upstream."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class Query(Protocol):
 
     @property
     def text(self) -> str:
-        """What the user wrote."""
+        """The query as the user wrote it."""
         ...
 
     @property
     def has_steps(self) -> bool:
-        """Whether columns may have other names inside of the query than in its upstream."""
+        """Whether columns may have other names inside the query than in its upstream."""
         ...
 
     def over(self, relation: str) -> str:
-        """Return the text that gives the view's rows, over a relation with the used columns."""
+        """Return the SQL that gives the view's rows, over a relation with the used columns."""
         ...
 
 
@@ -41,7 +41,7 @@ def run_query(spark: SparkSession, query: Query, rows: DataFrame) -> DataFrame:
 
 
 def over_rows(query: Query) -> str:
-    """Return the text of a query over what :meth:`SparkSession.sql` calls rows."""
+    """Return the SQL of a query over the ``rows`` argument of :meth:`SparkSession.sql`."""
     relation = f"backfill_upstream_{uuid.uuid4().hex}"
-    # Spark puts the rows where their name stands in braces; a temporary view would be two more calls of a server.
+    # Spark replaces the name in braces by the rows; a temporary view would need two more calls of a server.
     return query.over(relation).replace("{", "{{").replace("}", "}}").replace(relation, "{rows}")

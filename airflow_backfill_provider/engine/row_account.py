@@ -1,10 +1,10 @@
 """
-Whether the rows that the epochs have read are all the rows that there are.
+Check that the epochs have read all rows of the upstream.
 
-Each epoch counts what its chunk reads, and what its changes add or remove. The sum is held against the upstream:
-cheaply against the number of rows that its log gives for the files that were passed, and against the rows themselves
-where the two differ, and before a view is said to be complete. Nobody else's statistics decide: rows are counted by a
-scan of the keys that skips nothing.
+Each epoch counts the rows of its chunk, and the rows that its changes add or remove. The sum is checked cheaply against
+the number of rows that the upstream's log records for the files at or before the position. If these differ, and before
+a view is finished, the rows themselves are counted. That count does not rely on statistics: it scans the keys and skips
+nothing.
 
 The executors need nothing of the kind: they read the storage of their own engine.
 """
@@ -27,10 +27,10 @@ from airflow_backfill_provider.sources.base import Source
 
 class RowAccount:
     """
-    Holds what was counted against what there is.
+    Checks the counted rows against the upstream.
 
-    :param rows: those that the job is about.
-    :param upstream: knows what statistics say.
+    :param rows: the upstream's rows that belong to the job.
+    :param upstream: the upstream, for its statistics.
     """
 
     def __init__(self, rows: JobRows, upstream: Source) -> None:
@@ -41,12 +41,12 @@ class RowAccount:
 
     def settle(self, barrier: Barrier, rows_present: int | None) -> int | None:
         """
-        Return how many rows were read and are there once an epoch is committed.
+        Return the number of read rows that exist after an epoch is committed.
 
-        :param rows_present: the same, as the epochs counted it; ``None`` if they did not.
-        :raises MissingRowsError: if there are more, or fewer.
+        :param rows_present: the number by the epochs' own counts; ``None`` if they did not count.
+        :raises MissingRowsError: if there are more or fewer.
         """
-        # An epoch asks before it writes and when it commits; of very many files the answer takes a while.
+        # An epoch calls this before it writes and when it commits, and with very many files it is slow.
         asked = barrier.digest, rows_present
         if asked not in self._settled:
             self._settled = {asked: self._compared(barrier, rows_present)}
@@ -59,7 +59,7 @@ class RowAccount:
         read = (pinned for shown in barrier.view_after for pinned in shown.ranges)
         ranges = (EVERYTHING,) if barrier.completes else decoded(read, self.rows.scan)
         if self.rows.vnodes <= set(barrier.repair.vnodes):
-            # Whatever was read or missed before, all of it is written anew.
+            # The repair rewrites everything, so earlier counts don't matter.
             return self.count(offset, ranges)
         if rows_present is None or self._is_plausible(barrier, offset, ranges, rows_present):
             return rows_present
@@ -69,7 +69,7 @@ class RowAccount:
         return rows_present
 
     def bounds(self, offset: Offset, ranges: Sequence[KeyRange]) -> RowBounds:
-        """Return how many of the job's rows lie in some ranges of keys as of an offset, as far as statistics tell."""
+        """Return bounds of the number of the job's rows in some ranges of keys as of an offset, by statistics."""
         files = self._upstream.blocks(offset, self.rows.key)
         return row_bounds(files, ranges, self.rows.key, share=self.rows.is_restricted)
 
@@ -78,17 +78,17 @@ class RowAccount:
         counted = offset, tuple(ranges)
         if counted not in self._counts:
             one = F.lit(1) if EVERYTHING in ranges else F.when(in_any(self.rows.scan, ranges), 1)
-            # A plain count is answered from the log, and a condition on rows keeps files out.
+            # Delta would answer a plain count from its log, and skip files for a condition on rows.
             total = self.rows.at(offset).agg(F.sum(one).alias("rows")).collect()[0]["rows"]
             self._counts = {counted: int(total or 0)}
         return self._counts[counted]
 
     def _is_plausible(self, barrier: Barrier, offset: Offset, ranges: Sequence[KeyRange], rows: int) -> bool:
-        """Tell whether a number of rows needs no counting again, by what the log says of the files."""
+        """Return whether a number of rows agrees with the log's statistics, so that it need not be counted again."""
         if barrier.parts and barrier.completes:
             return False
         if not (self.rows.has_key_positions or barrier.completes):
-            # No file's statistics say anything of vnodes.
+            # Statistics of files don't cover vnodes.
             return True
         return rows in self.bounds(offset, ranges)
 

@@ -1,9 +1,9 @@
 """
-Hashes of whole rows that no two different rows share but by chance.
+Hashes of whole rows that two different rows share only by chance.
 
-Spark's own hash of a row passes over nulls, takes both zeros for one, hashes no maps, and strings by their collation;
-so each value is first written as one that says all of it. Two hashes are made of each row, each of its own salt and
-order of columns, so that what one of them fails to tell apart, the other one tells.
+Spark's own hash of a row ignores nulls, treats 0.0 and -0.0 as equal, cannot hash maps, and hashes strings by their
+collation. So each value is first turned into one that represents it exactly. Each row gets two hashes with different
+salts and column orders, so that a collision in one does not mean a collision in the other.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ def row_hashes(schema: StructType) -> tuple[Column, Column]:
 
 
 def exact(value: Column, kind: DataType) -> Column:
-    """Return a struct that Spark hashes to the same only for the same value, nulls and bits of numbers included."""
-    # A hash passes over nulls; the flag says where one was.
+    """Return a struct with equal Spark hashes only for equal values, including nulls and the bits of numbers."""
+    # Spark's hash ignores nulls, so a flag marks them.
     return F.struct(value.isNull(), _content(value, kind))
 
 
 def _content(value: Column, kind: DataType) -> Column:
     match kind:
         case FloatType() | DoubleType():
-            # Its text tells 0.0 from -0.0, and any other two numbers.
+            # Any two numbers have different texts, also 0.0 and -0.0.
             return value.cast("string")
         case StringType():
             return value.cast("binary")

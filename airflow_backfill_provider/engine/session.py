@@ -23,7 +23,7 @@ def prepare_session(spark: SparkSession, storage_options: Mapping[str, str] | No
         (``spark.hadoop.fs.…``) stays as it is.
     :raises StorageOptionsError: if Spark could not use one of them.
     """
-    # It prints every refused query with the JVM's stack; the error that is raised says it in one line.
+    # Spark prints every refused query with the JVM's stack; the raised error says it in one line.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     pin_settings(spark)
     for name, value in hadoop_settings(storage_options or {}).items():
@@ -34,7 +34,7 @@ def prepare_session(spark: SparkSession, storage_options: Mapping[str, str] | No
 
 def pin_settings(spark: SparkSession) -> None:
     """
-    Give a session the settings that a result may depend on; one call of a server if it has them already.
+    Set all settings that a result may depend on; needs one call of a server if they are already set.
 
     :raises SparkUnavailableError: if one of them cannot be changed in a session.
     """
@@ -54,7 +54,7 @@ def pin_settings(spark: SparkSession) -> None:
 
 @contextmanager
 def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set what only some statements shall find; the settings are the session's, so they are unset again."""
+    """Change settings of the session for some statements, and restore them afterwards."""
     for name, value in settings.items():
         spark.conf.set(name, value)
     try:

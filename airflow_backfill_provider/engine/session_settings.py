@@ -1,10 +1,10 @@
 """
-Which settings of a session may stay as they are found, and which are put back to Spark's default.
+The settings that a session may keep; all others are reset to Spark's default.
 
-A result must not depend on the session that an epoch happens to run in (I2). Spark and Delta know more than a thousand
-settings, and a new version brings new ones. So the list here is of those that change **no** result: how work is spread,
-cached, shown and logged. Whatever else a session has set is unset, which gives Spark's own default. What nobody has
-looked at is therefore never a danger.
+A result must not depend on the session that an epoch runs in (I2). Spark and Delta have more than a thousand settings,
+and new versions add more. So this module lists those that change **no** result: how work is distributed, cached, shown
+and logged. Every other setting of a session is unset, which gives Spark's default. So an unknown setting is never a
+danger.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ OURS = {
     # A file that is gone must be an error: skipping it would silently lose its rows (I6).
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
-    # Expressions must mean the same in every run, wherever it runs (I2). The default of the first one is the machine's,
-    # and that of the second one hangs on an environment variable.
+    # Expressions must mean the same in every run on any machine (I2). The default of the first one is the machine's,
+    # and that of the second one depends on an environment variable.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    # A name or a text may have a variable's form, such as ${HOME}; it means itself.
+    # A name or a text may look like a variable, such as ${HOME}; it must not be replaced.
     "spark.sql.variable.substitute": "false",
     # Delta reads no change feed across any column that was renamed, dropped or widened. Of the used columns, each
     # version is looked at before it is read.
@@ -27,7 +27,7 @@ OURS = {
     # The default is ten million.
     "spark.databricks.delta.maxCommitAttempts": "20",
 }
-"""What every session gets, because Spark's default is another one, or not the same everywhere."""
+"""Settings that every session gets, because Spark's default differs or is not the same everywhere."""
 
 _GROUPS = ("spark.sql.", "spark.databricks.delta.")
 
@@ -76,10 +76,10 @@ _WITHOUT_EFFECT = tuple(
 
 
 def changes_no_result(name: str) -> bool:
-    """Tell whether a setting may stay as a session has it."""
+    """Return whether a session may keep its value of a setting."""
     return not name.startswith(_GROUPS) or name.startswith(_WITHOUT_EFFECT)
 
 
 def to_unset(names: Iterable[str]) -> list[str]:
-    """Return those of a session's settings that are put back to Spark's default."""
+    """Return a session's settings that are reset to Spark's default."""
     return sorted(name for name in names if name not in OURS and not changes_no_result(name))

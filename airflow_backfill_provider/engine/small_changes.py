@@ -1,5 +1,5 @@
 """
-How few changes are brought into a large view without shuffling the view.
+Merge few changes into a large view without shuffling the view.
 
 Delta writes the changes down before it merges them, and Spark then does not know any more that they are few: a hint
 says it. That helps to find them. A merge that also inserts joins from the changes' side, where the hint is no use:
@@ -19,13 +19,13 @@ from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.job_rows import column
 
 MOST_VALUES_SENT = 2_000_000
-"""Rows times columns of changes that each executor gets whole: some ten megabytes."""
+"""The most values (rows times columns) of changes that are sent to every executor: some ten megabytes."""
 
 MOST_KEYS = 20_000
-"""Keys that a filter is made of; Delta keeps the condition in its log, some three bytes for each."""
+"""The most keys in a filter; Delta keeps the condition in its log, with some three bytes for each key."""
 
 BITS_PER_KEY = 8
-"""With one hash, about one of nine rows gets through whose key did not change."""
+"""Bits for each key. With one hash, about one in nine rows with an unchanged key passes."""
 
 _WORD = 64
 
@@ -34,17 +34,17 @@ def sent_whole(changes: DataFrame, rows: int) -> DataFrame:
     """
     Return changes with a hint to send them to every executor, if they are few enough.
 
-    :param rows: how many there are.
+    :param rows: the number of changes.
     """
     return changes.hint("broadcast") if rows * len(changes.columns) <= MOST_VALUES_SENT else changes
 
 
 def changed_only(changes: DataFrame, keys: Mapping[str, str], relation: str) -> str:
     """
-    Return a condition in SQL that every row of a relation meets whose key is among the changes', and few others do.
+    Return an SQL condition that every row with a changed key meets, and few others.
 
     :param changes: the changes, at most :data:`MOST_KEYS`.
-    :param keys: the key columns and their types in the relation; other types have other hashes.
+    :param keys: the key columns and their types in the relation; another type would give another hash.
     :param relation: the relation's alias.
     """
     typed = [column(name).cast(type_) for name, type_ in keys.items()]
@@ -57,7 +57,7 @@ def changed_only(changes: DataFrame, keys: Mapping[str, str], relation: str) -> 
 
 
 def filter_words(hashes: Iterable[int]) -> list[int]:
-    """Return a filter's bits, as signed numbers of 64 each: that of every hash is set."""
+    """Return a filter with the bit of every hash set, as signed numbers of 64 bits each."""
     hashes = set(hashes)
     words = [0] * max(-(-len(hashes) * BITS_PER_KEY // _WORD), 1)
     for found in hashes:

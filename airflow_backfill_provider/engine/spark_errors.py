@@ -1,7 +1,7 @@
 """
-What Spark's errors mean to a user of this package.
+Translate Spark's errors into those of this package.
 
-What fails on rows is raised without Spark's error behind it: a traceback would print that, and it quotes rows.
+An error about rows is raised without Spark's error as its cause: a traceback would print that, and it quotes rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from airflow_backfill_provider.engine.spark_words import condition_of_a_row, con
 from airflow_backfill_provider.lake.storage import is_full, storage_full, storage_unavailable
 
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
-"""What a merge raises when the upstream inserted a key that it had already."""
+"""The error that a merge raises if the upstream inserted a key that already existed."""
 
 _VERSION_GONE = (
     "DELTA_LOG_FILE_NOT_FOUND",
@@ -52,7 +52,7 @@ _GONE = (
     "FAILED_READ_FILE.FILE_NOT_EXIST",
 )
 _NOT_FOUND = "FileNotFoundException"
-"""What caused it, or went wrong with a log, which no condition says."""
+"""The Java class of a cause, or of an error about a log, for which Spark has no condition."""
 
 _DAMAGED = ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE")
 _NO_ANSWER = re.compile(
@@ -62,9 +62,9 @@ _NO_ANSWER = re.compile(
     re.MULTILINE,
 )
 """
-What went wrong, or caused it, where a storage gives no answer.
+The Java class of an error or a cause if a storage does not answer.
 
-Of a data file that nobody can read for that Spark says what it says of a damaged one.
+For a data file that cannot be read for this reason, Spark has the same condition as for a damaged file.
 """
 
 _VIOLATED = (
@@ -75,28 +75,28 @@ _VIOLATED = (
     "EXCEED_LIMIT_LENGTH",
     "NOT_NULL_ASSERT_VIOLATION",
 )
-"""What a table does not take of a row."""
+"""Conditions of a row that violates a bound of its table."""
 
 _CONFLICT = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Tell whether Delta refused a commit because of another one, which had changed what this one had read."""
+    """Return whether Delta refused a commit because another one changed what this one had read."""
     return _is(error, _CONFLICT)
 
 
 def is_duplicate_key(error: BaseException) -> bool:
-    """Tell whether something failed because the upstream inserted a key that it had."""
+    """Return whether an error means that the upstream inserted a key that already existed."""
     return _is(error, ("USER_RAISED_EXCEPTION",)) and DUPLICATE_KEY in str(error)
 
 
 def _is(error: BaseException, names: tuple[str, ...]) -> bool:
-    """Tell whether one of an error's conditions is one of some, or begins like it."""
+    """Return whether one of an error's conditions is in a list, or begins like one in it."""
     return any(condition.startswith(names) for condition in conditions(error))
 
 
 def _require_values(error: BaseException, what: str) -> None:
-    """Say that the query fails on a row, if that is what went wrong."""
+    """Raise an error if the query failed on a row."""
     if condition := condition_of_a_row(error):
         raise QueryFailedError(
             f"{what}: the query fails on a row of the upstream ({condition}); correct the row, or let the query say "
@@ -105,7 +105,7 @@ def _require_values(error: BaseException, what: str) -> None:
 
 
 def _require_no_violation(error: BaseException, what: str) -> None:
-    """Say that the view's owner has bounded its columns, if a row of the query's does not keep within that."""
+    """Raise an error if a row of the query violates a bound that the view's owner has set."""
     if not _is(error, _VIOLATED):
         return
     name = parameters(error).get("constraintName")
@@ -117,18 +117,18 @@ def _require_no_violation(error: BaseException, what: str) -> None:
 
 
 def _is_gone(error: BaseException) -> bool:
-    """Tell whether an error means that a version, changes or a file are gone."""
+    """Return whether an error means that a version, changes or a file are gone."""
     return _is(error, _GONE) or _NOT_FOUND in str(error)
 
 
 def _is_damage(error: BaseException) -> bool:
-    """Tell whether an error means that a data file is gone, or that what is in it makes no sense."""
+    """Return whether an error means that a data file is gone or damaged."""
     return _is_gone(error) or (_is(error, _DAMAGED) and not _NO_ANSWER.search(str(error)))
 
 
 @contextmanager
 def query_errors() -> Iterator[None]:
-    """Say that the job's query is wrong where Spark cannot analyse it."""
+    """Translate Spark's errors of analysing the job's query."""
     try:
         yield
     except ParseException as error:
@@ -139,7 +139,7 @@ def query_errors() -> Iterator[None]:
 
 @contextmanager
 def view_errors(path: str) -> Iterator[None]:
-    """Say that the view's table cannot be made where Delta refuses it."""
+    """Translate the errors of creating the view's table."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -153,7 +153,7 @@ def view_errors(path: str) -> Iterator[None]:
 
 
 def _require_own_tables(error: BaseException, what: str, tables: Mapping[str, str]) -> None:
-    """Say that a table of the strategy is damaged, if it is one of its files that cannot be read."""
+    """Raise an error if a file of one of the strategy's tables cannot be read."""
     for name, location in tables.items():
         if f"/{location.rsplit('/', 1)[-1]}/" in str(error):
             raise StateError(
@@ -165,10 +165,10 @@ def _require_own_tables(error: BaseException, what: str, tables: Mapping[str, st
 @contextmanager
 def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Iterator[None]:
     """
-    Translate what fails while an epoch reads and writes.
+    Translate the errors of an epoch's reads and writes.
 
-    :param what: names the epoch, for the message.
-    :param tables: names of the strategy's own tables, each with its location.
+    :param what: the name of the epoch, for the message.
+    :param tables: the strategy's tables: name → location.
     """
     try:
         yield
@@ -213,9 +213,9 @@ def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Itera
 @contextmanager
 def comparison_errors(what: str) -> Iterator[None]:
     """
-    Translate what fails while one side of a comparison is read: nothing is known of it then, it is not empty.
+    Translate the errors of reading one side of a comparison, which then counts as unknown, not as empty.
 
-    :param what: names table and version, for the message.
+    :param what: table and version, for the message.
     """
     try:
         yield

@@ -1,9 +1,9 @@
 """
-What of Spark's words may be shown: names, and texts that cannot quote a row.
+The parts of Spark's messages that may be shown: names, and texts that cannot quote a row.
 
-A message of Spark's about a value quotes the value, which is nobody's business: errors end in logs, notifications and
-the barrier log. So a text is shown only where its kind is known to be of names and places alone: what the analysis of a
-statement says, what storages say. Of everything else the names of the conditions are shown, never their parameters.
+Spark's message about a value quotes the value, and errors end up in logs, notifications and the barrier log. So a text
+is shown only if messages of its kind have nothing but names and places: those from analysing a statement, and those of
+storages. For all others only the names of the conditions are shown, never their parameters.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _RPC = re.compile(
 _CLASS = re.compile(r"^\(?(?P<name>(?:[a-z]\w*\.)+[A-Z][\w$]*)\)?")
 
 _STATES_OF_VALUES = ("21", "22", "23", "38", "39", "44", "54", "P0", "XX000")
-"""SQL states of messages that quote values, or may; also in what an analysis says, which looks at files, too."""
+"""SQL states of messages that may quote values; also from an analysis, because it reads files, too."""
 
 _STATES_OF_PLACES = ("08", "28", "53", "57", "58", "KD", "XXKDD")
-"""SQL states of messages that name places alone, whenever they come up."""
+"""SQL states of messages that always have only names of places."""
 
 _STATES_OF_NAMES = ("0A", "42", "55")
-"""SQL states of messages that name columns, features and versions, where Delta says them."""
+"""SQL states of messages that have only columns, features and versions if they come from Delta."""
 
 _STATES_OF_ROWS = ("22", "P0001", "23505")
-"""SQL states of what an expression of a query meets in a row."""
+"""SQL states of errors of an expression that fails on a row."""
 
 _CLASSES_OF_PLACES = re.compile(
     r"^(?:java\.(?:io|net|nio)\.|javax\.net\.|java\.lang\.OutOfMemoryError$|org\.apache\.hadoop\.|"
@@ -46,13 +46,13 @@ _SERVER_IS_NOT_THERE = frozenset(
     {"UNAVAILABLE", "UNAUTHENTICATED", "PERMISSION_DENIED", "DEADLINE_EXCEEDED", "CANCELLED", "UNIMPLEMENTED"}
 )
 _AROUND_ANOTHER = frozenset({"TASK_WRITE_FAILED"})
-"""Conditions whose message names places alone, and after which stands what caused them."""
+"""Conditions with a message that has only names of places, followed by the cause."""
 
 _NOT_SHOWN = "its message may quote rows, and stands in Spark's own log alone"
 
 
 def said(error: BaseException) -> str:
-    """Return what went wrong in one line, without plan, stack or SQL state, and without a value of any row."""
+    """Return an error in one line, without plan, stack or SQL state, and without values of rows."""
     if _RPC.match(str(error)) or _may_be_shown(error):
         return first_line(error)
     names = ", caused by ".join(f"[{name}]" for name in conditions(error))
@@ -60,17 +60,17 @@ def said(error: BaseException) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error, without SQL state; only for what no row has a part in."""
+    """Return the first line of an error, without SQL state; only for errors that cannot quote rows."""
     failed_call = _RPC.match(str(error))
     if failed_call is not None:
         known = failed_call["code"] in _SERVER_IS_NOT_THERE
         return f"the Spark Connect server did not answer: {failed_call['details' if known else 'code']}"
     lines = str(error).splitlines()
     if any(_WAITED.search(line) for line in lines[:2]):
-        # Of what was waited for, the cause tells.
+        # This line only says that Spark waited; the cause says what failed.
         lines = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)] or lines
     for line in lines:
-        # What Py4J hands on as it is begins with a colon.
+        # A message that Py4J passes on unchanged begins with a colon.
         text = _DETAIL.sub("", line.strip().lstrip(": "))
         if text and not text.startswith(_FRAME):
             return text
@@ -78,16 +78,16 @@ def first_line(error: BaseException) -> str:
 
 
 def condition_of_a_row(error: BaseException) -> str:
-    """Return the name of the condition if an expression cannot work with a row's values; empty if it is another."""
+    """Return the name of the condition if an expression failed on a row's values; otherwise an empty text."""
     if not any(state.startswith(_STATES_OF_ROWS) for state in _states(error)):
         return ""
     condition = next(reversed(conditions(error)), type(error).__name__)
-    # Of versions and files Delta gives some of the same states.
+    # Delta uses some of the same states for versions and files.
     return "" if condition.startswith("DELTA_") else condition
 
 
 def conditions(error: BaseException) -> list[str]:
-    """Return Spark's names for what went wrong, the outermost first, up to the first whose message may hold values."""
+    """Return Spark's conditions of an error, outermost first, up to the first with a message that may have values."""
     own = _own_condition(error)
     if own:
         return [own]
@@ -100,7 +100,7 @@ def conditions(error: BaseException) -> list[str]:
 
 
 def parameters(error: BaseException) -> Mapping[str, str]:
-    """Return the parameters of an error's message; they may hold values of rows."""
+    """Return the parameters of an error's message; they may have values of rows."""
     spark_error = _spark_error(error)
     return (spark_error.getMessageParameters() if spark_error else None) or {}
 
@@ -123,7 +123,7 @@ def _states(error: BaseException) -> list[str]:
 
 
 def _own_condition(error: BaseException) -> str | None:
-    """Return the condition that an error carries; ``None`` if it carries none, or one that is around another."""
+    """Return an error's condition; ``None`` if it has none, or one that only wraps another."""
     spark_error = _spark_error(error)
     condition = spark_error.getCondition() if spark_error else None
     return None if condition in _AROUND_ANOTHER else condition
@@ -131,12 +131,12 @@ def _own_condition(error: BaseException) -> str | None:
 
 def _spark_error(error: BaseException) -> PySparkException | None:
     if isinstance(error, Py4JJavaError):
-        # Delta's own, and Spark's most general one, which PySpark hands on as they are.
+        # PySpark passes on Delta's own errors, and Spark's most general one, unchanged.
         return CapturedException(origin=error.java_exception)
     return error if isinstance(error, PySparkException) else None
 
 
 def _class(error: BaseException) -> str:
-    """Return the Java class that an error is of, or Python's."""
+    """Return the Java or Python class of an error."""
     named = _CLASS.match(first_line(error))
     return named["name"] if named else type(error).__name__

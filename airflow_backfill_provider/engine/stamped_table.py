@@ -1,9 +1,9 @@
 """
-A Delta table of which every commit says what it belongs to: the view, and the arrangement.
+A Delta table with a stamp in every commit, as the view and the arrangement are.
 
-Every write carries a transaction id, (job, incarnation, part), whose version is the epoch, and the digest of the pinned
-barrier. Delta skips a version that it has seen; whether a skipped or conflicting write was ours is read from the
-table's own log, never assumed.
+Every write has a transaction id (job, incarnation, part) with the epoch as version, and the digest of the pinned
+barrier. Delta skips a version that it has seen. The table's own log then shows whether a skipped or conflicting write
+was ours; that is never assumed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class StampedTable:
 
     :param spark: the session to write with.
     :param path: canonical location.
-    :param kind: what it is to the job.
+    :param kind: the table's kind, for messages.
     :param storage_options: options of the object store, as deltalake takes them.
     """
 
@@ -107,8 +107,8 @@ class StampedTable:
         """
         Run a statement that changes rows, once per epoch and part.
 
-        It leaves its transaction also where it has nothing to change: without, a replay after the chunk was appended
-        could delete a row that moved into it.
+        The transaction is committed even if nothing changes. Otherwise a replay after the chunk was appended could
+        delete a row that moved into it.
         """
 
         def write() -> None:
@@ -124,12 +124,11 @@ class StampedTable:
 
     def make_once(self, statement: str, identity: ViewIdentity, *, order: int) -> None:
         """
-        Make the table of an incarnation, unless somebody made it, or that of a later incarnation.
+        Make the table of an incarnation, unless it exists, or that of a later incarnation does.
 
         :param order: the incarnation's number among those of its job. It is the version of a transaction that all of
-            them share, so that whoever was overtaken by a rebuild cannot put its empty table in the place of the new
-            one, however late it goes on.
-        :raises MaterializedViewError: if the table is another one afterwards.
+            them share, so a process that a rebuild overtook can never replace the new table by its own empty one.
+        :raises MaterializedViewError: if the path holds another table afterwards.
         """
         transaction = {_TRANSACTION_ID: creation_id(identity), _TRANSACTION_VERSION: str(order)}
 
@@ -139,12 +138,12 @@ class StampedTable:
 
         failure = _attempt(write)
         if failure is not None:
-            # Somebody else may have made it meanwhile, all the same.
+            # Another process may have made it meanwhile, despite the error.
             remove_what_was_not_committed(self.path)
         try:
             found = view_identity(self.path, self._options)
         except MaterializedViewError:
-            # What the failure left behind is not its cause.
+            # The failed write may have left files at the path, which are not the cause of the failure.
             if failure is None:
                 raise
             raise failure from None
@@ -165,7 +164,7 @@ class StampedTable:
         """
         Make Delta skip every later write of a part of an epoch, unless the part is written.
 
-        Whoever is first in the table's log wins: a part that is written has used up the fence's place, too.
+        The first in the table's log wins: both use the same transaction, so a written part prevents the fence.
 
         :returns: whether the part is written.
         :raises BackfillError: if the log shows neither.
@@ -185,7 +184,7 @@ class StampedTable:
         )
 
     def _fenced_or_written(self, part: str, identity: ViewIdentity, barrier: Barrier) -> bool | None:
-        """Tell whether a part is written; ``None`` if it may still be."""
+        """Return whether a part is written (``True``) or fenced (``False``); ``None`` if neither."""
         try:
             return self.is_written(part, identity, barrier) or None
         except EpochGivenUpError:
@@ -205,7 +204,7 @@ class StampedTable:
 
     @contextmanager
     def committing(self, stamp: Mapping[str, object], transaction: Mapping[str, str] | None = None) -> Iterator[None]:
-        """Set what commits of SQL statements carry."""
+        """Set the stamp and the transaction of commits of SQL statements."""
         with session_settings(self.spark, {_USER_METADATA: json.dumps(stamp), **(transaction or {})}):
             yield
 
@@ -213,7 +212,7 @@ class StampedTable:
 
     def is_written(self, part: str, identity: ViewIdentity, barrier: Barrier) -> bool:
         """
-        Tell whether the table's log shows the barrier's commit of a part.
+        Return whether the table's log shows the barrier's commit of a part.
 
         :raises MaterializedViewError: if the epoch was committed from another plan.
         :raises EpochFailedError: if a later epoch wrote the part; then there is nothing left to do for this one.
@@ -262,11 +261,11 @@ class StampedTable:
 
     def require_continued(self, barrier: Barrier, since: TableVersion | None) -> TableVersion:
         """
-        Refuse a table that does not go on from where the previous epoch left it.
+        Refuse a table with a history that does not continue the previous epoch's.
 
-        :param since: the version that it left; ``None`` before the first.
+        :param since: the version that the previous epoch left; ``None`` before the first.
         :returns: the newest version.
-        :raises BackfillError: of the table's kind, saying how that was seen.
+        :raises BackfillError: of the table's kind, saying what was found.
         """
         newest, kind = self.log.newest(), self._kind
         if since is None:
@@ -290,7 +289,7 @@ class StampedTable:
         Refuse a table that anything but this epoch wrote to since the previous one.
 
         :param since: the version that the previous epoch left; ``None`` before the first.
-        :raises BackfillError: of the table's kind, naming the foreign version, or one that nobody knows anything of.
+        :raises BackfillError: of the table's kind, naming a foreign version, or one that is missing from the log.
         """
         kind = self._kind
         oldest = self.log.versions()[-1] + 1
@@ -319,14 +318,14 @@ class StampedTable:
     def _once(
         self, part: str, identity: ViewIdentity, barrier: Barrier, write: Callable[[], None], *, may_be_empty: bool
     ) -> bool:
-        """Write unless it was written, believe only the log, and return whether it shows the write."""
+        """Write unless it was written, and return whether the log shows the write; nothing but the log counts."""
         if self.is_written(part, identity, barrier):
             return True
         failure = _attempt(write)
         if self.is_written(part, identity, barrier):
             return True
         if failure is not None and self._lost_to_compaction(failure, identity):
-            # So soon there is no other.
+            # Another compaction so soon is unlikely, so one retry is enough.
             logger.info("part %s of epoch %d lost to a compaction of %s; once more", part, barrier.epoch, self.path)
             failure = _attempt(write)
             if self.is_written(part, identity, barrier):
@@ -343,7 +342,7 @@ class StampedTable:
         return False
 
     def _require_unused(self, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
-        """Refuse a write that Delta skips because it was committed, while its commit is not in the log any more."""
+        """Refuse a write that Delta skips as committed although its commit is no longer in the log."""
         seen = self.log.transaction_version(transaction_id(identity, part))
         if seen is not None and seen >= barrier.epoch:
             raise self._kind.error(
@@ -353,7 +352,7 @@ class StampedTable:
             )
 
     def _lost_to_compaction(self, failure: Exception, identity: ViewIdentity) -> bool:
-        """Tell whether all that was committed since the job's own newest write changes no row."""
+        """Return whether no commit since the job's own newest write changes rows."""
         if not is_conflict(failure):
             return False
         for commit in self.commits_back(identity):
@@ -363,10 +362,10 @@ class StampedTable:
 
 
 def _attempt(write: Callable[[], None]) -> PySparkException | Py4JJavaError | None:
-    """Write, and return what went wrong; whether it was written all the same, the log tells."""
+    """Write, and return the error; the log shows whether the write succeeded anyway."""
     try:
         write()
     except (PySparkException, Py4JJavaError) as error:
-        # Spark gives Delta's own errors, a conflict among them, to Python as they are.
+        # Spark passes Delta's own errors, such as a conflict, to Python unchanged.
         return error
     return None

@@ -1,4 +1,4 @@
-"""What a commit of a stamped table says of itself, and what that tells whoever reads the log."""
+"""The stamps in the commits of a table, and how to read them."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ CHANGES = "changes"
 
 
 GIVEN_UP = "given_up"
-"""The event of a commit that stands in the place of a part of an epoch, which is given up."""
+"""The event of a commit in place of a part that is given up."""
 
 
 CHANGES_REMOVAL = "changes-removal"
-"""The part of an epoch that removes changed keys from a view that nobody reads yet; :data:`CHANGES` then appends."""
+"""The part of an epoch that removes changed keys from an unfinished view; :data:`CHANGES` then appends."""
 
 
 REPAIR_REMOVAL = "repair-removal"
-"""The part of an epoch that removes what is repaired from the view."""
+"""The part of an epoch that removes the repaired rows from the view."""
 
 
 REPAIR = "repair"
-"""The part of an epoch that writes what is repaired anew."""
+"""The part of an epoch that writes the repaired rows."""
 
 
 OF_CHANGES = (CHANGES_REMOVAL, CHANGES, REPAIR_REMOVAL, REPAIR)
-"""All parts of an epoch that write to the view, but those of its chunk."""
+"""All parts of an epoch that write to the view, except those of its chunk."""
 
 
 _HARMLESS_METADATA = frozenset(
     {"SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CHANGE COLUMN", "CLUSTER BY", "ADD CONSTRAINT", "DROP CONSTRAINT"}
 )
-"""A constraint that every row meets may stay; a row that does not is refused by the write."""
+"""Operations that may stay. A constraint refuses only writes of rows that violate it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableKind:
     """
-    What a table is to its job, for refusals of what somebody else did to it.
+    The kind of a job's table, for errors about foreign writes to it.
 
-    :param name: what it is called.
-    :param error: the class of the refusal.
-    :param remedy: what helps against foreign rows.
+    :param name: the table's name.
+    :param error: the class of the error.
+    :param remedy: what to do about foreign rows.
     """
 
     name: str
@@ -70,22 +70,22 @@ def transaction_id(identity: ViewIdentity, part: str) -> str:
 
 
 def creation_id(identity: ViewIdentity) -> str:
-    """Return the transaction id of making the table, which all incarnations of a job share."""
+    """Return the transaction id of creating the table, which all incarnations of a job share."""
     return f"airflow-backfill/{identity.job}/creation"
 
 
 def creates(commit: Commit, identity: ViewIdentity) -> bool:
-    """Tell whether a commit made the incarnation's table."""
+    """Return whether a commit created the incarnation's table."""
     stamp = stamp_of(commit)
     return stamp.get("event") == "create" and stamp.get("incarnation") == identity.incarnation
 
 
 def is_ours(commit: Commit, identity: ViewIdentity, barrier: Barrier, since: TableVersion | None) -> bool:
     """
-    Tell whether a commit is one that may lie after what the previous epoch left.
+    Return whether a commit is the job's own and may lie after the previous epoch's version.
 
-    What earlier epochs wrote lies before that. Found after it, it comes from an older copy; only where nobody knows
-    what the previous epoch left, it counts.
+    Commits of earlier epochs lie at or before that version; after it, they come from an older copy. They are accepted
+    only if the previous epoch's version is unknown.
     """
     stamp = stamp_of(commit)
     if stamp.get("incarnation") != identity.incarnation:
@@ -96,12 +96,12 @@ def is_ours(commit: Commit, identity: ViewIdentity, barrier: Barrier, since: Tab
 
 
 def is_harmless(commit: Commit) -> bool:
-    """Tell whether a commit left the rows, and what is written of them, as they were."""
+    """Return whether a commit changed neither rows nor the columns that are written."""
     return not commit.changes_data and (not commit.replaces_metadata or commit.operation in _HARMLESS_METADATA)
 
 
 def is_of_earlier_epoch(commit: Commit, identity: ViewIdentity, barrier: Barrier) -> bool:
-    """Tell whether an earlier epoch wrote a commit: it was done before this one began, so nothing of this is older."""
+    """Return whether an earlier epoch wrote a commit; then all commits of this epoch are newer."""
     stamp = stamp_of(commit)
     if stamp.get("event") not in {"epoch", GIVEN_UP} or stamp.get("incarnation") != identity.incarnation:
         return False
@@ -109,7 +109,7 @@ def is_of_earlier_epoch(commit: Commit, identity: ViewIdentity, barrier: Barrier
 
 
 def stamp_for(barrier: Barrier, part: str, event: str = "epoch") -> dict[str, object]:
-    """Return what the commit of a part says of itself; the watermark only once the view is complete."""
+    """Return the stamp for the commit of a part; it has the watermark only once the view is complete."""
     completes = barrier.completes and event == "epoch"
     watermark = {"watermark": barrier.upstream.watermark.isoformat()} if completes else {}
     return {

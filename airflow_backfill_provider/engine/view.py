@@ -1,7 +1,7 @@
 """
-The materialized view's table: made, written and looked after by one engine under one identity.
+The materialized view's table: create it, write to it, and check it.
 
-How its writes happen once is :mod:`~airflow_backfill_provider.engine.stamped_table`'s business.
+:mod:`~airflow_backfill_provider.engine.stamped_table` makes each write happen once.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class MaterializedView:
 
     def identity(self) -> ViewIdentity | None:
         """
-        Return whose table lies at the path, ``None`` if there is none.
+        Return the identity of the view at the path; ``None`` if there is none.
 
-        :raises MaterializedViewError: if something lies there that is no materialized view of this package.
+        :raises MaterializedViewError: if the path holds anything but a materialized view of this package.
         """
         return view_identity(self.path, self._options)
 
@@ -76,8 +76,8 @@ class MaterializedView:
         """
         Refuse a path that does not belong to a job.
 
-        :param incarnations: the job's own ones, so far; empty before it is created.
-        :returns: whose table lies there: the job's own, or nobody's.
+        :param incarnations: the job's incarnations so far; empty before it is created.
+        :returns: the identity of the job's own view; ``None`` if the path is free.
         :raises MaterializedViewError: if another table, another job's view, or files lie there.
         """
         found = self.identity()
@@ -96,10 +96,10 @@ class MaterializedView:
         properties: Mapping[str, str],
     ) -> None:
         """
-        Make the empty table of an incarnation exist; replace that of an earlier incarnation of the job.
+        Create the empty table of an incarnation; replace that of an earlier incarnation of the job.
 
-        :param schema: the columns that the query gives.
-        :param earlier_incarnations: those of the job, each with the most parallel runs that it ever had.
+        :param schema: the query's columns.
+        :param earlier_incarnations: the job's earlier incarnations, each with the highest parallelism that it had.
         :raises MaterializedViewError: if another table lies at the path.
         """
         incarnations = frozenset({*earlier_incarnations, identity.incarnation})
@@ -109,7 +109,7 @@ class MaterializedView:
         if found is None:
             remove_what_was_not_committed(self.path)
         else:
-            # A zombie of the old incarnation could append after the replacement, so its ids are used up first.
+            # A delayed process of the old incarnation could append after the replacement, so its ids are used up first.
             runs = range(earlier_incarnations[found.incarnation])
             for part in (*OF_CHANGES, *map(snapshot_part, runs)):
                 self.table.use_up(transaction_id(found, part))
@@ -135,21 +135,21 @@ class MaterializedView:
         self.require_usable(identity.job, incarnations)
 
     def mark_finished(self, identity: ViewIdentity, epoch: int) -> None:
-        """Publish that the view is finished, unless it says so already."""
+        """Mark the view as finished, unless it is."""
         if self._says_finished(identity) is not False:
             return
         self._say_finished("true", identity, epoch)
         if self.identity() != identity:
-            # Whoever slept in between has said so of the view of a rebuild, of which it knows nothing.
+            # The job was rebuilt between check and write, so this marked the new view by mistake.
             self._say_finished("false", identity, epoch)
 
     def take_back_finished(self, identity: ViewIdentity, epoch: int) -> None:
-        """Publish that the view is not finished, if it says that it is."""
+        """Mark the view as not finished, if it is marked as finished."""
         if self._says_finished(identity):
             self._say_finished("false", identity, epoch)
 
     def _says_finished(self, identity: ViewIdentity) -> bool | None:
-        """Tell whether the table says that it is finished; ``None`` if it is not the incarnation's."""
+        """Return whether the table is marked as finished; ``None`` if it is not the incarnation's."""
         properties = view_properties(self.path, self._options) or {}
         if identity_of(properties) != identity:
             return None
@@ -174,15 +174,15 @@ class MaterializedView:
         """
         Apply net changes, once per epoch.
 
-        A key that appeared while the view has it already makes the merge fail: from then on the upstream would have
-        two rows of that key and the view one.
+        The merge fails if a key appeared that the view already has: the upstream would have two rows of that key, and
+        the view one.
 
         :param changes: the view's columns and the flags of
             :func:`~airflow_backfill_provider.engine.net_changes.net_changes`; ``is_upsert`` false deletes.
         :param measured: how many changes there are.
         :param keys: the view's key columns.
         :param columns: the view's columns.
-        :param own: the package's names beside them.
+        :param own: the names of the package's own columns.
         """
         if measured.has_nulls and all(measured.has_nulls):
             changes = self._without_idle_null(changes, keys, own)
@@ -205,8 +205,8 @@ class MaterializedView:
         """
         Return changes without the removal of a key of nulls that the view does not have.
 
-        A merge into a table with deletion vectors fails on it ("did not match any merge clause"): Delta looks once more
-        at whether the row matches, beside nulls in place of the row that it did not find.
+        A merge into a table with deletion vectors fails on it ("did not match any merge clause"): Delta checks the
+        match again, with nulls in place of the row that it did not find.
         """
         is_null = reduce(and_, (F.col(quote(key)).isNull() for key in keys))
         if self.table.read().filter(is_null).head(1):
@@ -224,10 +224,10 @@ class MaterializedView:
         barrier: Barrier,
     ) -> None:
         """
-        Apply net changes to a view that nobody reads yet, each of two commits once per epoch.
+        Apply net changes to an unfinished view in two commits, each once per epoch.
 
-        Removing the changed keys and appending their new rows costs much less than merging them: a merge that also
-        inserts has to shuffle the rows of every file that it touches.
+        Removing the changed keys and appending their new rows costs much less than a merge: a merge that also inserts
+        has to shuffle the rows of every file that it touches.
 
         :param changed: the view's key columns and the flag ``appeared``.
         :param measured: how many there are.
@@ -235,7 +235,7 @@ class MaterializedView:
         :param keys: the view's key columns.
         :param own: the package's names beside them.
         """
-        # With an assignment, which refuses, Delta looks for rows to write and carries whole ones through the merge.
+        # Add the refusing assignment only if needed: with any assignment, Delta reads and moves whole rows.
         refusal = f"WHEN MATCHED AND change.{own.appeared} THEN UPDATE SET {_refusal(keys)} "
         self._replace(
             sent_whole(changed, measured.through),
@@ -251,7 +251,7 @@ class MaterializedView:
         self, removed: DataFrame, written: DataFrame, keys: Sequence[str], identity: ViewIdentity, barrier: Barrier
     ) -> None:
         """
-        Remove rows and write others in their place, each once per epoch.
+        Remove rows and write others instead, each once per epoch.
 
         :param removed: keys to remove, distinct; the view's key columns.
         :param written: rows to write, in the view's columns.
@@ -278,7 +278,7 @@ class MaterializedView:
         :param parts: the parts of the epoch that the two commits are.
         """
         removing, writing = parts
-        # Once the rows are written, the keys are there again.
+        # After the append the keys exist again, so a repeated removal would delete the new rows.
         if self.table.is_written(writing, identity, barrier):
             return
         self.merge_into(removed, same, removal, removing, identity, barrier)
@@ -295,7 +295,7 @@ class MaterializedView:
         barrier: Barrier,
     ) -> None:
         """
-        Merge rows into the view by a statement of one's own, once per epoch and part.
+        Merge rows into the view with a given statement, once per epoch and part.
 
         :param changes: the rows, which the statement calls ``change``; it calls the view's rows ``view``.
         :param conditions: what has to be true of both.
@@ -317,7 +317,7 @@ class MaterializedView:
             self._spark.catalog.dropTempView(relation)
 
     def has_chunk(self, part: int, identity: ViewIdentity, barrier: Barrier) -> bool:
-        """Tell whether an earlier attempt appended a part of the chunk."""
+        """Return whether an earlier attempt appended a part of the chunk."""
         return self.table.is_written(snapshot_part(part), identity, barrier)
 
     def append(self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier) -> None:
@@ -325,20 +325,20 @@ class MaterializedView:
         self.table.append(rows, snapshot_part(part), identity, barrier)
 
     def fence_chunk(self, parts: int, identity: ViewIdentity, barrier: Barrier) -> frozenset[int]:
-        """Give up every part of a chunk that is not written; return those that are."""
+        """Give up the unwritten parts of a chunk; return the written ones."""
         return frozenset(part for part in range(parts) if self.table.fence(snapshot_part(part), identity, barrier))
 
     def fence_changes(self, identity: ViewIdentity, barrier: Barrier) -> bool:
         """
-        Give up an epoch's changes, in the order in which they are written, unless one of their parts is.
+        Give up an epoch's changes, in the order in which they are written, unless one of their parts is written.
 
-        :returns: whether none is.
+        :returns: whether they are given up.
         """
-        # Behind a part that somebody wrote, none is given up: those before it he had nothing to write for.
+        # Stop at the first written part: the parts before it had nothing to write, and those after it may follow.
         return not any(self.table.fence(part, identity, barrier) for part in OF_CHANGES)
 
     def _filters(self, changes: DataFrame, rows: int, keys: Sequence[str]) -> list[str]:
-        """Return what keeps unchanged rows out of a merge; where files are written anew they are all needed."""
+        """Return conditions that keep unchanged rows out of a merge; a merge that rewrites files needs them all."""
         if rows > MOST_KEYS:
             return []
         properties = view_properties(self.path, self._options) or {}
@@ -355,7 +355,7 @@ class MaterializedView:
 
         :param since: the version that the previous epoch left; ``None`` before the first.
         :returns: its newest version.
-        :raises MaterializedViewError: saying how that was seen.
+        :raises MaterializedViewError: saying what was found.
         """
         if self.identity() != identity:
             raise MaterializedViewError(
@@ -366,7 +366,7 @@ class MaterializedView:
         return self.table.require_continued(barrier, since)
 
     def _require_changeable(self) -> None:
-        """Refuse a view whose owner has switched changes off, which Delta says only once it has worked out a merge."""
+        """Refuse an append-only view, which Delta would refuse only after computing a merge."""
         properties = view_properties(self.path, self._options) or {}
         if properties.get("delta.appendOnly", "false").lower() == "true":
             raise MaterializedViewError(
@@ -377,7 +377,7 @@ class MaterializedView:
 
 def _same(keys: Sequence[str], has_nulls: Sequence[bool]) -> list[str]:
     """
-    Return the conditions that a row of the view has the key of a change.
+    Return the conditions for a row of the view to have the key of a change.
 
     :param has_nulls: for each key column, whether it is null in some change. Where it is not, plain equality finds the
         same rows, and faster: Spark joins null-safe keys by rows that it makes of them, each of twice as many columns.
@@ -389,7 +389,7 @@ def _same(keys: Sequence[str], has_nulls: Sequence[bool]) -> list[str]:
 
 
 def _refusal(keys: Sequence[str]) -> str:
-    """Return an assignment that fails: the upstream inserted a key that it had."""
+    """Return an assignment that fails with the error for a repeated key."""
     return f"view.{quote(keys[0])} = raise_error('{DUPLICATE_KEY}')"
 
 

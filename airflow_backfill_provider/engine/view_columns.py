@@ -1,4 +1,4 @@
-"""The view's columns: those that the query gives, with their names and types and nothing else of the upstream's."""
+"""The view's columns: the query's names and types, without other metadata of the upstream."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.sql import quote
 
 COLUMN_MAPPING = "delta.columnmapping.mode"
-"""The property that lets names be of any characters, in lower case."""
+"""The property that allows any character in names, in lower case."""
 
 _CHARACTERS_TO_MAP = frozenset(" ,;{}()\n\t=")
-"""Characters that Delta has in names of columns only where the data files call the columns something else."""
+"""Characters that Delta allows in names of columns only with column mapping."""
 
 
 def require_columns(schema: StructType, properties: Mapping[str, str], written: Collection[str]) -> None:
     """
-    Refuse output columns that no Delta table can have, in the query's terms, and names that Spark made up.
+    Refuse output columns that no Delta table can have, and names that Spark made up.
 
-    What Spark calls an expression without an alias, another version of it may call otherwise.
+    Another version of Spark may name an expression without an alias differently.
 
-    :param properties: the view's, as the job asks for them.
+    :param properties: the properties that the job asks for its view.
     :param written: names that a query or its upstream has, in lower case.
     :raises InvalidJobError: naming the columns.
     """
@@ -44,16 +44,16 @@ def require_columns(schema: StructType, properties: Mapping[str, str], written: 
 
 
 def names_to_map(schema: StructType) -> list[str]:
-    """Return the names, also of parts of nested columns, that a table has only with column mapping."""
+    """Return the names, also of nested fields, that a table can have only with column mapping."""
     return [name for name in _names(schema) if _CHARACTERS_TO_MAP & set(name)]
 
 
 def without_metadata(schema: StructType) -> StructType:
     """
-    Return columns that have a name and a type, and nothing that the upstream says of its own columns.
+    Return columns with only a name and a type, without the upstream's metadata.
 
-    A view that inherited that would need table features that it does not have (defaults, identity columns, generated
-    columns), or would hold later values to bounds that the upstream has lifted since (CHAR and VARCHAR).
+    With that metadata the view would need table features that it does not have (defaults, identity columns, generated
+    columns), or enforce bounds that the upstream has dropped since (CHAR and VARCHAR).
     """
     return StructType([StructField(field.name, _plain(field.dataType)) for field in schema.fields])
 

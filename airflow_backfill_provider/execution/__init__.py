@@ -1,1 +1,1 @@
-"""One epoch on Spark: puts source, strategy and shape together, and implements what the protocol asks of an engine."""
+"""One epoch on Spark: combine source, strategy and shape, and implement the engine of the protocol."""

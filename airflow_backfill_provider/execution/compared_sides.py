@@ -1,8 +1,7 @@
 """
-The two sides of a verification as rows that can be compared: what the query gives, and what the view has.
+The two sides of a verification as comparable rows: the result of the query, and the rows of the view.
 
-Both are taken apart in the same way, by the view's own columns, which the query gives as well: each row's vnode, its
-key, its columns and two hashes of all of them.
+Both sides have the view's columns. Each row gets its vnode, its key, its columns and two hashes of all columns.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ ROW = "row"
 """Column of the row itself."""
 
 UNIT = "unit"
-"""Column of the row's vnode, or of the hash of its key that stands for one."""
+"""Column of the row's vnode, or of a hash of its key in place of a vnode."""
 
 HASHES = ("hash_1", "hash_2")
 """Columns of the row's hashes."""
@@ -54,7 +53,7 @@ class ComparedSides:
 
     @property
     def units(self) -> Units:
-        """What tells the view's units apart."""
+        """The columns that identify the view's units."""
         return query_of(self.settings.definition).units(self.settings, by_key=self.pinned.by_key)
 
     @property
@@ -63,19 +62,19 @@ class ComparedSides:
         return self.units.outputs
 
     def expected(self, vnodes: VnodeRange) -> DataFrame:
-        """Return the rows that the query gives, of some vnodes: each with its unit and its hashes."""
+        """Return the query's rows in some vnodes, each with its unit and its hashes."""
         rows = expected_rows(self.spark, self.reader, self.settings, self.pinned, self.older)
-        # Before the query, which costs more than this.
+        # Filter before the query, which costs more.
         rows = rows.filter(self._unit(self.units.placed_by).between(*vnodes))
         job = self.settings.definition
         return self._taken_apart(run_query(self.spark, JobQuery.of(job, query_of(job), self.settings.upstream), rows))
 
     def found(self, vnodes: VnodeRange, schema: StructType) -> DataFrame:
         """
-        Return the rows that the view has, of some vnodes, likewise.
+        Return the view's rows in some vnodes, each with its unit and its hashes.
 
-        :param schema: the columns that the query gives.
-        :raises MaterializedViewError: if the view has others.
+        :param schema: the query's columns.
+        :raises MaterializedViewError: if the view has other columns.
         """
         path = self.settings.definition.materialized_view
         view = self.spark.read.format("delta").option("versionAsOf", self.pinned.view_version).load(path)
@@ -87,7 +86,7 @@ class ComparedSides:
         return vnode_of(self.settings, [F.col(quote(name)) for name in outputs], self.units.placed_by)
 
     def _taken_apart(self, rows: DataFrame) -> DataFrame:
-        """Put the unit and the hashes beside rows with the view's columns."""
+        """Add the unit and the hashes to rows with the view's columns."""
         first, second = row_hashes(rows.schema)
         return rows.select(
             F.struct(*(F.col(quote(field.name)) for field in rows.schema.fields)).alias(ROW),

@@ -1,8 +1,8 @@
 """
-One step of a verification: the vnodes of a range compared, and those that differ looked into, key by key.
+One step of a verification: compare the vnodes of a range, and list the keys of those that differ.
 
-Rows are read and hashed on both sides, for a number of rows alone says nothing: Delta may answer it from its log,
-without the files. What cannot be read is an error, never a difference and never no difference.
+Both sides are read and hashed. Counting rows is not enough, because Delta may answer a count from its log, without the
+files. A table that cannot be read is an error; it counts neither as equal nor as different.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from airflow_backfill_provider.engine.spark_errors import comparison_errors
 from airflow_backfill_provider.execution.compared_sides import HASHES, ROW, UNIT, ComparedSides
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-"""What Java writes in the place of bytes that are no UTF-8."""
+"""The character that Java writes in place of bytes that are not UTF-8."""
 
 _EXPECTED, _SIGN, _KIND = "__expected", "__sign", "__kind"
 
@@ -74,7 +74,7 @@ def compare(sides: ComparedSides, vnodes: VnodeRange) -> ComparedVnodes:
 
 
 def _columns_of(rows: DataFrame) -> StructType:
-    """Return the view's columns, of rows that stand beside their hashes."""
+    """Return the view's columns from rows with hashes."""
     columns = rows.schema[ROW].dataType
     if not isinstance(columns, StructType):
         raise TypeError(f"a row is a {columns}")
@@ -98,14 +98,14 @@ def _checksums(rows: DataFrame) -> dict[int, VnodeChecksum]:
 
 
 def _sum(value: Column) -> Column:
-    # A decimal, for a sum of longs would overflow.
+    # A decimal, because a sum of longs would overflow.
     return F.sum(value.cast("decimal(28,0)"))
 
 
 def _look_into(
     sides: ComparedSides, schema: StructType, expected: DataFrame, found: DataFrame, differing: Sequence[int]
 ) -> tuple[tuple[VnodeDifference, ...], tuple[DifferingKey, ...]]:
-    """Return how many keys differ in each of some vnodes, and the first of them."""
+    """Return the number of differing keys in each of some vnodes, and the first of them."""
     keys = _differing_keys(sides, schema, expected, found, differing).persist()
     try:
         counted = keys.groupBy(UNIT, _KIND).agg(F.count(F.lit(1)).alias("keys")).collect()
@@ -132,7 +132,7 @@ def _look_into(
 def _differing_keys(
     sides: ComparedSides, schema: StructType, expected: DataFrame, found: DataFrame, differing: Sequence[int]
 ) -> DataFrame:
-    """Return a row for each key that both sides do not have alike: its unit, kind, value, and differing columns."""
+    """Return a row for each key that differs between the sides: its unit, kind, value, and differing columns."""
     names = [field.name for field in schema.fields]
     of_columns = {
         f"__column_{number}": F.xxhash64(exact(F.col(ROW).getField(field.name), field.dataType))
@@ -154,7 +154,7 @@ def _differing_keys(
     grouped = rows.groupBy(*keys).agg(
         F.count_if(_EXPECTED).alias("__wanted"),
         F.count_if(~F.col(_EXPECTED)).alias("__there"),
-        # Where the sides do not agree on the unit, the query is right.
+        # If the sides disagree on the unit, the query is right.
         F.max_by(UNIT, _EXPECTED).alias(UNIT),
         *(F.sum(F.col(name).cast("decimal(28,0)") * F.col(_SIGN)).alias(name) for name in HASHES),
         *(F.bit_xor(name).alias(name) for name in of_columns),
@@ -196,13 +196,14 @@ def _text(value: Column, field: KeyField) -> Column:
 
 def encoded(texts: Sequence[str | None], order: KeyOrder) -> EncodedPosition | None:
     """
-    Return a key as it is recorded.
+    Return a key in its recorded form.
 
-    :param texts: what Spark says of its columns.
-    :returns: ``None`` for one that cannot be written down, of a year after 9999, say; its vnode is repaired whole.
+    :param texts: the values of its columns as text from Spark.
+    :returns: ``None`` if the key cannot be recorded, for example with a year after 9999; then its whole vnode is
+        repaired.
     """
     if any(text is not None and _REPLACEMENT in text for text in texts):
-        # What stands in the place of bytes that are no UTF-8 is another key.
+        # With the replacement character it would be another key.
         return None
     try:
         return order.encode(order.decode(texts))

@@ -1,9 +1,9 @@
 """
 One epoch on Spark: the evaluator of its stages.
 
-The stages and their order stand in :mod:`airflow_backfill_provider.core.stages`. The changes go before the chunk: a row
-may leave the keys at or before the position and come back inside the chunk in one window. Whatever can be refused is
-looked at before the view's first write.
+:mod:`airflow_backfill_provider.core.stages` lists the stages in order. The changes are written before the chunk,
+    because within one window a row may move from a key at or before the position into the chunk. Everything that can be
+    refused is checked before the first write to the view.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class EpochEvaluator:
     """
     Takes the stages of one epoch on Spark; each write happens once, however often the epoch is run.
 
-    :param tables: the job's.
-    :param since: the versions that the previous epoch left, ``None`` if there was none.
+    :param tables: the job's tables.
+    :param since: the tables' versions after the previous epoch; ``None`` if there was none.
     """
 
     def __init__(self, tables: JobTables, barrier: Barrier, since: TableVersions | None) -> None:
@@ -63,7 +63,7 @@ class EpochEvaluator:
 
         :raises BackfillError: see :mod:`airflow_backfill_provider.core.errors`.
         """
-        with self._running("epoch"):
+        with self._guarded("epoch"):
             self._take(changes_stages(self._barrier, counts_chunk=self._tables.reader.counts_before_changes))
             rows = self._write_parts()
         return EpochWrites(rows, self._measured.through, self.seconds, self._measured.rows_added)
@@ -74,7 +74,7 @@ class EpochEvaluator:
 
         :raises BackfillError: as :meth:`whole_epoch`.
         """
-        with self._running("epoch"):
+        with self._guarded("epoch"):
             self._take(changes_stages(self._barrier, counts_chunk=False))
         return PartWrites({0: self._measured.through}, self.seconds, self._measured.rows_added)
 
@@ -84,17 +84,17 @@ class EpochEvaluator:
 
         :raises BackfillError: as :meth:`whole_epoch`.
         """
-        with self._running(f"part {part} of epoch"):
+        with self._guarded(f"part {part} of epoch"):
             self._take((stage_of(StageKind.CHECK_TABLES),))
             rows = self._write_part(part, self.seconds)
         return PartWrites(rows, self.seconds)
 
     @contextmanager
-    def _running(self, what: str) -> Iterator[None]:
+    def _guarded(self, what: str) -> Iterator[None]:
         """
-        Refuse an upstream that is another table than the one that was pinned, before and after it is read.
+        Refuse an upstream other than the pinned one, before and after reading it.
 
-        What was read of another one in between is written, but never committed.
+        If the upstream is replaced in between, wrong rows may be written, but the epoch is not committed.
         """
         barrier, upstream = self._barrier, self._tables.upstream
         with (
@@ -144,10 +144,10 @@ class EpochEvaluator:
 
     def _net_changes(self) -> DataFrame | None:
         """
-        Return the net changes that the epoch writes somewhere.
+        Return the net changes that the epoch writes.
 
-        Those of rows that the view has, after the offset that it has each row as of, unless they wait; and those that
-        the strategy keeps.
+        These are the changes of rows in the view, each after the offset that the row is as of, unless they wait; and
+        the changes that the strategy keeps.
         """
         tables, barrier, rows = self._tables, self._barrier, self._rows
         shown = barrier.view_before if barrier.publishes else ()
@@ -162,7 +162,7 @@ class EpochEvaluator:
         return net_changes(rows, after, to_offset, wanted).persist()
 
     def _count_chunk(self) -> None:
-        """Count the chunk, and hold its rows against those that there are."""
+        """Count the chunk's rows, and check the total against the upstream."""
         barrier = self._barrier
         for part in range(len(barrier.parts)):
             self._chunks[part] = self._opened.enter_context(self._chunk(part))
@@ -186,7 +186,7 @@ class EpochEvaluator:
         self._tables.writer.repair(self._tables.identity, self._barrier)
 
     def _keep_changes(self) -> None:
-        """Let the strategy keep the other changes; after all that a row can make fail, for it cannot be given up."""
+        """Pass the other changes to the strategy, after every step that a row can make fail: it cannot be given up."""
         if self._net is not None and self._measured.held_back:
             held_back = self._net.filter(~self._visible & leaves_something(self._rows))
             with timed(self.seconds, self._tables.settings.strategy):
@@ -195,7 +195,7 @@ class EpochEvaluator:
     # ---------------------------------------------------------------------------------------------- the chunk
 
     def _write_parts(self) -> dict[int, int]:
-        """Write all parts of the chunk side by side, and return their rows by vnode."""
+        """Write all parts of the chunk in parallel, and return their rows by vnode."""
         parts = range(len(self._barrier.parts))
         timings: list[dict[str, float]] = [{} for _ in parts]
         with ThreadPoolExecutor(max_workers=max(len(parts), 1)) as runs:
@@ -226,7 +226,7 @@ class EpochEvaluator:
         with count.taken(seconds):
             rows = dict(chunk.count())
         with write.taken(seconds):
-            # Also one without a row leaves its commit: where none is, the part was given up, or may still be.
+            # Commit a part without rows, too: a part without a commit is given up, or may still be.
             self._tables.writer.write_part(chunk.rows(), part, self._tables.identity, self._barrier)
         return rows
 
@@ -234,19 +234,19 @@ class EpochEvaluator:
         return self._tables.reader.chunk(self._barrier, self._ranges(part))
 
     def _ranges(self, part: int) -> tuple[KeyRange, ...]:
-        """Return what a part of the chunk reads."""
+        """Return the ranges of a part of the chunk."""
         return decoded(self._barrier.parts[part].ranges, self._rows.scan)
 
 
 def table_versions(tables: JobTables, barrier: Barrier, since: TableVersions | None) -> TableVersions:
     """
-    Return the newest versions of the view and of the strategy's tables, which only the job has written to since.
+    Return the newest versions of the view and of the strategy's tables; refuse them if anything else wrote to them.
 
-    :raises MaterializedViewError: if something else wrote to the view, unless it is repaired.
-    :raises StateError: if something else wrote to a table of the strategy, which nothing repairs.
+    :raises MaterializedViewError: if something else wrote to the view, unless the epoch repairs it.
+    :raises StateError: if something else wrote to a table of the strategy.
     """
     view, before = tables.view, since.view if since else None
-    # Before the looks at what was written: what is written from here on, the next epoch looks at.
+    # Read the versions before the check: the next epoch checks all commits after them.
     newest = view.require_ours(tables.identity, barrier, before)
     if not tables.settings.repairs_view(barrier):
         view.table.require_untouched(tables.identity, barrier, before)

@@ -1,9 +1,9 @@
 """
-The upstream's rows that the view has to be the query of, found anew for a verification (I1).
+The upstream's rows that the view must be the query of, found independently for a verification (I1).
 
-This shares nothing with what plans and runs epochs: it goes by the committed positions as the state table records them,
-looked up for each row by its vnode, and compares keys with an expression of its own. So a mistake in a plan, in a
-condition or in the protocol shows as a difference, and not on both sides.
+This module shares no code with planning and running epochs. It looks up each row's committed position in the state
+table by the row's vnode, and compares keys with its own expression. So a mistake in a plan, in a condition or in the
+protocol shows as a difference, instead of affecting both sides.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ def expected_rows(
     before = [read.as_of(shown.offset).filter(_everywhere(_in_any(settings, shown.ranges))) for shown in older]
     covered = _in_any(settings, [ranges for shown in older for ranges in shown.ranges])
     rows = reduce(DataFrame.unionAll, before, read.as_of(pinned.upstream_version).filter(_everywhere(~covered)))
-    # The query's own condition must skip no file either; it is not moved past one that is not the same everywhere.
+    # The query's condition must not skip files either; Spark does not move it past a non-deterministic one.
     return rows.filter(F.spark_partition_id() >= 0).select(*(F.col(quote(name)) for name in _used(settings)))
 
 
 def vnode_of(settings: JobSettings, columns: Sequence[Column], names: Sequence[str]) -> Column:
     """
-    Return a row's vnode by some columns.
+    Return a row's vnode, computed from some columns.
 
-    :param columns: what holds the values.
-    :param names: the upstream's names of these columns, which tell their types as of the job's creation.
+    :param columns: the columns with the values.
+    :param names: the upstream's names of these columns, to find their types as of the job's creation.
     """
     types = {used.name: used.type for used in settings.upstream.columns}
-    # Other types have other hashes; what is nested has kept its own.
+    # Another type would give another hash; nested columns have kept their type.
     values = [
         value if types[name].startswith("{") else value.cast(types[name])
         for value, name in zip(columns, names, strict=True)
@@ -65,7 +65,7 @@ def vnode_of(settings: JobSettings, columns: Sequence[Column], names: Sequence[s
 
 
 class _Read:
-    """The rows that the committed positions say were read."""
+    """The rows that were read by the committed positions."""
 
     def __init__(
         self, spark: SparkSession, reader: SourceReader, settings: JobSettings, pinned: PinnedVerification
@@ -95,7 +95,7 @@ class _Read:
         )
 
     def _as_rows(self, pinned: PinnedVerification) -> DataFrame:
-        """Return a row for each vnode that was read: whether whole, and if not up to which key."""
+        """Return a row for each vnode that was read: whether it is complete, and otherwise its last key."""
         state_vnode, whole = self._own.named(_STATE_VNODE), self._own.named(_WHOLE)
         schema = StructType(
             [
@@ -117,7 +117,7 @@ class _Read:
 
 
 def _everywhere(condition: Column) -> Column:
-    """Return a condition that is no comparison of columns, so that statistics of files keep no row from it."""
+    """Return a condition that is not a comparison of columns, so that no file is skipped by its statistics."""
     return F.greatest(condition, condition)
 
 
@@ -126,14 +126,14 @@ def _used(settings: JobSettings) -> list[str]:
 
 
 def _within_bounds(settings: JobSettings) -> Column:
-    """Return the condition: the job is about the row's key."""
+    """Return the condition that the row's key is in the job's range of keys."""
     bounds, fields = settings.definition.restrict_to.keys, settings.key_order.fields
     columns = [F.col(quote(field.name)) for field in fields]
     return _between(fields, columns, bounds.after, bounds.up_to)
 
 
 def _in_any(settings: JobSettings, ranges: Iterable[PinnedRange]) -> Column:
-    """Return the condition: the row lies in one of some ranges, which are in the order of the job's strategy."""
+    """Return the condition that the row lies in one of some ranges, in the order of the job's scan."""
     fields = settings.scan.order.fields
     keys = settings.key_order.names
     vnode = F.col(settings.own_columns.named(_ROW_VNODE))
@@ -153,7 +153,7 @@ def _between(
 
 
 def _literals(fields: Sequence[KeyField], position: EncodedPosition) -> list[Column]:
-    # A bound may stand in the definition as somebody wrote it (1_000, 0a 0b), which Spark reads in another way.
+    # A definition may have a bound in the user's spelling (1_000, 0a 0b), which Spark would misread.
     texts = [field.encode(field.decode(text)) for field, text in zip(fields, position, strict=False)]
     return [_typed(F.lit(text), field) for field, text in zip(fields, texts, strict=False)]
 
@@ -164,9 +164,9 @@ def _typed(text: Column, field: KeyField) -> Column:
 
 def _at_or_before(fields: Sequence[KeyField], columns: Sequence[Column], points: Sequence[Column]) -> Column:
     """
-    Return the condition: a row's key is at or before a point, which may be null, or shorter than the key.
+    Return the condition that a row's key is at or before a point, which may be null, or shorter than the key.
 
-    Column by column from the last one: what the columns before it leave open, a column decides, or leaves open, too.
+    It is built from the last column to the first: a column decides only if all columns before it are equal.
     """
     open_yet = F.lit(True)
     for field, value, point in reversed(list(zip(fields, columns, points, strict=False))):

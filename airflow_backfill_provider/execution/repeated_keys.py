@@ -1,10 +1,9 @@
 """
-Keys whose changes cannot be netted, because for a while the upstream had several rows of them.
+Keys that the upstream had several rows of for a while, so that their changes cannot be netted.
 
-Of such a key, two rows are written or removed one after the other, or a row is removed that is not the one written
-last. Which row is left, no order of the changes tells; the upstream at the end of the window does. Where it has one row
-of the key, or none, its owner has corrected the mistake, and that is the net change. Where it has several, the key is
-refused.
+The changes of such a key write or remove two rows in a row, or remove another row than the one written last. Their
+order does not show which row is left; the upstream at the end of the window does. If it has at most one row of the key,
+the owner has corrected the mistake, and that row is the net change. If it has several, the key is refused.
 
 The executors have no such case: their upstream's primary key is unique.
 """
@@ -21,9 +20,9 @@ from airflow_backfill_provider.engine.net_changes import HAS_DOUBLE, KEY_APPEARE
 
 def settled(job_rows: JobRows, net: DataFrame, offset: Offset) -> DataFrame:
     """
-    Return net changes in which those of doubtful keys say what the upstream has in the end.
+    Return net changes; those of doubtful keys are replaced by the upstream's rows at the end of the window.
 
-    :param net: net changes, as :func:`~airflow_backfill_provider.engine.net_changes.net_changes` gives them.
+    :param net: net changes from :func:`~airflow_backfill_provider.engine.net_changes.net_changes`.
     :param offset: the end of the window.
     :raises DuplicateKeyError: if the upstream has several rows of a key.
     """

@@ -58,10 +58,10 @@ class SparkEngine:
         Refuse a job that cannot work, before anything is written.
 
         :param upstream: the upstream's columns as resolved.
-        :param offset: the upstream's offset to look at.
-        :param strategy: the chosen one. Chunks that are read in place are looked at one by one, so the keys of a large
-            upstream are left to the epochs, unless the strategy takes over all rows at once.
-        :param incarnations: the job's incarnations so far, whose view may lie at the view's path.
+        :param offset: the upstream's offset to check.
+        :param strategy: the chosen strategy. Epochs check the keys of each chunk, so the keys of a large upstream are
+            checked here only if the strategy copies all rows at once.
+        :param incarnations: the job's incarnations so far; a view of one of them may lie at the view's path.
         :raises InvalidJobError: if the query is wrong.
         :raises MaterializedViewError: if the view's path is taken.
         :raises DuplicateKeyError: if the key does not identify the upstream's rows.
@@ -77,7 +77,7 @@ class SparkEngine:
                 job_rows.measure_chunk(rows, expected=expected)
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
-        """Make the view's empty table, and the strategy's own tables, exist; a no-op if they do."""
+        """Create the view's empty table and the strategy's tables; a no-op if they exist."""
         tables = self._tables.open(settings)
         view, identity = tables.view, tables.identity
         if view.identity() != identity:
@@ -92,7 +92,7 @@ class SparkEngine:
         """
         Write the barrier's changes, then every part of its chunk, each exactly once.
 
-        :param since: the versions that the previous epoch left, ``None`` if there was none.
+        :param since: the tables' versions after the previous epoch; ``None`` if there was none.
         :raises BackfillError: see :mod:`airflow_backfill_provider.core.errors`.
         """
         return EpochEvaluator(self._tables.open(settings), barrier, since).whole_epoch()
@@ -117,33 +117,33 @@ class SparkEngine:
 
     def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """
-        Return the newest versions of the view and of the strategy's tables, which only the job has written to since.
+        Return the newest versions of the view and of the strategy's tables; refuse them if anything else wrote to them.
 
-        :raises MaterializedViewError: if something else wrote to the view, unless it is repaired.
-        :raises StateError: if something else wrote to a table of the strategy, which nothing repairs.
+        :raises MaterializedViewError: if something else wrote to the view, unless the epoch repairs it.
+        :raises StateError: if something else wrote to a table of the strategy.
         """
         return table_versions(self._tables.open(settings), barrier, since)
 
     def account(self, settings: JobSettings, barrier: Barrier, rows_present: int | None) -> int | None:
         """
-        Hold how many rows were read against how many there are.
+        Check the number of rows read against the upstream.
 
         See :mod:`airflow_backfill_provider.engine.row_account`.
 
-        :raises MissingRowsError: if these are others.
+        :raises MissingRowsError: if they differ.
         """
         tables = self._tables.open(settings)
         with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}", tables=tables.reader.tables):
             return tables.account.settle(barrier, rows_present)
 
     def fence_chunk(self, settings: JobSettings, barrier: Barrier) -> frozenset[int]:
-        """Give up every part of the barrier's chunk that is not written; return those that are."""
+        """Give up the unwritten parts of the barrier's chunk; return the written ones."""
         tables = self._tables.open_own(settings, barrier)
         with epoch_errors(f"giving up epoch {barrier.epoch} of job {barrier.job}", tables=tables.reader.tables):
             return tables.view.fence_chunk(len(barrier.parts), tables.identity, barrier)
 
     def fence_changes(self, settings: JobSettings, barrier: Barrier) -> bool:
-        """Give up the barrier's changes, unless some of them are written; return whether none is."""
+        """Give up the barrier's changes, unless some are written; return whether they are given up."""
         tables = self._tables.open_own(settings, barrier)
         with epoch_errors(f"giving up epoch {barrier.epoch} of job {barrier.job}", tables=tables.reader.tables):
             if not tables.view.fence_changes(tables.identity, barrier):
@@ -151,28 +151,28 @@ class SparkEngine:
             return tables.reader.fence(barrier)
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
-        """Publish on the view's table that it is finished; a no-op if it says so already."""
+        """Mark the view's table as finished; a no-op if it is."""
         with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}"):
             self._tables.view(settings.definition).mark_finished(ViewIdentity.of(settings), barrier.epoch)
 
     def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
-        """Publish on the view's table that it is not finished; a no-op if it does not say that it is."""
+        """Mark the view's table as not finished; a no-op unless it is marked as finished."""
         with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}"):
             self._tables.view(settings.definition).take_back_finished(ViewIdentity.of(settings), barrier.epoch)
 
     def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
-        """Keep a second driver of this machine from committing to a local table at the same instant."""
+        """Prevent two drivers on this machine from committing to a local table at the same time."""
         state = settings.job["state"]
         return driver_lock(Path(state)) if is_local(state) else nullcontext()
 
     # ----------------------------------------------------------------------------- maintenance and verification
 
     def compact_view(self, settings: JobSettings, plan: CompactionPlan) -> None:
-        """Do to the view's files what is planned; see :mod:`airflow_backfill_provider.maintenance.compaction`."""
+        """Run a planned compaction of the view; see :mod:`airflow_backfill_provider.maintenance.compaction`."""
         compact(self._tables.view(settings.definition).table, plan, settings.incarnation)
 
     def compact_own_table(self, settings: JobSettings, name: str, plan: CompactionPlan) -> None:
-        """Do to one of the strategy's own tables what is planned."""
+        """Run a planned compaction of one of the strategy's tables."""
         self._tables.open(settings).reader.compact(name, plan)
 
     def compare(
@@ -181,8 +181,8 @@ class SparkEngine:
         """
         Compare some vnodes of the view with the query over the upstream; see :mod:`.comparison`.
 
-        :param barrier: the verified epoch's.
-        :raises BackfillError: if a table cannot be read; then nothing is known of it.
+        :param barrier: the barrier of the verified epoch.
+        :raises BackfillError: if a table cannot be read.
         """
         pin_settings(self._spark)
         job = settings.definition

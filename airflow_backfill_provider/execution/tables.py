@@ -1,4 +1,4 @@
-"""What one job's epochs read and write on Spark: upstream, strategy, query and view put together."""
+"""The tables of a job's epochs on Spark: upstream, strategy, query and view combined."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotR
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTables:
     """
-    What one job's epochs read and write.
+    The tables that a job's epochs read and write.
 
-    :param job_rows: the upstream's rows that the job is about.
+    :param job_rows: the upstream's rows that belong to the job.
     :param account: knows how many rows there are.
     :param reader: the strategy's half on Spark.
     :param writer: the shape's half on Spark.
@@ -57,7 +57,7 @@ class _OpenedOffset:
 
 class TableOpener:
     """
-    Opens the tables of jobs in a session, and remembers what is dear to open.
+    Opens the tables of jobs in a session, and caches what is slow to open.
 
     :param spark: the session.
     :param storage_options: options of the object store, as deltalake takes them.
@@ -71,7 +71,7 @@ class TableOpener:
 
     def open(self, settings: JobSettings) -> JobTables:
         """Return a job's tables, with the session's settings pinned."""
-        # Others may have changed the session since this engine, or its last epoch, began.
+        # Other code may have changed the session since this engine or its last epoch started.
         pin_settings(self._spark)
         job = settings.definition
         upstream = self.upstream(job)
@@ -98,7 +98,7 @@ class TableOpener:
         )
 
     def open_own(self, settings: JobSettings, barrier: Barrier) -> JobTables:
-        """Return a job's tables; the view must be the one of the incarnation."""
+        """Return a job's tables; the view must belong to the incarnation."""
         tables = self.open(settings)
         tables.view.require_ours(tables.identity, barrier, None)
         return tables
@@ -109,9 +109,9 @@ class TableOpener:
 
     def job_rows(self, job: BackfillJob, upstream: ResolvedUpstream, settings: JobSettings | None = None) -> JobRows:
         """
-        Return the upstream's rows that a job is about.
+        Return the upstream's rows that belong to a job.
 
-        :param settings: the job's, which say how positions are ordered; without them the key's order is taken.
+        :param settings: the job's settings, for the order of positions; by default that is the key's order.
         """
         reader = self.upstream(job).reader(self._spark)
         return JobRows.of(job, reader, upstream, settings.scan.order if settings else None)
@@ -121,7 +121,7 @@ class TableOpener:
         return MaterializedView(self._spark, job.materialized_view, self._storage_options)
 
     def writer(self, job: BackfillJob, shape: str, upstream: ResolvedUpstream, job_rows: JobRows) -> ViewWriter:
-        """Return what writes a job's view."""
+        """Return the writer of a job's view."""
         return SHAPES.named(shape).writer(
             WriterContext(
                 spark=self._spark,
@@ -136,8 +136,8 @@ class TableOpener:
         """
         Return the rows as of an offset.
 
-        Of the offset that was asked for last it is the same frame: which files a version has, Delta works out anew for
-        each frame, and that takes longer than planning the rest. What there is at an offset never changes.
+        The last offset's frame is cached: Delta lists a version's files again for each frame, which takes longer than
+        the rest of planning. The rows at an offset never change.
         """
         opened = self._opened
         if opened is None or (opened.job_rows, opened.offset) != (job_rows, offset):
@@ -146,7 +146,7 @@ class TableOpener:
         return opened.rows
 
     def _account(self, job_rows: JobRows, upstream: Source) -> RowAccount:
-        """Return the account of a job's rows; the same one for the same job, for it remembers what it counted."""
+        """Return the account of a job's rows; cached for the last job, because it remembers its counts."""
         if self._accounted is None or self._accounted.rows != job_rows:
             self._accounted = RowAccount(job_rows, upstream)
         return self._accounted

@@ -1,5 +1,5 @@
 """
-The epoch protocol, whole: inject, execute, commit, finish.
+The epoch protocol: inject, execute, commit, finish.
 
 One barrier is one epoch::
 
@@ -10,18 +10,18 @@ One barrier is one epoch::
     commit   (no JVM)  the per-vnode state, then the barrier log's record of the epoch
     finish   (no JVM)  once every vnode is Completed, exactly once
 
-An epoch is run by one application, or by several that share it: one applies the changes, then each reads its part of
-the chunk and reports, and whoever reports last commits. Both ways write the same, so either can go on where the
-other died. One application may also run several epochs, one after another, each injected once the one before is
+An epoch is run by one Spark application, or by several that share it: one applies the changes, then each reads its part
+of the chunk and reports, and the last to report commits. Both ways write the same, so either can continue what the
+other left. One application may also run several epochs, one after another; each is injected after the one before is
 committed.
 
-What makes it safe to run any step again, twice at once, or long after:
+Any step is safe to run again, twice at once, or long after, because:
 
 * an epoch is a function of the committed state and of its pinned barrier (I2);
-* each write to the view carries a transaction id (job, incarnation, part) with the epoch as version, so Delta skips
-  what was written before, and a skipped write is believed only once the view's own log shows it (I5);
-* each write to a control table is a compare-and-swap that first looks whether it was done already (I3, I5);
-* nothing is written before everything that can be refused was looked at (I6).
+* each write to the view has a transaction id (job, incarnation, part) with the epoch as version, so Delta skips what
+  was written before, and a skipped write counts only if the view's own log shows it (I5);
+* each write to a control table is a compare-and-swap that first checks whether it was done already (I3, I5);
+* everything that can be refused is checked before the first write (I6).
 
 Ports the barrier loop of ``BackfillExecutor::execute_inner``, with one difference that `docs/concepts.md` explains: the
 chunk is read at the epoch's end and changes are filtered by the position before the epoch, which makes the

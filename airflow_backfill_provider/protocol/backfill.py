@@ -1,7 +1,7 @@
 """
-One job with its tables at hand: what the command line, the operators and the Spark applications hold.
+One job with its tables, for the command line, the operators and the Spark applications.
 
-Opening one costs nothing; every method reads what is there at that moment.
+Opening a job reads nothing; every method reads the current state.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Backfill:
 
     def __post_init__(self) -> None:
         """
-        Refuse a job whose tables lie where none may.
+        Refuse a job with tables in a location that is not allowed.
 
         :raises LocationNotAllowedError: as :func:`~airflow_backfill_provider.lake.allowed_roots.require_allowed`.
         """
@@ -56,7 +56,7 @@ class Backfill:
         Open a created job by the location of its control tables alone.
 
         :raises JobNotCreatedError: if there is none.
-        :raises LocationNotAllowedError: if they lie where none may.
+        :raises LocationNotAllowedError: if their location is not allowed.
         """
         require_location_allowed("state", state)
         settings = BackfillStore(state, storage_options).settings()
@@ -69,7 +69,7 @@ class Backfill:
 
     @cached_property
     def verifications(self) -> Verifications:
-        """What verifications of the job found."""
+        """The results of the job's verifications."""
         return self.store.verifications
 
     @cached_property
@@ -79,7 +79,7 @@ class Backfill:
 
     def settings(self) -> JobSettings:
         """
-        Return the settings in force, also if the definition at hand was edited since the job was created.
+        Return the settings in force, even if this definition was edited after the job was created.
 
         :raises JobNotCreatedError: if it was not created.
         :raises InvalidJobError: if the control tables belong to another job.
@@ -94,7 +94,7 @@ class Backfill:
 
     def require_created(self) -> JobSettings:
         """
-        Return the settings of a job that was created with the very definition at hand.
+        Return the settings of a job that was created with exactly this definition.
 
         :raises JobNotCreatedError: if it was not created.
         :raises InvalidJobError: if it was created with another definition.
@@ -111,7 +111,7 @@ class Backfill:
 
     def read(self) -> ReadBackfill:
         """
-        Read the control tables as they are now, and what the upstream's log says beside them.
+        Read the control tables as they are now, and the state of the upstream's change feed.
 
         :raises JobNotCreatedError: if the job was not created.
         """
@@ -135,7 +135,7 @@ class Backfill:
         )
 
     def _read_verifications(self, settings: JobSettings) -> dict[str, Any]:
-        """Read what verifications found; that it cannot be read keeps nobody from seeing the rest."""
+        """Read the results of verifications; if that fails, return the reason, so that the rest is still shown."""
         try:
             verified = self.verifications.newest_finished(settings.incarnation)
             waits = self.verifications.waiting(settings.incarnation) is not None
@@ -150,15 +150,15 @@ class Backfill:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadBackfill:
     """
-    What the tables of a job said at one moment.
+    The contents of a job's tables at one moment.
 
-    :param barriers: the newest ones, ascending.
-    :param commits: the commits of those.
-    :param failures: recorded failures of the newest one.
-    :param feed: what the upstream's log says of the versions that these have not read.
-    :param verified: what the newest finished verification found, if there is one.
-    :param verification_waits: whether one was asked for.
-    :param verification_problem: why neither is known, if so.
+    :param barriers: the newest barriers, ascending.
+    :param commits: their commits.
+    :param failures: the recorded failures of the newest barrier.
+    :param feed: how long the changes that they have not read are kept.
+    :param verified: the result of the newest finished verification, if there is one.
+    :param verification_waits: whether a verification is requested and waits.
+    :param verification_problem: why these two are unknown, if they are.
     """
 
     settings: JobSettings
@@ -176,7 +176,7 @@ class ReadBackfill:
         return job_status(settings=self.settings, state=self.state, **self._seen(clock))
 
     def summary(self, clock: Clock = utc_now) -> JobSummary:
-        """Describe the job, all vnodes together; quick also with tens of thousands of them."""
+        """Describe the job, all vnodes together; fast even with tens of thousands of vnodes."""
         return job_summary(settings=self.settings, state=self.state, **self._seen(clock))
 
     def _seen(self, clock: Clock) -> dict[str, Any]:

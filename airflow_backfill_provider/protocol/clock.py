@@ -1,4 +1,4 @@
-"""What time it is, for the records; a test brings its own."""
+"""The clock for records; tests pass their own."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """
-Creating a job and starting it over: the two steps that look at a definition whole.
+Create a job, and rebuild it.
 
-Everything that can be refused is refused here, before anything is written (I6); then settings, state, the view's
-empty table and the strategy's tables are written in this order. A crash between two of them is repaired by the same
-step, by the other one, or by the next epoch: the settings pin of which version of the upstream those are made.
-What only Spark refuses, when it makes the view, is mended by creating the job again.
+Both check the whole definition before anything is written (I6). Then they write settings, state, the view's empty table
+and the strategy's tables, in this order. After a crash in between, creating, rebuilding or the next epoch completes the
+rest, because the settings pin the upstream's offset that the tables are made of. If Spark refuses to create the view, a
+corrected definition can be created again.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def create_job(
     clock: Clock = utc_now,
 ) -> JobSettings:
     """
-    Create a job: check it whole, then write its settings, its state, the view's empty table and the strategy's tables.
+    Create a job: check it, then write its settings, its state, the view's empty table and the strategy's tables.
 
-    Idempotent for an unchanged definition, in which case no engine is asked for unless a crash left something to
-    repair. Where the view could not be made, because Spark does not take its path or its properties, say, the job can
-    be created again with another definition.
+    Idempotent for an unchanged definition; then no engine is started, unless a crash left something to complete. If the
+    view could not be made, because Spark refuses its path or its properties for example, the job can be created again
+    with another definition.
 
     :param engine: makes the engine when it is needed; starting Spark takes seconds.
     :raises InvalidJobError: if the job is wrong, or was created with another definition.
@@ -61,7 +61,7 @@ def create_job(
         settings = new_settings(
             job, strategy, upstream, described, resolved, requested_by=requested_by, requested_at=clock()
         )
-        # Somebody may have created the job meanwhile; then it is theirs.
+        # Another process may have created the job meanwhile; then its settings count.
         settings = store.create(settings)
         _require_same_definition(job, settings)
     store.repair_state()
@@ -78,7 +78,7 @@ def create_job(
 
 def is_created(job: BackfillJob, store: BackfillStore) -> bool:
     """
-    Tell, without an engine, whether :func:`create_job` has nothing left to do.
+    Return, without an engine, whether :func:`create_job` has nothing left to do.
 
     :raises InvalidJobError: if the job was created with another definition.
     """
@@ -100,8 +100,8 @@ def rebuild_job(
     """
     Start a job over, possibly with another definition: new incarnation, no progress, an empty view.
 
-    The view's path stays, unless none could be made there; its rows are gone as soon as this returns. Epochs count on.
-    A rebuild that died is completed by :func:`create_job`, by the next epoch, or by rebuilding again.
+    The view keeps its path, unless no view could be made there; its rows are gone when this returns. Epoch numbers
+    continue. :func:`create_job`, the next epoch, or another rebuild completes a rebuild that died.
 
     :raises InvalidJobError: if the job is wrong, or moves the view.
     """
@@ -145,7 +145,7 @@ def rebuild_job(
 
 def require_job(job: BackfillJob, store: BackfillStore) -> JobSettings:
     """
-    Return the settings of a created job whose definition is the given one.
+    Return the settings of a job that was created with exactly this definition.
 
     :raises JobNotCreatedError: if it was not created.
     :raises InvalidJobError: if it was created with another definition.
@@ -162,9 +162,9 @@ def _require_same_definition(job: BackfillJob, settings: JobSettings) -> None:
 
 def _is_as_created(job: BackfillJob, settings: JobSettings, store: BackfillStore) -> bool:
     """
-    Tell whether a job is defined as it was created; if not, it may be mended, for nothing was made of it.
+    Return whether a job was created with this definition; if not, it may still be replaced, because it has no view.
 
-    :raises InvalidJobError: if a view was made of another definition.
+    :raises InvalidJobError: if a view was made with another definition.
     """
     different = _differing_fields(job, settings)
     if different and _was_made(settings, store):
@@ -180,18 +180,18 @@ def _defined_otherwise(job: BackfillJob, different: Sequence[str]) -> InvalidJob
 
 
 def _differing_fields(job: BackfillJob, settings: JobSettings) -> list[str]:
-    """Return the fields of the definition in which a job differs from what it was created with."""
+    """Return the fields in which a job differs from the definition that it was created with."""
     wanted, created = job.definition(), BackfillJob(**settings.job).definition()
     return sorted(name for name in wanted if wanted[name] != created[name])
 
 
 def _was_made(settings: JobSettings, store: BackfillStore) -> bool:
-    """Tell whether a job has, or ever had, a view."""
+    """Return whether a job has, or ever had, a view."""
     return bool(store.last_epoch()) or _view(settings, store) is not None
 
 
 def _require_same_view(job: BackfillJob, before: JobSettings, store: BackfillStore) -> None:
-    """Refuse to move a view; what could not be made where the job was created may be made elsewhere."""
+    """Refuse to move a view; only a view that could not be made may get another path."""
     place = before.job["materialized_view"]
     if place != job.materialized_view and _was_made(before, store):
         raise InvalidJobError(f"materialized_view: a rebuild keeps the view at {place}; to move it, create another job")
@@ -226,7 +226,7 @@ def new_settings(
 
 
 def resolve_upstream(job: BackfillJob, described: UpstreamDescription) -> ResolvedUpstream:
-    """Return the upstream's identity and the columns that the job uses, or refuse what cannot work."""
+    """Return the upstream's identity and the columns that the job uses; refuse columns that cannot work."""
     described.require_usable()
     names = list(described.types)
     for field_name, chosen in (
@@ -261,7 +261,7 @@ def resolve_upstream(job: BackfillJob, described: UpstreamDescription) -> Resolv
 
 
 def _require_key_bounds(job: BackfillJob, order: KeyOrder) -> None:
-    """Refuse bounds that are no keys of the upstream."""
+    """Refuse bounds that are not keys of the upstream."""
     bounds = job.restrict_to.keys
     found = []
     for name, bound in (("after", bounds.after), ("up_to", bounds.up_to)):
@@ -272,7 +272,7 @@ def _require_key_bounds(job: BackfillJob, order: KeyOrder) -> None:
     after, up_to = found
     if after is None or up_to is None:
         return
-    # A shorter upper bound has all keys that begin with it, so also those after the lower one.
+    # A shorter upper bound includes all keys that begin with it, also those after the lower bound.
     if (order.compare(after, up_to), len(up_to) >= len(after)) >= (0, True):
         raise InvalidJobError(
             f"restrict_to.keys: no key lies after {list(after)} and at or before {list(up_to)} in the key's order"
@@ -288,7 +288,7 @@ def _ensure_tables(store: BackfillStore, settings: JobSettings, engine: Engine) 
                 "later rebuild, and nothing is left to do for this one"
             )
         engine.ensure_tables(settings, store.earlier_incarnations(settings))
-        # Not those of later incarnations: whoever slept through another rebuild would drop what that one's epochs read.
+        # Never clean up later incarnations: a process that slept through another rebuild would drop its tables.
         earlier = [record for record in store.settings_history() if record.sequence < settings.sequence]
         replaced = {(record.incarnation, record.strategy): record for record in earlier if record.start is not None}
         for (incarnation, strategy), record in replaced.items():
@@ -297,7 +297,7 @@ def _ensure_tables(store: BackfillStore, settings: JobSettings, engine: Engine) 
 
 
 def _is_prepared(settings: JobSettings, store: BackfillStore) -> bool:
-    """Tell whether the strategy's tables are there, or not needed: no epoch makes them once the first one is pinned."""
+    """Return whether the strategy's tables exist, or are not needed: after the first barrier no epoch makes them."""
     if settings.cancelled or store.newest_barrier(settings) is not None:
         return True
     return KINDS.named(settings.strategy).is_prepared(settings, store.storage_options)

@@ -1,7 +1,7 @@
 """
-What the next epoch does: decided from what the last one left and what was asked since, as values alone.
+Decide what the next epoch does, from the state that the last epoch left and the settings changed since.
 
-Nothing here reads or writes; :mod:`~airflow_backfill_provider.protocol.inject` does both, before and after.
+This module neither reads nor writes; :mod:`~airflow_backfill_provider.protocol.inject` does both.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from airflow_backfill_provider.strategies import KINDS, Strategy
 from airflow_backfill_provider.strategies.base import SnapshotPlan
 
 PARTIAL_REPAIR = (
-    "the epoch repairs only what was chosen, and takes the rest of the view as it is; if somebody else wrote to the "
+    "the epoch repairs only what was chosen, and does not check the rest of the view; if something else wrote to the "
     "view, verify the job afterwards"
 )
 
@@ -33,7 +33,7 @@ PARTIAL_REPAIR = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
     """
-    What the next barrier follows from: the job as the last epoch left it, and what was asked of it since.
+    The facts that the next barrier is decided from: the job as the last epoch left it, and its settings since.
 
     :param history: all records of the settings; the last one is in force.
     :param state: the committed state.
@@ -55,7 +55,7 @@ class Basis:
 
     @property
     def strategy(self) -> Strategy:
-        """How the job reads history."""
+        """The job's strategy."""
         return KINDS.named(self.settings.strategy)
 
     @property
@@ -66,30 +66,32 @@ class Basis:
 
     @property
     def come_to(self) -> HistoryPoint | None:
-        """The point of the upstream's history that the job has come to."""
+        """The point of the upstream's history that the job has reached."""
         previous, settings = self.previous, self.settings
         return previous.upstream.come_to if previous else settings.start
 
     @property
-    def asked(self) -> tuple[JobSettings, ...]:
-        """The settings' records that no barrier of the incarnation has carried yet."""
-        seen = self.previous.settings_sequence if self.previous else 0
+    def new_records(self) -> tuple[JobSettings, ...]:
+        """The settings' records that are not yet in a barrier of the incarnation."""
+        in_force = self.previous.settings_sequence if self.previous else 0
         incarnation = self.settings.incarnation
-        return tuple(record for record in self.history if record.incarnation == incarnation and record.sequence > seen)
+        return tuple(
+            record for record in self.history if record.incarnation == incarnation and record.sequence > in_force
+        )
 
     @property
     def repair(self) -> Repair:
-        """What they ask to repair, together."""
-        return sum((record.repair for record in self.asked), Repair())
+        """All repairs that these records request, together."""
+        return sum((record.repair for record in self.new_records), Repair())
 
     @property
     def read_before(self) -> tuple[KeyRange, ...]:
-        """What was read so far."""
+        """The ranges that were read so far."""
         return tuple(self.settings.scan.read(self.state))
 
     @property
     def read_as_of(self) -> tuple[PinnedRead, ...]:
-        """The offsets that the view's rows are as of, unless it is the previous epoch's alone."""
+        """The offsets that the view's rows are as of; empty if all are as of the previous epoch's offset."""
         if self.previous is None:
             return ()
         view = self.previous.view_after
@@ -97,15 +99,15 @@ class Basis:
 
     @property
     def oldest_offset(self) -> Offset:
-        """The oldest offset that rows of the view are as of."""
+        """The oldest offset that any row of the view is as of."""
         return self.previous.oldest_offset_after if self.previous else self.from_offset
 
     @property
     def could_wait(self) -> bool:
         """
-        Whether the changes of what was read could wait for the epoch that finishes the view, if they stay readable.
+        Whether the changes of read rows could wait for the epoch that finishes the view, if they stay readable.
 
-        What is repaired is written as of this epoch, and finished views show every change.
+        A repair writes rows as of this epoch, and a finished view shows every change, so then they cannot.
         """
         never = self.repair or self.state.completed
         return bool(self.read_before and not never) and (
@@ -115,34 +117,34 @@ class Basis:
     @property
     def resting_offset(self) -> Offset | None:
         """
-        The offset at which the newest chunk was read, if the next one may be read there as long as there is anything.
+        The offset of the newest chunk, if the next chunk may be read at it too.
 
-        At an offset that stays the same, files stay as large as they were, and the changes of all chunks wait from one
-        offset on. Not so where the strategy's own tables have the rows by epochs.
+        At a fixed offset the files don't change, and the changes of all chunks wait after the same offset. A strategy
+        with own tables that hold rows by epoch does not support this.
         """
         previous = self.previous
-        # What failed there fails again: the chunk of an epoch that was given up is read where it may be corrected.
+        # A chunk that was given up would fail there again; a newer offset may have the correction.
         if previous is None or previous.given_up is not None or not self.strategy.reads_older_offsets:
             return None
         return max((read.offset for read in previous.view_after), default=None)
 
     def completes(self, chunk: SnapshotPlan) -> bool:
-        """Tell whether every vnode is Completed once a chunk is read."""
+        """Return whether every vnode is Completed after a chunk is read."""
         state = self.state
         return self.settings.scan.advanced(state, epoch=state.epoch, ranges=chunk.ranges, rows={}).completed
 
     @property
     def last_known_epoch(self) -> int:
-        """The newest epoch that a state of the incarnation can be of."""
+        """The newest epoch that the state of the incarnation may be of."""
         return max(self.settings.base_epoch, self.previous.epoch if self.previous else 0)
 
     def require_state(self, last_epoch: int, location: str) -> None:
         """
-        Refuse a state that is not what the last epoch left: reading on from an older one would read rows twice.
+        Refuse a state that the last epoch did not leave: continuing from an older one would read rows twice.
 
-        :param last_epoch: the newest epoch of the barrier log; if the state is ahead of the last known one, as it is by
-            now: then it is another runner's, whose barrier is pinned.
-        :param location: of the control tables, for the message.
+        :param last_epoch: the newest epoch of the barrier log, read again if the state is of a newer epoch; then
+            another process has pinned that epoch meanwhile.
+        :param location: the location of the control tables, for the message.
         :raises StateError: saying what differs.
         """
         settings, state, commit = self.settings, self.state, self.commit
@@ -164,14 +166,14 @@ class Basis:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedEpoch:
     """
-    What the next epoch does in a window.
+    What the next epoch does.
 
-    :param chunk: what it reads of the snapshot.
-    :param chunk_offset: the upstream's offset that it reads that at.
-    :param completes: whether every vnode is Completed with it.
-    :param waits: whether it leaves the changes of what was read before to a later one.
+    :param chunk: the chunk that it reads.
+    :param chunk_offset: the upstream's offset of the chunk.
+    :param completes: whether every vnode is Completed after it.
+    :param waits: whether it leaves the changes of rows that were read before to a later epoch.
     :param changes_after: the offset after which it looks for changes.
-    :param needs_changes: whether it writes changes anywhere.
+    :param needs_changes: whether it writes changes to any table.
     """
 
     chunk: SnapshotPlan
@@ -186,9 +188,9 @@ def plan_epoch(basis: Basis, chunk: SnapshotPlan, chunk_offset: Offset, *, may_w
     """
     Return what the next epoch does.
 
-    :param chunk: what it reads of the snapshot.
-    :param chunk_offset: the upstream's offset that it reads that at.
-    :param may_wait: whether the changes of what was read may wait.
+    :param chunk: the chunk that it reads.
+    :param chunk_offset: the upstream's offset of the chunk.
+    :param may_wait: whether the changes of read rows may wait.
     """
     state, read_before = basis.state, basis.read_before
     completes = basis.completes(chunk)
@@ -205,7 +207,7 @@ def plan_epoch(basis: Basis, chunk: SnapshotPlan, chunk_offset: Offset, *, may_w
 
 
 def hinges_on_changes(basis: Basis, planned: PlannedEpoch) -> bool:
-    """Tell whether an epoch has something to do only if the upstream has changes for it."""
+    """Return whether an epoch has something to do only if the upstream has changes for it."""
     chunk = planned.chunk
     return planned.needs_changes and not (chunk.parts or chunk.prepares or basis.repair)
 
@@ -214,7 +216,8 @@ def why_idle(basis: Basis, planned: PlannedEpoch, *, has_changes: bool) -> str:
     """
     Return why an epoch has nothing to do, or the empty string if it has.
 
-    :param has_changes: whether the upstream has changes after :attr:`PlannedEpoch.changes_after`, if it hinges on that.
+    :param has_changes: whether the upstream has changes after :attr:`PlannedEpoch.changes_after`; see
+        :func:`hinges_on_changes`.
     """
     settings, state = basis.settings, basis.state
     if planned.chunk.parts or planned.chunk.prepares or basis.repair:
@@ -230,10 +233,10 @@ def why_idle(basis: Basis, planned: PlannedEpoch, *, has_changes: bool) -> str:
 def next_barrier(
     basis: Basis, planned: PlannedEpoch, window: UpstreamWindow, *, requester: Requester, now: dt.datetime
 ) -> Barrier:
-    """Write down what the next epoch does in a window."""
+    """Return the barrier for what the next epoch does in a window."""
     settings, to_offset, chunk, repair = basis.settings, window.to_offset, planned.chunk, basis.repair
     order = settings.scan.order
-    mutations = (record.as_mutation() for record in basis.asked)
+    mutations = (record.as_mutation() for record in basis.new_records)
     return Barrier(
         job=settings.job["name"],
         incarnation=settings.incarnation,
@@ -264,10 +267,10 @@ def next_barrier(
 
 def idle_commit(barrier: Barrier, basis: Basis, now: dt.datetime) -> EpochCommit:
     """
-    Return the commit of an epoch in which nothing happens to the view; it needs no engine.
+    Return the commit of an epoch that does not change the view; it needs no engine.
 
-    The epoch moves the window past versions that only compacted files, say, so that the view does not seem to lag
-    behind them and no later epoch needs their log.
+    Such an epoch moves the window past versions that only compacted files, for example. So the view does not seem to
+    lag behind, and no later epoch needs the log of these versions.
     """
     state, before = basis.state, basis.commit
     continues = before is not None and before.epoch == barrier.prev_epoch

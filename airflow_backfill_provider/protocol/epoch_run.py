@@ -1,7 +1,7 @@
 """
-An attempt of an epoch: what it knows, what others reported, and its commit.
+An attempt of an epoch: run it, record its report, and commit the epoch.
 
-State and log are derived from the pinned barrier and from what the engine counted, which is the same for every attempt.
+State and log follow from the pinned barrier and the engine's counts, which are the same for every attempt.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from airflow_backfill_provider.state.store import BackfillStore
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochRun:
     """
-    An attempt of an epoch that nobody committed yet.
+    An attempt of an epoch that is not committed yet.
 
-    :param since: the versions that the previous epoch left the tables at, ``None`` if none of the incarnation wrote.
+    :param since: the tables' versions after the previous epoch; ``None`` if the incarnation has no earlier epoch.
     :param by: who runs it.
     """
 
@@ -43,30 +43,30 @@ class EpochRun:
     by: str
 
     def reported(self) -> dict[int | None, EpochReport]:
-        """Return what runs that share the epoch reported, by the part that each did."""
+        """Return the reports of the task runs that share the epoch, by part; ``None`` is the part of the changes."""
         return {found.part: found for found in self.store.reports(self.barrier)}
 
     def report(self, part: int | None, writes: PartWrites) -> EpochCommit | None:
-        """Record what a run did, and commit the epoch if it is the last one to report."""
+        """Record a report, and commit the epoch if it is the last one."""
         self.record(part, writes)
         return self.commit_if_reported()
 
     def record(self, part: int | None, writes: PartWrites) -> None:
-        """Record what a run did."""
+        """Record a report."""
         reached(CrashPoint.BEFORE_REPORT)
         self.store.record_report(self.barrier, reported_by(self.barrier, part, writes, self.clock()))
         reached(CrashPoint.AFTER_REPORT)
 
     def commit_if_reported(self) -> EpochCommit | None:
-        """Commit the epoch if all runs that share it reported."""
+        """Commit the epoch if all parts are reported."""
         reports = self.reported()
         if set(reports) != {None, *range(len(self.barrier.parts))}:
-            # Others may have committed the epoch whole, without reports.
+            # Another process may have committed the whole epoch without reports.
             return self.store.commit_of(self.barrier.epoch)
         return self.commit(together(list(reports.values())))
 
     def commit(self, writes: EpochWrites) -> EpochCommit:
-        """Commit state and log, both derived from the pinned barrier and the view's commits alone."""
+        """Commit state and log; both follow from the pinned barrier and the view's commits."""
         seconds = dict(writes.seconds)
         with stage_of(StageKind.ACCOUNT).taken(seconds):
             present = self.engine.account(self.settings, self.barrier, self.rows_present(self.barrier, writes))
@@ -82,14 +82,14 @@ class EpochRun:
         self, done: Barrier, writes: EpochWrites, seconds: dict[str, float]
     ) -> tuple[BackfillState, TableVersions]:
         """
-        Commit the state, and say on the view's table whether it is finished.
+        Commit the state, and mark the view's table as finished or not.
 
-        :param done: the barrier, or what is left of it.
-        :param seconds: where the time is added.
-        :returns: the state, and the versions that the epoch left the tables at.
+        :param done: the barrier; for an epoch that was given up, the part of it that was done.
+        :param seconds: the mapping to which the durations are added.
+        :returns: the state, and the tables' versions after the epoch.
         """
         barrier, settings, store = self.barrier, self.settings, self.store
-        # The next epoch looks at what is written after these versions, so nothing may be written unseen up to here.
+        # The next epoch checks the commits after these versions, so all commits up to them must be checked here.
         tables = self.engine.table_versions(settings, barrier, since=self.since)
         with stage_of(StageKind.COMMIT_STATE).taken(seconds):
             require_current(barrier, store.settings(), store)
@@ -102,12 +102,12 @@ class EpochRun:
             if state.completed:
                 self.engine.mark_finished(settings, barrier)
             else:
-                # An attempt of an earlier incarnation that slept may have marked this one's table.
+                # A delayed attempt of an earlier incarnation may have marked this incarnation's table.
                 self.engine.take_back_finished(settings, barrier)
         return state, tables
 
     def rows_present(self, done: Barrier, writes: EpochWrites) -> int | None:
-        """Return how many rows were read, and are there, after what was done of the epoch."""
+        """Return the number of read rows that still exist after what was done of the epoch."""
         return done.rows_present(self.since, chunk=sum(writes.snapshot_rows.values()), added=writes.rows_added)
 
     def committed(self, done: Barrier, state: BackfillState, tables: TableVersions, writes: EpochWrites) -> EpochCommit:
@@ -130,7 +130,7 @@ class EpochRun:
 
 
 def reported_by(barrier: Barrier, part: int | None, writes: PartWrites, now: dt.datetime) -> EpochReport:
-    """Return the record of what a run did."""
+    """Return the report of a part."""
     return EpochReport(
         epoch=barrier.epoch,
         incarnation=barrier.incarnation,
@@ -144,12 +144,12 @@ def reported_by(barrier: Barrier, part: int | None, writes: PartWrites, now: dt.
 
 
 def together(reports: Sequence[EpochReport]) -> EpochWrites:
-    """Return what all runs of an epoch did; of those side by side, the slowest one's seconds."""
+    """Return the sum of an epoch's reports; for parallel parts, the seconds of the slowest."""
     rows: dict[int, int] = {}
     seconds: dict[str, float] = {}
     for report in reports:
-        for phase, spent in report.seconds.items():
-            seconds[phase] = max(seconds.get(phase, 0.0), spent)
+        for stage, spent in report.seconds.items():
+            seconds[stage] = max(seconds.get(stage, 0.0), spent)
         if report.part is not None:
             for vnode, count in report.rows.items():
                 rows[vnode] = rows.get(vnode, 0) + count
@@ -159,9 +159,9 @@ def together(reports: Sequence[EpochReport]) -> EpochWrites:
 
 def require_current(barrier: Barrier, settings: JobSettings, store: BackfillStore) -> None:
     """
-    Refuse a barrier of an earlier incarnation or another definition, or one that the state is ahead of.
+    Refuse a barrier of an earlier incarnation or another definition, or one older than the state.
 
-    :raises StateError: saying which it is.
+    :raises StateError: saying which.
     """
     if barrier.incarnation != settings.incarnation:
         raise StateError(

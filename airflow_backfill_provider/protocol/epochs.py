@@ -1,8 +1,8 @@
 """
-The one loop over epochs: ask for a barrier, run it, and again. Each epoch is a barrier of its own.
+The loop over epochs: request a barrier, run it, repeat.
 
-Whoever runs epochs goes through it: a task run, the application that it submits, a command line, and a repair. Whatever
-somebody asks of the job takes effect at the next barrier; nothing is handed from one epoch to the next.
+Task runs, the Spark applications that they submit, the command line and repairs all use it. Changes of the settings
+take effect at the next barrier; nothing else is passed from one epoch to the next.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REBUILT = "the job was rebuilt meanwhile; another run has to begin with it"
 
 
 def once(step: Callable[[], Injection]) -> Injection:
-    """Take a step; its error is whoever's who asked for it."""
+    """Take a step without retries."""
     return step()
 
 
@@ -36,11 +36,11 @@ class EpochLoop:
     """
     Runs epochs one after another.
 
-    :param requester: who asks for them.
-    :param run: runs a pinned barrier to its commit, in this process or by an application elsewhere.
+    :param requester: who requests them.
+    :param run: runs a pinned barrier to its commit, in this process or in a Spark application.
     :param until: as in :func:`~airflow_backfill_provider.protocol.inject.inject_barrier`.
-    :param epochs: how many a task run pins at most, in all its tries; nobody else is bound by it.
-    :param attempt: how a step is taken, with retries, say.
+    :param epochs: how many barriers a task run may pin, in all its tries; other requesters have no limit.
+    :param attempt: calls a step, for example with retries.
     """
 
     store: BackfillStore
@@ -54,10 +54,10 @@ class EpochLoop:
 
     def step(self) -> Injection:
         """
-        Ask for the next barrier, and run it.
+        Request the next barrier, and run it.
 
         :returns: the barrier and its commit, or why there is nothing to do.
-        :raises BackfillError: if there can be no barrier, or its epoch cannot be done.
+        :raises BackfillError: if no barrier can be pinned, or its epoch fails.
         """
         injection = inject_barrier(
             store=self.store,
@@ -72,14 +72,14 @@ class EpochLoop:
         return Injection(injection.barrier, self.run(injection.barrier))
 
     def __iter__(self) -> Iterator[Injection]:
-        """Yield each step, up to one that had nothing to do, or to the last that the requester may pin."""
+        """Yield each step, until one has nothing to do or the requester may pin no more barriers."""
         return self.after(None)
 
     def after(self, pinned: Barrier | None) -> Iterator[Injection]:
         """
-        Yield each step, the first one of a barrier that is pinned already.
+        Yield each step; the first one runs a barrier that is already pinned.
 
-        :raises BackfillError: if an epoch cannot be done; those before it are committed.
+        :raises BackfillError: if an epoch fails; the epochs before it are committed.
         """
         step = self.step if pinned is None else partial(self._run_pinned, pinned)
         while True:
@@ -96,13 +96,13 @@ class EpochLoop:
         return Injection(pinned, self.run(pinned))
 
     def _is_rebuilt(self, done: Barrier) -> bool:
-        """Tell whether the job was rebuilt while a task run ran its own epochs, which belong together."""
+        """Return whether the job was rebuilt between epochs of the same task run."""
         if done.injected_by != self.requester or not self.requester.is_task_run:
             return False
         return self.store.settings().incarnation != done.incarnation
 
     def _goes_on(self, done: Barrier) -> bool:
-        """Tell whether the requester may pin another barrier; a task run also where the last one was of others."""
+        """Return whether to continue; a task run always continues after a barrier of another requester."""
         if not self.requester.is_task_run or done.injected_by != self.requester:
             return True
         return self.store.epochs_of(self.requester).may_pin_another(self.epochs)
@@ -121,11 +121,11 @@ def run_next_epoch(
     """
     Take one step of the loop with an engine in this process.
 
-    :param engine: makes the engine for a barrier that is to be run.
+    :param engine: makes the engine that runs a barrier.
     :param until: as in :class:`EpochLoop`.
-    :param epochs: as there.
+    :param epochs: as in :class:`EpochLoop`.
     :returns: as :meth:`EpochLoop.step`.
-    :raises BackfillError: as there.
+    :raises BackfillError: as :meth:`EpochLoop.step`.
     """
     return EpochLoop(
         store=store,
@@ -149,15 +149,14 @@ def run_epochs(
     clock: Clock = utc_now,
 ) -> Iterator[Injection]:
     """
-    Run a pinned barrier, and after it as many as the task run that asked for it may still pin.
+    Run a pinned barrier, and then as many as the task run that requested it may still pin.
 
-    Ends early where that task run would: when there is nothing to do, which is the last thing that is yielded, and once
-    every vnode is Completed.
+    It ends early if there is nothing to do; that step is the last one yielded.
 
-    :param engine: makes the engine for a barrier that is to be run; the same for all.
+    :param engine: makes the engine that runs a barrier; the same for all.
     :param until: as in :class:`EpochLoop`.
-    :param epochs: as there.
-    :raises BackfillError: if an epoch cannot be done; those before it are committed.
+    :param epochs: as in :class:`EpochLoop`.
+    :raises BackfillError: if an epoch fails; the epochs before it are committed.
     """
     loop = EpochLoop(
         store=store,
@@ -175,9 +174,9 @@ def run_with(
     engine: Callable[[Barrier], Engine], *, store: BackfillStore, clock: Clock = utc_now, by: str | None = None
 ) -> Callable[[Barrier], EpochCommit]:
     """
-    Return what runs a barrier with an engine in this process.
+    Return a function that runs a barrier with an engine in this process.
 
-    :param by: who runs it; by default whoever asked for the barrier.
+    :param by: who runs it; by default the requester of the barrier.
     """
 
     def run(barrier: Barrier) -> EpochCommit:

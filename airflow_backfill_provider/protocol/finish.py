@@ -1,4 +1,4 @@
-"""What comes at the end of a job: its view is marked finished, exactly once, and the strategy's tables go."""
+"""Finish a job: mark its view as finished, exactly once, and delete the strategy's tables."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from airflow_backfill_provider.strategies import KINDS
 
 def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
     """
-    Record that the materialized view is finished, exactly once, and delete the strategy's tables unless they are kept.
+    Record that the view is finished, exactly once, and delete the strategy's tables unless the job keeps them.
 
-    :returns: the settings, whose ``finished_epoch`` is the epoch of the first commit with every vnode Completed.
+    :returns: the settings; ``finished_epoch`` is the epoch of the first commit with every vnode Completed.
     :raises NotFinishedError: if a vnode is not Completed, the epoch that completed them is not committed, or the job
-        is rebuilt meanwhile.
+        was rebuilt meanwhile.
     """
     settings = store.settings()
     if settings.finished_epoch is not None:
@@ -42,7 +42,7 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
 
     finished = store.change_settings(change)
     if finished.finished_epoch is None:
-        # The settings in force are those of a rebuild, whose tables are needed.
+        # The settings in force are those of a rebuild, which needs its tables.
         raise NotFinishedError(f"job {settings.job['name']} is not finished: it was rebuilt meanwhile; run more epochs")
     _clean_up(finished, store)
     return finished
@@ -50,22 +50,22 @@ def finish_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_no
 
 def tell_of_finish(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> str:
     """
-    Return the task run that tells Airflow of a finished view: the one that finished it, or the first that comes after.
+    Return the task run that reports a finished view to Airflow: the one that finished it, or the first one afterwards.
 
-    Somebody at a command line has no asset events, so the first task run that finds the view finished by one takes the
-    finish over: it writes the record once more.
+    A command line emits no asset events. So if it finished the view, the first task run that sees this takes the finish
+    over, by writing the record again.
 
-    :param requested_by: the task run that asks.
+    :param requested_by: the calling task run.
     """
     while True:
         history = store.settings_history()
-        seen = history[-1]
+        newest = history[-1]
         finisher = next(record.requested_by for record in reversed(history) if record.change is SettingsChange.FINISH)
-        if is_task_run(finisher) or seen.finished_epoch is None:
+        if is_task_run(finisher) or newest.finished_epoch is None:
             return finisher
 
-        def take_over(settings: JobSettings, seen: JobSettings = seen) -> JobSettings | None:
-            if settings.sequence != seen.sequence:
+        def take_over(settings: JobSettings, newest: JobSettings = newest) -> JobSettings | None:
+            if settings.sequence != newest.sequence:
                 return None
             return settings.changed(SettingsChange.FINISH, requested_by=requested_by, requested_at=clock())
 
@@ -74,9 +74,9 @@ def tell_of_finish(*, store: BackfillStore, requested_by: str, clock: Clock = ut
 
 def clean_up_after_cancelling(store: BackfillStore) -> None:
     """
-    Delete the strategy's tables of a cancelled job, unless they are kept, or an epoch is half done that needs them.
+    Delete the strategy's tables of a cancelled job, unless the job keeps them or an unfinished epoch needs them.
 
-    Whoever looks at the cancelled job next does it where a process died before.
+    If a process died before this, the next one that reads the cancelled job does it.
     """
     settings = store.settings()
     if not settings.cancelled or settings.start is None:

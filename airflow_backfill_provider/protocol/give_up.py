@@ -1,12 +1,12 @@
 """
-Giving up an epoch that cannot be done as it is pinned, so that the next one is pinned anew.
+Give up an epoch that cannot be done as pinned, so that the next one gets a new barrier.
 
-A barrier is the same for every attempt (I2), so a fault in the versions that it pinned stays: a row that the query
-fails on, a key that two rows have. Its owner corrects it in a later version, which only a later barrier reads.
+A barrier is the same for every attempt (I2), so a fault in its pinned offsets stays: a row on which the query fails, or
+a key of two rows. The upstream's owner corrects it at a later offset, which only a later barrier reads.
 
-What is written of the epoch stays, and the rest is never written: each part that is not there yet is fenced, so that an
-attempt that slept finds its place taken (I5). Whether a part was written or fenced first, the table's own log
-decides, and so everybody who gives the epoch up finds the same left of it.
+Written parts of the epoch stay, and the rest is never written: each unwritten part is fenced, so that a delayed attempt
+cannot write it (I5). The table's own log decides whether a part was written or fenced first, so every process that
+gives the epoch up comes to the same result.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ logger = logging.getLogger(__name__)
 
 def give_up(run: EpochRun, error: BackfillError) -> EpochCommit | None:
     """
-    Give up what is not written of an epoch, if its error is one that a barrier pinned anew may not meet.
+    Give up the rest of an epoch, if a new barrier may avoid its error.
 
     :param error: why the attempt failed.
-    :returns: the epoch's commit, which says whether it was given up; ``None`` if it stays pinned.
+    :returns: the epoch's commit, given up or not; ``None`` if the epoch stays pinned.
     """
     if not (error.pinned_anew or isinstance(error, EpochGivenUpError)):
         return None
@@ -48,7 +48,7 @@ def give_up(run: EpochRun, error: BackfillError) -> EpochCommit | None:
 
 
 def given_up_error(error: BackfillError, barrier: Barrier) -> BackfillError:
-    """Return an error that says that the epoch was given up because of another one."""
+    """Return the error with the addition that the epoch was given up because of it."""
     return type(error)(
         f"{error}. Epoch {barrier.epoch} of job {barrier.job} is given up: what is not written of it never will be. "
         "Correct what is wrong and run the next epoch, which is pinned anew; no rebuild is needed for that"
@@ -56,7 +56,7 @@ def given_up_error(error: BackfillError, barrier: Barrier) -> BackfillError:
 
 
 def still_pinned_error(error: BackfillError, barrier: Barrier) -> BackfillError:
-    """Return an error that says that the epoch could not be given up, although another one would ask for that."""
+    """Return the error with the addition that the epoch could not be given up."""
     return type(error)(
         f"{error}. Epoch {barrier.epoch} of job {barrier.job} could not be given up and stays pinned: run it again, "
         "and rebuild the job if it fails in the same way"
@@ -64,7 +64,7 @@ def still_pinned_error(error: BackfillError, barrier: Barrier) -> BackfillError:
 
 
 def record_failure(barrier: Barrier, error: Exception, *, store: BackfillStore, by: str, now: dt.datetime) -> None:
-    """Write down that an attempt failed, as well as it goes: the attempt's own error matters more."""
+    """Record a failed attempt; only log it if that fails too, because the attempt's own error matters more."""
     ours = isinstance(error, BackfillError)
     failure = EpochFailure(
         epoch=barrier.epoch,
@@ -78,7 +78,7 @@ def record_failure(barrier: Barrier, error: Exception, *, store: BackfillStore, 
     try:
         store.record_failure(barrier, failure)
     except Exception as problem:  # noqa: BLE001 - whatever it is, the attempt failed for another reason
-        logger.info("that epoch %d failed is not recorded: %s", barrier.epoch, type(problem).__name__)
+        logger.info("the failure of epoch %d is not recorded: %s", barrier.epoch, type(problem).__name__)
 
 
 def _given_up(run: EpochRun, error: BackfillError) -> EpochCommit:
@@ -87,7 +87,7 @@ def _given_up(run: EpochRun, error: BackfillError) -> EpochCommit:
     reached(CrashPoint.BEFORE_FENCE)
     written = run.engine.fence_chunk(settings, barrier)
     reached(CrashPoint.AFTER_CHUNK_FENCE)
-    # Where a part of the chunk is written, the changes were applied before.
+    # The changes are written before the chunk.
     applied = bool(written) or None in run.reported() or not run.engine.fence_changes(settings, barrier)
     reached(CrashPoint.AFTER_FENCE)
     writes = _writes(run, written) if applied else EpochWrites({}, 0)
@@ -110,7 +110,7 @@ def _given_up(run: EpochRun, error: BackfillError) -> EpochCommit:
 
 
 def _writes(run: EpochRun, written: frozenset[int]) -> EpochWrites:
-    """Return what was written of an epoch; what nobody reported is done again, which writes what is missing alone."""
+    """Return what was written of an epoch; parts without a report are run again, which writes only what is missing."""
     barrier, settings = run.barrier, run.settings
     reports = run.reported()
     if None not in reports:
@@ -122,7 +122,7 @@ def _writes(run: EpochRun, written: frozenset[int]) -> EpochWrites:
 
 
 def _why(run: EpochRun, error: BackfillError) -> GivenUp:
-    """Return why the epoch is given up: where another attempt began with it, for its reason, if that is known."""
+    """Return why the epoch is given up; if another attempt began to give it up, that attempt's reason, if known."""
     name, message, by = type(error).__name__, str(error), run.by
     if isinstance(error, EpochGivenUpError):
         known = [failure for failure in run.store.failures(since_epoch=run.barrier.epoch) if not failure.retryable]

@@ -1,7 +1,7 @@
 """
-Pinning a barrier: everything that its epoch depends on, decided and written down before the first write (I2).
+Pin a barrier: decide and record everything that its epoch depends on, before the first write (I2).
 
-No JVM: settings, state and the Delta logs say all there is to know.
+It needs no JVM, only settings, state and the Delta logs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
 from airflow_backfill_provider.strategies.chunk_plan import plan_snapshot
 
 _INJECTIONS = 3
-"""How often an injection starts over because the job is rebuilt under it."""
+"""How often an injection starts over because the job was rebuilt meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class Injection:
     The answer to a request for a barrier.
 
     :param barrier: the barrier to run, or ``None`` if there is nothing to do.
-    :param commit: the epoch's commit, if the barrier is done already.
+    :param commit: the epoch's commit, if it is already committed.
     :param reason: why there is nothing to do.
-    :param newest: if so, the newest epoch that is committed, if any is.
+    :param newest: the newest committed epoch, if there is nothing to do.
     """
 
     barrier: Barrier | None
@@ -65,21 +65,21 @@ def inject_barrier(
     clock: Clock = utc_now,
 ) -> Injection:
     """
-    Pin the next epoch, or return the one that is due.
+    Pin the next barrier, or return the one that is due.
 
-    In order: the last barrier that this very task run pinned before (a retry, a cleared task), unless the task run may
-    pin another; the barrier that somebody pinned and nobody committed, also after the job was cancelled; a new one up
-    to the upstream's newest version at ``until``.
+    In order: the last barrier that this task run pinned before (a retry, a cleared task), unless it may pin another;
+    the pinned barrier that is not committed, even after the job was cancelled; a new one up to the upstream's newest
+    offset at ``until``.
 
-    :param epochs: how many a task run carries at most; see
+    :param epochs: how many barriers a task run may pin; see
         :class:`~airflow_backfill_provider.core.task_run_epochs.TaskRunEpochs`.
     :param until: look at the upstream as of this instant, by default as it is now. A run of an Airflow schedule passes
         its ``data_interval_end``.
-    :raises JobCancelledError: if the job was cancelled, and no epoch is half done.
+    :raises JobCancelledError: if the job was cancelled and no pinned epoch is left to complete.
     :raises UpstreamError: if the upstream can no longer be backfilled from.
     """
     for _ in range(_INJECTIONS):
-        # Read first: what is pinned from here on, also after a rebuild, takes the next number first, and is adopted.
+        # Read this first: a barrier pinned from here on takes the next number, also after a rebuild, and is adopted.
         end = store.log_end()
         history = store.settings_history()
         settings = history[-1]
@@ -90,7 +90,7 @@ def inject_barrier(
                 return Injection(mine.barriers[-1], None if mine.due else mine.commits[-1])
         previous, commit = _previous(store, settings, end)
         if previous is not None and commit is None:
-            # Also of a cancelled job: half of the epoch may be written, and the view be as of no version (I1).
+            # Even if the job is cancelled: the epoch may be half written, and then the view matches no offset (I1).
             store.repair_state(settings)
             return Injection(previous)
         if settings.cancelled:
@@ -123,7 +123,7 @@ def inject_barrier(
 
 
 def _previous(store: BackfillStore, settings: JobSettings, end: LogEnd) -> tuple[Barrier | None, EpochCommit | None]:
-    """Return the newest barrier of the settings' incarnation and its commit, of what there is."""
+    """Return the newest barrier of the settings' incarnation, and its commit, if they exist."""
     if end.barrier is not None and end.barrier.incarnation == settings.incarnation:
         return end.barrier, end.commit
     previous = store.newest_barrier(settings) if end.last_epoch > settings.base_epoch else None
@@ -132,7 +132,7 @@ def _previous(store: BackfillStore, settings: JobSettings, end: LogEnd) -> tuple
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tables:
-    """What an injection reads."""
+    """The tables that an injection reads."""
 
     store: BackfillStore
     upstream: Source
@@ -141,7 +141,7 @@ class _Tables:
 def _next_barrier(
     tables: _Tables, basis: Basis, *, requester: Requester, until: dt.datetime | None, now: dt.datetime
 ) -> tuple[Barrier | None, str]:
-    """Return the next barrier, if there is one to pin, and why there is nothing to do for Spark, if there is not."""
+    """Return the next barrier, if one is to be pinned; and why Spark has nothing to do, if it has nothing."""
     store, upstream = tables.store, tables.upstream
     described, covered = _window_end(upstream, basis, until)
     if described is None:
@@ -167,14 +167,14 @@ def _window_end(upstream: Source, basis: Basis, until: dt.datetime | None) -> tu
     """
     Return the upstream as of the end of the next window, or why there is none.
 
-    :raises UpstreamError: if the upstream is not the one that the job was created on, or not as it was.
+    :raises UpstreamError: if the upstream was replaced, or changed so that the job cannot read it.
     """
     settings, from_offset = basis.settings, basis.from_offset
     if basis.come_to is not None:
         upstream.require_same_history(basis.come_to)
     to_offset = upstream.latest() if until is None else upstream.offset_at(until)
     if basis.repair and basis.previous is not None and (to_offset is None or to_offset < from_offset):
-        # A repair belongs to no interval: whichever run comes next carries it, over what is committed.
+        # A repair belongs to no data interval: the next epoch does it, at the committed offset.
         to_offset = from_offset
     if to_offset is None:
         return None, f"the upstream has no version as old as {until}"
@@ -187,14 +187,14 @@ def _window_end(upstream: Source, basis: Basis, until: dt.datetime | None) -> tu
 
 
 def _window(upstream: Source, basis: Basis, described: UpstreamDescription, *, row_count: int) -> UpstreamWindow:
-    """Return the window up to a version, with the latest commit timestamp so far: it never goes back (I3)."""
+    """Return the window up to an offset; its watermark is the latest commit time so far and never goes back (I3)."""
     committed_at = upstream.watermark(described.offset)
-    shown = basis.previous.upstream.watermark if basis.previous else committed_at
+    last_watermark = basis.previous.upstream.watermark if basis.previous else committed_at
     return UpstreamWindow(
         table_id=described.table_id,
         from_offset=basis.from_offset,
         to_offset=described.offset,
-        watermark=max(committed_at, shown),
+        watermark=max(committed_at, last_watermark),
         row_count=row_count,
         mark=upstream.point(described.offset).mark,
     )
@@ -202,9 +202,9 @@ def _window(upstream: Source, basis: Basis, described: UpstreamDescription, *, r
 
 def _chunk(tables: _Tables, basis: Basis, to_offset: Offset, *, may_wait: bool) -> tuple[SnapshotPlan, Offset]:
     """
-    Return what the epoch reads of the snapshot, and the upstream's offset that it reads it at.
+    Return the epoch's chunk, and the upstream's offset to read it at.
 
-    While changes wait, that is where the newest chunk was read, as long as there is anything left to read there.
+    While changes wait, that is the offset of the newest chunk, until the chunk would complete every vnode.
     """
 
     def plan_at(offset: Offset) -> SnapshotPlan:
@@ -229,9 +229,9 @@ def _chunk(tables: _Tables, basis: Basis, to_offset: Offset, *, may_wait: bool) 
 
 
 def _changes_may_wait(upstream: Source, basis: Basis, now: dt.datetime) -> bool:
-    """Tell whether the changes that could wait stay readable until the view is finished."""
+    """Return whether the changes that could wait stay readable until the view is finished."""
     oldest = upstream.committed_at(basis.oldest_offset)
-    # Where even its time is gone, there is no time left.
+    # If even the commit's time is gone, its changes are about to go, too.
     return oldest is not None and may_wait(
         versions=len(basis.read_as_of),
         oldest_age=now - oldest,

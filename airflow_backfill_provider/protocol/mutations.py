@@ -1,9 +1,9 @@
 """
-Steering a running job: pause, resume, throttle, rescale, repair, cancel.
+The mutations of a job: pause, resume, throttle, rescale, repair, cancel.
 
-Each is a new record of the job's settings, in force from the next barrier on, which carries it into the log. The
-snapshot stops and starts; changes flow on. Ports ``Mutation::Pause``, ``Resume``, ``Throttle``, ``Update`` (rescale)
-and ``Stop``. A repair has no counterpart there: a streaming engine would drop and create the view.
+Each writes a new record of the job's settings, which takes effect at the next barrier and is recorded in it. Only the
+snapshot stops; changes are still applied. Ports ``Mutation::Pause``, ``Resume``, ``Throttle``, ``Update`` (rescale) and
+``Stop``. A repair has no counterpart there: a streaming engine would drop and create the view.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies import KINDS
 
 MOST_KEYS = 10_000
-"""Keys in one repair; they are pinned in the barrier one by one."""
+"""The most keys in one repair; the barrier pins each of them."""
 
 
 def pause_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
@@ -39,7 +39,7 @@ def throttle_job(
     rate_limit: int | None, *, store: BackfillStore, requested_by: str, clock: Clock = utc_now
 ) -> JobSettings:
     """
-    Read at most so many snapshot rows an epoch from the next barrier on.
+    Limit the snapshot rows of an epoch from the next barrier on.
 
     :param rate_limit: rows; ``None`` is unlimited, 0 reads none.
     :raises InvalidJobError: if it is negative.
@@ -54,9 +54,9 @@ def throttle_job(
 
 def rescale_job(parallelism: int, *, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
     """
-    Share the vnodes among so many parallel runs from the next barrier on.
+    Divide the vnodes among another number of parallel task runs from the next barrier on.
 
-    :raises InvalidJobError: if there are not as many vnodes, or the strategy cannot divide them.
+    :raises InvalidJobError: if there are fewer vnodes than that, or the strategy cannot divide them.
     """
     settings = store.settings()
     require_parallelism(parallelism, settings.definition.vnode_count)
@@ -73,13 +73,13 @@ def repair_job(
     clock: Clock = utc_now,
 ) -> JobSettings:
     """
-    Write chosen rows of the view anew with the next barrier, once, as the upstream has them by then.
+    Rewrite chosen rows of the view at the next barrier, once, as of that barrier's offset.
 
-    Rows that were not read yet stay unread. A repair that waits for its barrier is not asked for a second time.
+    Rows that were not read yet stay unread. Requesting the same repair again before that barrier has no effect.
 
     :param vnodes: numbers and ranges of vnodes, such as ``["0-15", 20]``.
     :param keys: single keys, each a value, or a list with a value for each key column.
-    :raises InvalidJobError: if nothing is chosen, or something that the job does not have.
+    :raises InvalidJobError: if nothing is chosen, or a vnode or key that the job does not have.
     """
     settings = store.settings()
     chosen = Repair(
@@ -112,10 +112,10 @@ def repair_job(
 
 def cancel_job(*, store: BackfillStore, requested_by: str, clock: Clock = utc_now) -> JobSettings:
     """
-    Stop a job for good: no barrier is injected any more. Its view stays as the last epoch left it.
+    Stop a job for good: no new barrier is injected, and the view stays as the last epoch left it.
 
-    Its arrangement is dropped, unless it is to be kept; with an epoch half done, once that is completed. Cancelling
-    again does what a cancellation that died left undone.
+    The strategy's tables are deleted, unless the job keeps them; if an epoch is pinned, after it is committed.
+    Cancelling again completes a cancellation that died.
     """
     settings = _mutate(store, SettingsChange.CANCEL, requested_by, clock, cancelled=True)
     clean_up_after_cancelling(store)
@@ -140,7 +140,7 @@ def _mutate(
 
 def require_not_cancelled(settings: JobSettings) -> None:
     """
-    Refuse a job that no epoch runs of any more.
+    Refuse a cancelled job.
 
     :raises JobCancelledError: if it was cancelled.
     """
@@ -149,13 +149,13 @@ def require_not_cancelled(settings: JobSettings) -> None:
 
 
 def _encoded_key(key: object, order: KeyOrder) -> EncodedPosition:
-    """Check a key against the key's columns, and return it as it is pinned."""
+    """Check a key against the key columns, and return it in the form that barriers pin."""
     encoded = encoded_key(key)
     try:
         decoded = order.decode(encoded)
     except StateLayoutError as error:
-        raise InvalidJobError(f"repair: {encoded} is no key of the upstream: {error}") from None
+        raise InvalidJobError(f"repair: {encoded} is not a key of the upstream: {error}") from None
     if decoded is None or len(decoded) != len(order.fields):
         raise InvalidJobError(f"repair: {encoded} needs a value for each key column: {', '.join(order.names)}")
-    # The one way to write each value: text that only Python reads, such as 1_000, would be another one for Spark.
+    # Encode it again: Spark would misread text that only Python accepts, such as 1_000.
     return cast("EncodedPosition", order.encode(decoded))

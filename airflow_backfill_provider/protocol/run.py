@@ -1,4 +1,4 @@
-"""Running a pinned barrier, whole or by several runs, and committing its epoch."""
+"""Run a pinned barrier, as a whole or part by part, and commit its epoch."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def run_barrier(
     """
     Execute a pinned barrier and commit its epoch; a no-op if it is committed.
 
-    :param by: who runs it, for the record of a failure; by default whoever asked for the barrier.
-    :returns: the epoch's commit as the barrier log holds it.
-    :raises StateError: if the barrier belongs to an incarnation that was rebuilt meanwhile.
-    :raises BackfillError: if the epoch cannot be done right. What is written of it then is right; if it cannot be done
-        at all as it is pinned, the rest of it is given up, see :mod:`~airflow_backfill_provider.protocol.give_up`.
+    :param by: who runs it, for the record of a failure; by default the requester of the barrier.
+    :returns: the epoch's commit in the barrier log.
+    :raises StateError: if the job was rebuilt after the barrier was pinned.
+    :raises BackfillError: if the epoch fails. The rows written so far are correct. If the epoch cannot be done as
+        pinned, the rest of it is given up; see :mod:`~airflow_backfill_provider.protocol.give_up`.
     """
 
     def execute(run: EpochRun) -> EpochCommit:
@@ -41,9 +41,9 @@ def run_changes(
     barrier: Barrier, *, store: BackfillStore, engine: Engine, clock: Clock = utc_now, by: str | None = None
 ) -> EpochCommit | None:
     """
-    Apply the changes of an epoch that several runs share; the first step of it.
+    Apply the changes of an epoch that several task runs share; this is its first step.
 
-    :returns: the epoch's commit, if nothing else is left to do for it, or somebody did it.
+    :returns: the epoch's commit, if this was the last step, or the epoch is already committed.
     :raises BackfillError: as :func:`run_barrier`.
     """
 
@@ -57,9 +57,9 @@ def run_changes(
 
 def skip_changes(barrier: Barrier, *, store: BackfillStore, clock: Clock = utc_now) -> bool:
     """
-    Do without an engine what :func:`run_changes` would, if there is nothing to apply: no version, and no repair.
+    Do the step of :func:`run_changes` without an engine, if there are neither changes nor a repair.
 
-    :returns: whether that step is done.
+    :returns: whether the step is done.
     """
     if barrier.has_changes or barrier.repair or not barrier.parts:
         return False
@@ -71,11 +71,11 @@ def run_part(
     barrier: Barrier, part: int, *, store: BackfillStore, engine: Engine, clock: Clock = utc_now, by: str | None = None
 ) -> EpochCommit | None:
     """
-    Read one part of the chunk of an epoch that several runs share; the one that reports last commits the epoch.
+    Read one part of the chunk of an epoch that several task runs share; the last to report commits the epoch.
 
-    :param part: index of the part in the barrier.
-    :returns: the epoch's commit, if this was the last part, or somebody committed it.
-    :raises EpochFailedError: if the changes were not applied yet.
+    :param part: the part's index in the barrier.
+    :returns: the epoch's commit, if this was the last part, or the epoch is already committed.
+    :raises EpochFailedError: if the changes are not applied yet.
     :raises BackfillError: as :func:`run_barrier`.
     """
     if not 0 <= part < len(barrier.parts):
@@ -103,7 +103,7 @@ def _uncommitted(
     clock: Clock,
     by: str | None,
 ) -> Step | EpochCommit:
-    """Take a step of an epoch unless it is committed."""
+    """Take a step of an epoch, unless the epoch is committed."""
     with engine.exclusive(store.settings()):
         committed = store.commit_of(barrier.epoch)
         if committed is not None:
@@ -128,12 +128,12 @@ def _uncommitted(
 
 
 def _taken(run: EpochRun, step: Callable[[EpochRun], Step]) -> Step | EpochCommit:
-    """Take a step; where the epoch cannot be done as it is pinned, give it up."""
+    """Take a step; give the epoch up if it cannot be done as pinned."""
     barrier = run.barrier
     try:
         return _required(step(run), barrier)
     except BackfillError as error:
-        # Another attempt may have committed this epoch and later ones, which is what this one ran into.
+        # The error may come from another attempt that committed this epoch meanwhile.
         committed = run.store.commit_of(barrier.epoch)
         if committed is None:
             committed = give_up(run, error)
@@ -148,7 +148,7 @@ def _taken(run: EpochRun, step: Callable[[EpochRun], Step]) -> Step | EpochCommi
 
 
 def _required(taken: Step, barrier: Barrier) -> Step:
-    """Return what a step came to, unless that is an epoch which somebody else gave up."""
+    """Return the result of a step; refuse an epoch that another attempt gave up."""
     if isinstance(taken, EpochCommit):
         require_done(taken, barrier.job)
     return taken

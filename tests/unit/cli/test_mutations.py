@@ -121,8 +121,8 @@ def test_repair_takes_vnodes_and_keys(arranged):
     [
         ([], 1, "was not verified yet"),
         (["--vnodes", "8"], 1, "allowed are numbers from 0 to 7"),
-        (["--key", "x"], 1, "is no key of the upstream"),
-        (["--key", "[1, 2]"], 1, "is no key of the upstream"),
+        (["--key", "x"], 1, "is not a key of the upstream"),
+        (["--key", "[1, 2]"], 1, "is not a key of the upstream"),
         (["--key", "[1"], 2, "is not a JSON list"),
     ],
 )

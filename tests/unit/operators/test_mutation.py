@@ -151,8 +151,8 @@ def test_a_repair_is_pinned_once_with_what_was_chosen(arranged: Lake):
         ({"vnodes": [4]}, "names no vnodes of the job"),
         ({"vnodes": 1.5}, "names no vnodes"),
         ({"keys": "x"}, "give a list of keys"),
-        ({"keys": ["x"]}, "is no key of the upstream"),
-        ({"keys": [[1, 2]]}, "is no key of the upstream"),
+        ({"keys": ["x"]}, "is not a key of the upstream"),
+        ({"keys": [[1, 2]]}, "is not a key of the upstream"),
     ],
 )
 def test_a_repair_of_something_that_the_job_does_not_have_is_refused(arranged: Lake, chosen, message):
