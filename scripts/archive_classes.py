@@ -1,4 +1,4 @@
-"""Archive the classes that Spark loads, so that the tests' many JVMs start faster. The tests also run without it."""
+"""Archive the classes that Spark loads, so that the tests' many JVMs start faster."""
 
 from __future__ import annotations
 
@@ -13,6 +13,5 @@ if __name__ == "__main__":
     try:
         archive = make_class_archive()
     except SparkUnavailableError as error:
-        print(f"class archive: {error}", file=sys.stderr)
-    else:
-        print(f"class archive: {archive.stat().st_size >> 20} MiB in {time.monotonic() - started:.0f} s")
+        sys.exit(f"class archive: {error}")
+    print(f"class archive: {archive.stat().st_size >> 20} MiB in {time.monotonic() - started:.0f} s")

@@ -14,6 +14,9 @@ from airflow_backfill_provider.runtime.class_archive import QUIET, archive_path
 
 TIMEOUT_SECONDS = 900
 
+TRAINING = Path(__file__).with_name("class_training.py")
+"""The Spark application whose classes are archived."""
+
 
 def make_class_archive() -> Path:
     """
@@ -54,7 +57,7 @@ def _train(folder: Path, options: str) -> subprocess.CompletedProcess[str]:
             spark_submit,
             *("--master", "local[2]"),
             *(option for name, value in conf.items() for option in ("--conf", f"{name}={value}")),
-            str(Path(__file__).parent / "engine" / "class_training.py"),
+            str(TRAINING),
             str(folder),
         ],
         env=environment,

@@ -14,7 +14,8 @@ from airflow_backfill_provider.runtime.class_archiver import make_class_archive
 from airflow_backfill_provider.runtime.spark_settings import FEW_ROWS, JARS_VARIABLE, spark_conf
 
 JAVA = "#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n"
-WRITES = '#!/bin/sh\nfor word in "$@"; do case $word in *ArchiveClassesAtExit=*) options=$word;; esac; done\n'
+WRITES = '#!/bin/sh\nfor word in "$@"; do case $word in *.py) cat "$word" >&2 || exit 3;; '
+WRITES += "*ArchiveClassesAtExit=*) options=$word;; esac; done\n"
 WRITES += 'file=${options#*ArchiveClassesAtExit=}; echo classes > "${file%%\\"*}"\n'
 
 
