@@ -1,4 +1,4 @@
-"""What all tests share: one Spark session a run, started when the first test asks for it."""
+"""What all tests share: one Spark for a run of the tests, started when the first test asks for it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from airflow_backfill_provider.core import crash_points
-from tests.connect_server import server_conf
-from tests.ports import free_port
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,40 +63,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark_port() -> int:
-    """Where the tests' Spark listens as a server."""
-    return free_port()
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, spark_port: int) -> Iterator[SparkSession]:
-    """
-    The one session in which everything is made and looked at that this process does with Spark.
-
-    It is a Spark Connect server, too: for commands and DAGs, which would spend most time on starting their own.
-    """
-    from airflow_backfill_provider.runtime.spark_session import start_session
+def shared_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkSession, int]]:
+    """A session on the one Spark of this run of the tests, and where it listens as a Spark Connect server."""
+    from tests.shared_spark import shared_spark
 
     logging.getLogger("py4j").setLevel(logging.WARNING)
     os.environ.update(_LONG_LIVED)
-    session = start_session(
-        "tests",
-        master="local[2]",
-        conf={
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
-            **server_conf(spark_port),
-        },
-    )
-    os.environ.update(_SHORT_LIVED)
-    yield session
-    session.stop()
+    own = tmp_path_factory.getbasetemp()
+    folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    conf = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+    }
+    with shared_spark(folder, conf) as (session, port):
+        os.environ.update(_SHORT_LIVED)
+        yield session, port
+
+
+@pytest.fixture(scope="session")
+def spark(shared_spark: tuple[SparkSession, int]) -> SparkSession:
+    """
+    The one session in which everything is made and looked at that this process does with Spark.
+
+    It is on a Spark Connect server, too: for commands and DAGs, which would spend most time on starting their own.
+    """
+    return shared_spark[0]
 
 
 @pytest.fixture
-def spark_remote(spark: SparkSession, spark_port: int) -> str:
+def spark_remote(shared_spark: tuple[SparkSession, int]) -> str:
     """The address of the tests' Spark as a server; it asks for no token."""
-    return f"sc://127.0.0.1:{spark_port}"
+    return f"sc://127.0.0.1:{shared_spark[1]}"
 
 
 @pytest.fixture(autouse=True)
