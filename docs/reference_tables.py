@@ -30,7 +30,7 @@ from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, Restricti
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.core.stages import STAGES
-from airflow_backfill_provider.core.status import JobStatus, JobSummary, VnodeRun
+from airflow_backfill_provider.core.status import JobStatus, JobSummary, VnodeSpan
 from airflow_backfill_provider.core.upstream import KeyColumn
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.get_provider_info import get_provider_info
@@ -192,7 +192,7 @@ WHAT_TO_DO = {
     "QueryFailedError": "correct the row and run again; or let the query say what such a row gives, and "
     "[rebuild](how-to/rebuild.md)",
     "EpochFailedError": "run again; if it fails the same way, mend the cause that it names",
-    "EpochGivenUpError": "run the next epoch, which is pinned anew; `status` says why this one was given up",
+    "EpochGivenUpError": "run the next epoch, which pins a new barrier; `status` says why this one was given up",
     "InvalidConnectionError": "correct the connection",
     "InvalidPolicyError": "correct what it names",
     "NotVerifiedError": "[verify](how-to/verify-a-view.md) the view; run an epoch before, if none was",
@@ -216,7 +216,7 @@ def make() -> dict[str, str]:
             "key bounds": _given(KeyBounds, BOUNDS_FIELDS, BOUNDS_DEFAULTS),
             "commands": _commands(),
             "status": _documented(JobStatus, {**STATUS_FIELDS, **_params(JobSummary)}),
-            "vnode run": _documented(VnodeRun, {}),
+            "vnode span": _documented(VnodeSpan, {}),
             "settings table": _columns(records.SETTINGS_SCHEMA, SETTINGS_COLUMNS),
             "barrier log table": _columns(records.BARRIER_LOG_SCHEMA, LOG_COLUMNS),
             "state table": _columns(_state_schema(), STATE_COLUMNS),
@@ -258,7 +258,7 @@ def _stages() -> str:
         (
             (
                 f"`{stage.kind}`",
-                stage.does,
+                stage.description,
                 f"`{stage.timed_as}`" if stage.timed_as else "",
                 ", ".join(f"`{point}`" for point in (stage.before, stage.after) if point),
             )

@@ -12,7 +12,7 @@ from airflow_backfill_provider.core.watchdog import (
     AlarmKind,
     ChangeFeed,
     changes_needed_after,
-    come_to,
+    reached_point,
     read_up_to,
     watch,
 )
@@ -348,8 +348,8 @@ def test_an_upstream_that_was_replaced_is_told_of_whatever_the_job_does(finished
 def test_a_job_has_come_to_its_newest_barrier_whether_it_is_committed_or_not():
     log = log_of(epochs=3)
     settings = settings_of()
-    assert come_to(settings, log[0]) == log[0][-1].upstream.end
+    assert reached_point(settings, log[0]) == log[0][-1].upstream.end
     others = [barrier.model_copy(update={"incarnation": "b2"}) for barrier in log[0]]
-    assert come_to(settings, others) is None
+    assert reached_point(settings, others) is None
     arranged = settings_of(start=HistoryPoint(offset=5, mark="then"))
-    assert come_to(arranged, others) == HistoryPoint(offset=5, mark="then")
+    assert reached_point(arranged, others) == HistoryPoint(offset=5, mark="then")

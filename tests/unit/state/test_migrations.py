@@ -13,10 +13,10 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.errors import StateError, StateLayoutError
 from airflow_backfill_provider.state import control_table
-from airflow_backfill_provider.state.control_table import ControlTable
+from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.migrations import FIRST_LAYOUT, MIGRATIONS, Migrations
 from airflow_backfill_provider.state.store import BackfillStore
-from airflow_backfill_provider.state.table_reading import Since, Write
 from tests.builders import barrier_of, commit_file, commit_of, settings_of
 
 FIRST = pa.schema([("n", pa.int64()), ("who", pa.string())])

@@ -12,8 +12,8 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.state import stamps
-from airflow_backfill_provider.state.control_table import ControlTable
-from airflow_backfill_provider.state.table_reading import Since, Write
+from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 
 SCHEMA = pa.schema([("n", pa.int64()), ("who", pa.string())])
 

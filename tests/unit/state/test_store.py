@@ -18,10 +18,9 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.state import control_table, records, stamps
-from airflow_backfill_provider.state.control_table import ControlTable
-from airflow_backfill_provider.state.reader import BackfillReader, LogEnd
+from airflow_backfill_provider.state.backfill_reader import BackfillReader, LogEnd
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.store import BackfillStore
-from airflow_backfill_provider.state.table_reading import Write
 from tests.builders import NOW, Template, barrier_of, commit_file, commit_of, job_of, part_of, report_of, settings_of
 
 TASK = Requester(dag_id="o'brien's dag", run_id="manual__2026-01-01T00:00:00+00:00", task_id="inject")
