@@ -57,7 +57,8 @@ def demand_of(
     covered = newest.upstream.to_offset if newest else settings.first_offset
     given_up = newest.given_up if newest else None
     if latest > max(covered, given_up.to_offset if given_up else BEGINNING):
-        reason = f"the upstream's newest offset is {latest}, and the epochs have read up to {covered}"
+        read = "no epoch has read anything" if covered == BEGINNING else f"the epochs have read up to {covered}"
+        reason = f"the upstream's newest offset is {latest}, and {read}"
         # The DAG run that created the job was started for this offset.
         just_created = newest is None and settings.sequence == 1
         return Demand(("version", "" if just_created else settings.incarnation, latest), reason)

@@ -227,7 +227,7 @@ def why_idle(basis: Basis, planned: PlannedEpoch, *, has_changes: bool) -> str:
         return waiting + "changes of what was read wait until the view is finished"
     if not planned.needs_changes:
         return waiting + "nothing was read yet that could change"
-    return "" if has_changes else waiting + f"the upstream has no changes after version {planned.changes_after}"
+    return "" if has_changes else waiting + f"the upstream has no changes after offset {planned.changes_after}"
 
 
 def next_barrier(

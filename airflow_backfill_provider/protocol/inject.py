@@ -177,11 +177,11 @@ def _window_end(upstream: Source, basis: Basis, until: dt.datetime | None) -> tu
         # A repair belongs to no data interval: the next epoch does it, at the committed offset.
         to_offset = from_offset
     if to_offset is None:
-        return None, f"the upstream has no version as old as {until}"
+        return None, f"the upstream has no offset as old as {until}"
     described = upstream.at(to_offset)
     described.require_same_table(settings.upstream)
     if to_offset < from_offset:
-        return None, f"the window up to version {to_offset} is covered: version {from_offset} is committed already"
+        return None, f"the window up to offset {to_offset} is covered: the epochs have read up to offset {from_offset}"
     described.require_as_created(settings.upstream)
     return described, ""
 

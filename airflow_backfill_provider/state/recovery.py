@@ -11,9 +11,9 @@ VERIFICATIONS = "verifications"
 VNODE_STATE = "vnode_state"
 
 _RESTORE_JOB = (
-    "restore the job's control tables from their latest copy, or delete them and the view, and create the job again"
+    "restore the job's control tables from an up-to-date copy, or delete them and the view, and create the job again"
 )
-_RESTORE_STATE = "restore it from its latest copy, or rebuild the job"
+_RESTORE_STATE = "restore it from an up-to-date copy, or rebuild the job"
 _DELETE_VERIFICATIONS = (
     "delete this table's folder and verify the job again; it contains only the history of verifications, which epochs "
     "and view do not need"

@@ -57,7 +57,7 @@ def test_a_given_up_epoch_is_the_last_failure_until_one_is_committed(backfilling
     assert failure.epoch == 1
     assert failure.error == "QueryFailedError"
     assert failure.by == "tester"
-    assert "pinned anew" in failure.remedy
+    assert "a new barrier is pinned" in failure.remedy
     heal(backfilling, *range(10))
     assert backfilling.backfill.status().last_failure == failure
     backfilling.epoch()

@@ -99,7 +99,7 @@ def test_changes_that_wait_are_no_work_for_an_arrangement_either(arranged):
     assert not arranged.inject().publishes
     arranged.epoch()
     mutations.pause_job(store=arranged.store, requested_by="x")
-    assert arranged.ask().reason == "paused, and the upstream has no changes after version 1"
+    assert arranged.ask().reason == "paused, and the upstream has no changes after offset 1"
     assert arranged.ask().barrier is None
     mutations.resume_job(store=arranged.store, requested_by="x")
     arranged.finish()

@@ -284,7 +284,7 @@ def test_whoever_is_overtaken_for_too_long_gives_up_with_an_error_that_a_retry_h
         add_next(other)
         return Write(row(-1))
 
-    with pytest.raises(ConcurrentUpdateError, match=r"changed by others \d+ times in a row, within \d+ seconds; try"):
+    with pytest.raises(ConcurrentUpdateError, match=r"during each of \d+ attempts within \d+ seconds; try"):
         mine.update(decide)
     assert ConcurrentUpdateError.retryable
     assert decided == list(range(len(waits) + 1))
@@ -380,7 +380,7 @@ def test_a_full_disk_puts_a_compaction_off(table, monkeypatch, caplog):
     with caplog.at_level("INFO"):
         table._compact(table._open_newest())
     assert caplog.messages[-1].startswith(
-        f"{table.location} is not compacted for now: the storage of {table.location} is full"
+        f"control table {table.location} was not compacted, the next write tries again: the storage of {table.location} is full"
     )
     assert numbers(table) == [1]
 
@@ -411,7 +411,9 @@ def test_of_two_compactions_at_once_one_is_put_off(table, monkeypatch, caplog):
     with caplog.at_level("INFO"):
         table._compact(stale)
     assert numbers(table) == list(range(1, 6))
-    assert caplog.messages[-1].startswith(f"{table.location} is not compacted for now: Failed to commit")
+    assert caplog.messages[-1].startswith(
+        f"control table {table.location} was not compacted, the next write tries again: Failed to commit"
+    )
 
 
 def test_a_write_is_done_also_if_nothing_can_be_compacted(table, monkeypatch):
@@ -524,7 +526,7 @@ def test_a_write_is_done_also_if_nothing_can_be_removed(table, monkeypatch, capl
     with caplog.at_level("INFO"):
         add_next(table)
     assert numbers(table) == [1]
-    assert caplog.messages[-1] == f"{table.location} keeps replaced files for now: read-only"
+    assert caplog.messages[-1] == f"replaced files of control table {table.location} were not removed: read-only"
 
 
 # --- damage ---------------------------------------------------------------------------------------
@@ -597,14 +599,14 @@ def test_a_damaged_table_is_refused_with_what_to_do_and_never_written_to(table, 
         with pytest.raises(StateLayoutError) as caught:
             look()
         assert table.location in str(caught.value)
-        assert "create the job anew" in str(caught.value)
+        assert "create the job again" in str(caught.value)
         assert not caught.value.retryable
     assert {path: path.read_bytes() for path in Path(table.location).rglob("*") if path.is_file()} == before
 
 
 def test_a_missing_table_is_refused_with_what_to_do(tmp_path):
     with pytest.raises(
-        StateLayoutError, match="is missing; restore .* or delete them and the view, and create the job anew"
+        StateLayoutError, match="is missing; restore .* or delete them and the view, and create the job again"
     ):
         ControlTable(str(tmp_path / "control"), SCHEMA).read()
 
