@@ -58,7 +58,7 @@ class UpstreamWindow(Frozen):
     :param to_offset: the last offset of the changes; the chunk is read at it too, unless changes wait.
     :param watermark: commit timestamp of ``to_offset``; never earlier than the previous epoch's.
     :param row_count: rows at the chunk's offset; an estimate, used for progress only.
-    :param mark: the source's mark of ``to_offset``; see :class:`.HistoryPoint`.
+    :param mark: the source's mark of ``to_offset``, by which it checks that the history is still the same.
     """
 
     relation: str = RELATION

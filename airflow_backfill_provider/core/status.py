@@ -93,7 +93,8 @@ class JobSummary(BaseModel):
     :param upstream_version: the upstream's offset that the view is at; ``None`` before the first epoch.
     :param oldest_rows_version: the oldest offset that rows of the view are as of. It differs from ``upstream_version``
         only while changes wait until the view is finished.
-    :param lag_versions: the number of the upstream's offsets that the view has not read; versions of a Delta table.
+    :param lag_versions: how many offsets (versions of a Delta table) the upstream has after the one that the view is
+        at.
     :param lag_seconds: age of the oldest unread offset; ``None`` before the first epoch, or if the upstream's log no
         longer has it.
     :param behind_since: when the oldest unread offset was committed.
@@ -195,13 +196,13 @@ def job_summary(
     commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
     committed = commits[-1] if commits else None
     newest = barriers[-1] if barriers else None
-    shown = next((b for b in reversed(barriers) if committed and b.epoch == committed.epoch), None)
+    committed_barrier = next((b for b in reversed(barriers) if committed and b.epoch == committed.epoch), None)
     finished = state.completed and committed is not None and committed.completed
     rows_read = rows_read_in(settings.scan, state)
     rows_estimated = max(newest.upstream.row_count if newest else 0, rows_read)
     speed = recent_speed(barriers, commits)
     pinned = newest if newest and (not committed or newest.epoch > committed.epoch) else None
-    lag_versions = feed.latest.distance_from(shown.upstream.to_offset if shown else BEGINNING)
+    lag_versions = feed.latest.distance_from(committed_barrier.upstream.to_offset if committed_barrier else BEGINNING)
     headroom = feed.headroom(now)
     last_failure = _last_failure(newest, pinned, failures)
     alarms = watch(settings=settings, barriers=barriers, commits=commits, feed=feed, finished=finished, now=now)
@@ -225,11 +226,13 @@ def job_summary(
         rows_per_second=speed.rows_per_second if speed else None,
         eta_seconds=_eta(settings, rows_estimated - rows_read, speed, finished=finished),
         watermark=committed.watermark if committed and finished else None,
-        upstream_version=shown.upstream.reached_point.offset if shown and shown.upstream.reached_point else None,
-        oldest_rows_version=shown.oldest_offset_after if shown else None,
+        upstream_version=committed_barrier.upstream.reached_point.offset
+        if committed_barrier and committed_barrier.upstream.reached_point
+        else None,
+        oldest_rows_version=committed_barrier.oldest_offset_after if committed_barrier else None,
         upstream_latest_version=feed.latest,
         lag_versions=lag_versions,
-        lag_seconds=_lag(feed, lag_versions, now) if shown else None,
+        lag_seconds=_lag(feed, lag_versions, now) if committed_barrier else None,
         behind_since=feed.unread_since if lag_versions else None,
         headroom_hours=None if headroom is None else headroom / dt.timedelta(hours=1),
         alarms=alarms,

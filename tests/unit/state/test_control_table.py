@@ -380,7 +380,8 @@ def test_a_full_disk_puts_a_compaction_off(table, monkeypatch, caplog):
     with caplog.at_level("INFO"):
         table._compact(table._open_newest())
     assert caplog.messages[-1].startswith(
-        f"control table {table.location} was not compacted, the next write tries again: the storage of {table.location} is full"
+        f"control table {table.location} was not compacted, the next write tries again: "
+        f"the storage of {table.location} is full"
     )
     assert numbers(table) == [1]
 
