@@ -114,8 +114,8 @@ LOG_COLUMNS = {
     "`committed`: the epoch is committed. `failed`: an attempt failed. `given_up`: the epoch was given up, and "
     "[its rest is never written](concepts.md#epochs-that-are-given-up)",
     "incarnation": "the incarnation that the epoch belongs to",
-    "from_version": "the window's `from_offset` as a number. In the first epoch -1; under `arrangement` the version that "
-    "the arrangement was created from",
+    "from_version": "the window's `from_offset` as a number. In the first epoch -1; under `arrangement` the version "
+    "that the arrangement was created from",
     "to_version": "the window's `to_offset` as a number",
     "mutations": "changes of the settings that take effect with the barrier",
     "requested_by": "who requested the barrier",
@@ -124,7 +124,8 @@ LOG_COLUMNS = {
     "watermark": "commit time of the window's `to_offset`",
     "seconds": "wall-clock seconds of the attempt that reported or committed; for parallel parts, those of the slowest",
     "at": "when it was pinned, reported, committed or given up, or when the attempt failed",
-    "record": "the whole barrier, report, commit or failure as JSON; for `given_up`, the reduced barrier and the commit",
+    "record": "the whole barrier, report, commit or failure as JSON; for `given_up`, the reduced barrier and its "
+    "commit",
 }
 STATE_COLUMNS = {
     "vnode": "the virtual node, from 0",
@@ -139,7 +140,8 @@ STATE_COLUMNS = {
 
 VERIFICATION_COLUMNS = {
     "number": "number of the verification, from 1",
-    "event": "`asked`: a verification is requested. `begun`: what is compared is pinned. `compared`: a step is completed",
+    "event": "`asked`: a verification is requested. `begun`: what is compared is pinned. `compared`: a step is "
+    "completed",
     "incarnation": "the incarnation that is verified",
     "epoch": "the epoch that is verified",
     "upstream_version": "the upstream's offset, as a number, that the view is compared at",
