@@ -39,7 +39,7 @@ class ApplicationRecord(Frozen):
     """
     One attempt to run an application.
 
-    :param name: the application's task in its job, such as an epoch; all attempts at this task share the name.
+    :param name: what the application does for its job, such as ``epoch-3``; all attempts at it share the name.
     :param attempt: identifies this attempt.
     :param host: the host of the supervisor.
     :param pid: the supervisor's process id on that host.

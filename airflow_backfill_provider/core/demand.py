@@ -1,4 +1,4 @@
-"""Whether a job needs another epoch, and why. Starts DAG runs that no schedule starts."""
+"""Whether a job needs another epoch, and why. Event-driven DAGs start their runs by this, not by a clock."""
 
 from __future__ import annotations
 
