@@ -15,9 +15,8 @@ from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstrea
 from airflow_backfill_provider.protocol import utc_now
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.state import records
-from airflow_backfill_provider.state.control_table import ControlTable
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.store import BackfillStore
-from airflow_backfill_provider.state.table_reading import Write
 
 WIDE_VNODES = 32_768
 

@@ -30,7 +30,7 @@ from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, Restricti
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.core.stages import STAGES
-from airflow_backfill_provider.core.status import JobStatus, JobSummary, VnodeRun
+from airflow_backfill_provider.core.status import JobStatus, JobSummary, VnodeSpan
 from airflow_backfill_provider.core.upstream import KeyColumn
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.get_provider_info import get_provider_info
@@ -88,12 +88,12 @@ BOUNDS_DEFAULTS = {"after": "from the first key", "up_to": "to the last key"}
 
 STATUS_FIELDS = {
     "name": "the job's name",
-    "strategy": "the strategy decided on; never `auto`",
+    "strategy": "the chosen strategy; never `auto`",
     "paused": "whether the job is paused",
     "cancelled": "whether the job was cancelled",
     "rate_limit": "snapshot rows per epoch; null is unlimited, 0 reads none",
-    "vnodes": "how many vnodes are where: `total`, `not_started`, `in_progress`, `completed`",
-    "upstream_latest_version": "the upstream's newest version",
+    "vnodes": "the number of vnodes by progress: `total`, `not_started`, `in_progress`, `completed`",
+    "upstream_latest_version": "the upstream's newest offset",
 }
 
 SETTINGS_COLUMNS = {
@@ -102,7 +102,7 @@ SETTINGS_COLUMNS = {
     "paused": "whether barriers read no snapshot",
     "rate_limit": "snapshot rows per epoch; null is unlimited, 0 reads none",
     "cancelled": "whether no barrier is injected any more",
-    "finished_epoch": "the epoch as of which the view was marked finished; null before",
+    "finished_epoch": "the epoch with which the view was marked as finished; null before",
     "incarnation": "changes with every rebuild",
     "requested_by": "a task run of Airflow, or `user@host`",
     "requested_at": "when",
@@ -110,28 +110,28 @@ SETTINGS_COLUMNS = {
 }
 LOG_COLUMNS = {
     "epoch": "the epoch",
-    "event": "`injected`: the barrier is pinned. `reported`: a run that shares the epoch did its step. "
-    "`committed`: the epoch is done. `failed`: an attempt failed. `given_up`: what is left of the epoch is done, "
-    "[the rest never will be](concepts.md#epochs-that-are-given-up)",
+    "event": "`injected`: the barrier is pinned. `reported`: one of the task runs that share the epoch did its part. "
+    "`committed`: the epoch is committed. `failed`: an attempt failed. `given_up`: the epoch was given up, and "
+    "[its rest is never written](concepts.md#epochs-that-are-given-up)",
     "incarnation": "the incarnation that the epoch belongs to",
-    "from_version": "last upstream version of the epoch before. In the first -1, under `arrangement` the version that "
-    "the arrangement was made of",
-    "to_version": "last upstream version of this epoch",
-    "mutations": "changes of the settings that the barrier carries",
-    "requested_by": "who asked for the barrier",
+    "from_version": "the window's `from_offset` as a number. In the first epoch -1; under `arrangement` the version "
+    "that the arrangement was created from",
+    "to_version": "the window's `to_offset` as a number",
+    "mutations": "changes of the settings that take effect with the barrier",
+    "requested_by": "who requested the barrier",
     "snapshot_read_row_count": "upstream rows in the chunk, before the query's filter",
-    "upstream_output_row_count": "net changes let through, before the query's filter",
-    "watermark": "commit time of the upstream's `to_version`",
-    "seconds": "wall-clock seconds of the attempt that reported or committed; of runs side by side, the slowest one's",
+    "upstream_output_row_count": "net changes that passed the position filter, before the query's filter",
+    "watermark": "commit time of the window's `to_offset`",
+    "seconds": "wall-clock seconds of the attempt that reported or committed; for parallel parts, those of the slowest",
     "at": "when it was pinned, reported, committed or given up, or when the attempt failed",
-    "record": "the whole barrier, report, commit or failure as JSON; of `given_up`, what stands for the barrier, and "
-    "the commit",
+    "record": "the whole barrier, report, commit or failure as JSON; for `given_up`, the reduced barrier and its "
+    "commit",
 }
 STATE_COLUMNS = {
     "vnode": "the virtual node, from 0",
-    "order_id": "one column for each key column, with its name and type: the position. A name that the table has "
-    "already gets `key_` before it",
-    "has_position": "whether the key columns are a position; nulls alone could be one of a null key",
+    "order_id": "one column for each key column, with its name and type: the position. A name that the table already "
+    "uses gets the prefix `key_`",
+    "has_position": "whether the key columns are a position; nulls could also be the position of a null key",
     "backfill_finished": "whether the vnode is Completed",
     "row_count": "snapshot rows read so far: under `no_shuffle` **by the whole job**, under `arrangement` of the vnode",
     "epoch": "the epoch that wrote the row",
@@ -140,66 +140,66 @@ STATE_COLUMNS = {
 
 VERIFICATION_COLUMNS = {
     "number": "number of the verification, from 1",
-    "event": "`asked`: the next run of an epoch is to verify. `begun`: what is compared is pinned. `compared`: a step "
-    "is done",
+    "event": "`asked`: a verification is requested. `begun`: what is compared is pinned. `compared`: a step is "
+    "completed",
     "incarnation": "the incarnation that is verified",
     "epoch": "the epoch that is verified",
-    "upstream_version": "the upstream's version that the view is compared at",
-    "view_version": "the view's version that is compared",
+    "upstream_version": "the upstream's offset, as a number, that the view is compared at",
+    "view_version": "the version of the view that is compared",
     "first_vnode": "the first vnode of the step",
     "last_vnode": "the last vnode of the step",
-    "expected_rows": "rows that the query gives, of these vnodes",
-    "found_rows": "rows that the view has, of these vnodes",
-    "differing_vnodes": "vnodes that differ",
-    "differing_keys": "keys that differ",
-    "requested_by": "who asked for the verification",
-    "at": "when it was begun, or the step was done",
-    "record": "what is compared, or what the step found, as JSON",
+    "expected_rows": "rows that the query returns in these vnodes",
+    "found_rows": "rows that the view has in these vnodes",
+    "differing_vnodes": "the number of vnodes that differ",
+    "differing_keys": "the number of keys that differ",
+    "requested_by": "who requested the verification",
+    "at": "when it was requested or begun, or when the step was completed",
+    "record": "the request, what is compared, or the step's result, as JSON",
 }
 
 WHAT_TO_DO = {
-    "InvalidJobError": "correct what it names; [rebuild](how-to/rebuild.md) if the job exists",
-    "UpstreamError": "what it says",
+    "InvalidJobError": "correct the field that it names; [rebuild](how-to/rebuild.md) if the job exists",
+    "UpstreamError": "do what the message says",
     "UpstreamNotFoundError": "check `upstream.path`, and the storage options of an object store",
-    "ChangeDataFeedDisabledError": "run the `ALTER TABLE` that it prints; [rebuild](how-to/rebuild.md) if the feed was "
-    "off meanwhile",
+    "ChangeDataFeedDisabledError": "run the `ALTER TABLE` in the message; [rebuild](how-to/rebuild.md) if the feed was "
+    "turned off after the job was created",
     "ChangeFeedGapError": "[rebuild](how-to/rebuild.md), and [keep changes longer](how-to/set-retention.md)",
-    "UpstreamReplacedError": "[rebuild](how-to/rebuild.md) if the table that lies there now is the right one",
-    "UpstreamSchemaChangedError": "undo the change, or adapt the query, [rebuild](how-to/rebuild.md)",
-    "MissingRowsError": "have Spark write the upstream's files anew, and [repair](how-to/repair-rows.md) all vnodes, "
-    "or [rebuild](how-to/rebuild.md)",
+    "UpstreamReplacedError": "[rebuild](how-to/rebuild.md) if the present table is the right one; else restore it",
+    "UpstreamSchemaChangedError": "undo the change, or adapt the query and [rebuild](how-to/rebuild.md)",
+    "MissingRowsError": "have Spark rewrite the upstream's files, and [repair](how-to/repair-rows.md) all vnodes or "
+    "[rebuild](how-to/rebuild.md)",
     "DuplicateKeyError": "remove the duplicates and run again; or give `upstream.key` the columns that identify a row, "
     "and [rebuild](how-to/rebuild.md) if the job exists",
     "MaterializedViewError": "choose another folder; if something else wrote to the view, "
     "[repair](how-to/repair-rows.md) what it wrote to, or [rebuild](how-to/rebuild.md)",
-    "StateError": "what it says",
+    "StateError": "do what the message says",
     "JobNotCreatedError": "create the job",
     "StateLayoutError": "upgrade the package, or [recover the tables](how-to/recover-after-a-failure.md)",
-    "LocationNotAllowedError": "choose a folder under an allowed root, or have "
-    "[`AIRFLOW_BACKFILL_ALLOWED_ROOTS`](security.md) changed",
+    "LocationNotAllowedError": "choose a folder under an allowed root, or change "
+    "[`AIRFLOW_BACKFILL_ALLOWED_ROOTS`](security.md)",
     "DataFileError": "restore the file from a copy; or repair its table, and [rebuild](how-to/rebuild.md)",
     "TableLogError": "restore the table from a copy, or [rebuild](how-to/rebuild.md)",
     "JobCancelledError": "[rebuild](how-to/rebuild.md) to start over",
     "NotFinishedError": "run more epochs",
     "ConcurrentUpdateError": "try again",
-    "StorageUnavailableError": "check the storage, its options, rights and room; then try again",
-    "StorageOptionsError": "give the credential [in a way that both have](how-to/use-an-object-store.md)",
-    "SparkUnavailableError": "install what it names",
+    "StorageUnavailableError": "check the storage, its options, permissions and free space; then try again",
+    "StorageOptionsError": "give the credential [in a way that both support](how-to/use-an-object-store.md)",
+    "SparkUnavailableError": "install what the message names",
     "InvalidRemoteError": "write it as `sc://host:port`",
     "SparkServerUnavailableError": "start the server, or give the right token; see "
     "[a warm engine](how-to/keep-a-warm-engine.md)",
-    "SparkSettingError": "give the setting to the server, and leave it out here",
-    "QueryFailedError": "correct the row and run again; or let the query say what such a row gives, and "
+    "SparkSettingError": "configure the server with the setting, and leave it out here",
+    "QueryFailedError": "correct the row and run again; or make the query handle such rows, and "
     "[rebuild](how-to/rebuild.md)",
-    "EpochFailedError": "run again; if it fails the same way, mend the cause that it names",
-    "EpochGivenUpError": "run the next epoch, which is pinned anew; `status` says why this one was given up",
+    "EpochFailedError": "run again; if it fails the same way, correct the cause that the message names",
+    "EpochGivenUpError": "run the next epoch, which pins a new barrier; `status` says why this one was given up",
     "InvalidConnectionError": "correct the connection",
-    "InvalidPolicyError": "correct what it names",
-    "NotVerifiedError": "[verify](how-to/verify-a-view.md) the view; run an epoch before, if none was",
-    "VersionGoneError": "[verify](how-to/verify-a-view.md) anew",
-    "VerificationFailedError": "restore what it names, or [rebuild](how-to/rebuild.md)",
+    "InvalidPolicyError": "correct the value that it names",
+    "NotVerifiedError": "[verify](how-to/verify-a-view.md) the view; before the first epoch, run one",
+    "VersionGoneError": "start a [new verification](how-to/verify-a-view.md)",
+    "VerificationFailedError": "restore what the message names, or [rebuild](how-to/rebuild.md)",
     "ViewDiffersError": "[repair what differs](how-to/repair-rows.md)",
-    "CompactionFailedError": "try again, best [while no epoch runs](how-to/keep-files-good.md)",
+    "CompactionFailedError": "try again, preferably [while no epoch runs](how-to/keep-files-good.md)",
 }
 
 
@@ -216,7 +216,7 @@ def make() -> dict[str, str]:
             "key bounds": _given(KeyBounds, BOUNDS_FIELDS, BOUNDS_DEFAULTS),
             "commands": _commands(),
             "status": _documented(JobStatus, {**STATUS_FIELDS, **_params(JobSummary)}),
-            "vnode run": _documented(VnodeRun, {}),
+            "vnode span": _documented(VnodeSpan, {}),
             "settings table": _columns(records.SETTINGS_SCHEMA, SETTINGS_COLUMNS),
             "barrier log table": _columns(records.BARRIER_LOG_SCHEMA, LOG_COLUMNS),
             "state table": _columns(_state_schema(), STATE_COLUMNS),
@@ -258,7 +258,7 @@ def _stages() -> str:
         (
             (
                 f"`{stage.kind}`",
-                stage.does,
+                stage.description,
                 f"`{stage.timed_as}`" if stage.timed_as else "",
                 ", ".join(f"`{point}`" for point in (stage.before, stage.after) if point),
             )

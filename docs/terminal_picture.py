@@ -22,7 +22,7 @@ from rich.text import Text
 from airflow_backfill_provider.cli.views import LiveView, show_status
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.status import JobCondition, JobStatus, VnodeCounts, VnodeRun
+from airflow_backfill_provider.core.status import JobCondition, JobStatus, VnodeCounts, VnodeSpan
 
 PICTURE = Path(__file__).parent / "images" / "terminal.svg"
 COLUMNS = 104
@@ -80,11 +80,11 @@ def status() -> JobStatus:
         alarms=(),
         warnings=(),
         vnode_map=(
-            VnodeRun(first=0, last=completed - 1, state="completed", rows=of_completed, progress=1.0),
-            VnodeRun(
+            VnodeSpan(first=0, last=completed - 1, state="completed", rows=of_completed, progress=1.0),
+            VnodeSpan(
                 first=completed, last=completed, state="in_progress", rows=of_next, progress=of_next / (ROWS // VNODES)
             ),
-            VnodeRun(first=completed + 1, last=VNODES - 1, state="not_started", rows=0, progress=0.0),
+            VnodeSpan(first=completed + 1, last=VNODES - 1, state="not_started", rows=0, progress=0.0),
         ),
     )
 

@@ -39,7 +39,7 @@ from airflow_backfill_provider.lake.view_identity import (
 from airflow_backfill_provider.lake.vnode_hash import vnodes_of
 from airflow_backfill_provider.protocol import EpochWrites, PartWrites, creation
 from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.state.reader import BackfillReader
+from airflow_backfill_provider.state.backfill_reader import BackfillReader
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import Key, compared_of, in_order

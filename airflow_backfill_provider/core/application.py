@@ -1,8 +1,8 @@
 """
-A run of a Spark application that outlives the task run which started it.
+Records of Spark applications that outlive the task run that started them.
 
-Whoever starts one leaves it to a supervisor, a small process of its own that writes down how the application does. The
-record is all that triggers, retries and pages know of it, whichever machine they run on.
+A supervisor, a small separate process, watches each application and records its progress. Triggers, retries and pages
+read only this record, on whichever machine they run.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from airflow_backfill_provider.core.frozen import Frozen
 DONE = 0
 FAILED = 1
 FAILED_FOR_GOOD = 3
-"""The exit code of an application that would fail again."""
+"""The exit code of an application that would fail again if it were retried."""
 
-SAYS = "airflow-backfill: "
-"""Begins the lines that an application addresses to its submitter, among all that Spark prints."""
+MESSAGE_PREFIX = "airflow-backfill: "
+"""Prefix of the output lines that an application addresses to its submitter."""
 
-SAYS_ERROR = f"{SAYS}error: "
-SAYS_SPARK = f"{SAYS}spark: "
-"""Begins the line with Spark's name for the application, and the address of its web pages or its server."""
+ERROR_PREFIX = f"{MESSAGE_PREFIX}error: "
+SPARK_PREFIX = f"{MESSAGE_PREFIX}spark: "
+"""Prefix of the line with Spark's id of the application, and the address of its web UI or its server."""
 
 
 def epoch_application(epoch: int, *, step: str | None = None, part: int | None = None) -> str:
     """
-    Return what the run of an epoch, or of one step of it, is called among a job's applications.
+    Return the name of the application that runs an epoch, or one step of it.
 
     :param step: ``changes`` or ``snapshot``; ``None`` for the whole epoch.
-    :param part: which part of the chunk the step ``snapshot`` reads.
+    :param part: the part of the chunk that the step ``snapshot`` reads.
     """
     return "-".join(["epoch", str(epoch), *([step] if step else []), *([] if part is None else [str(part)])])
 
 
 class ApplicationRecord(Frozen):
     """
-    What is known of one attempt to run an application.
+    One attempt to run an application.
 
-    :param name: what it does for its job; the attempts at one thing share the name.
+    :param name: what the application does for its job, such as ``epoch-3``; all attempts at it share the name.
     :param attempt: identifies this attempt.
-    :param host: where its supervisor runs.
-    :param pid: the supervisor's process there.
-    :param heartbeat: goes up as long as the supervisor lives; clocks of different machines need not agree.
-    :param log: file with all that the application said, on that host.
-    :param application_id: Spark's name for it, once it told.
-    :param web_url: where Spark's own pages of it are, or the server that runs it, once it told, if there is any.
-    :param said: the newest lines that it addressed to its submitter, oldest first.
-    :param exit_code: how it ended; ``None`` while it runs.
+    :param host: the host of the supervisor.
+    :param pid: the supervisor's process id on that host.
+    :param heartbeat: a counter that grows while the supervisor lives; it does not depend on synchronized clocks.
+    :param log: the file with the application's output, on that host.
+    :param application_id: Spark's id of the application, once known.
+    :param web_url: address of the application's Spark UI, or of the server that runs it, once known.
+    :param said: the newest messages to the submitter, oldest first.
+    :param exit_code: the exit code; ``None`` while the application runs.
     :param error: why it failed.
     """
 
@@ -68,31 +68,31 @@ class ApplicationRecord(Frozen):
 
     @property
     def ended(self) -> bool:
-        """Whether the application ended, well or not."""
+        """Whether the application ended, successfully or not."""
         return self.exit_code is not None
 
     @property
     def succeeded(self) -> bool:
-        """Whether it did what it was started for."""
+        """Whether the application ended successfully."""
         return self.exit_code == DONE
 
     @property
     def retryable(self) -> bool:
-        """Whether another attempt may do better."""
+        """Whether another attempt may succeed."""
         return self.exit_code != FAILED_FOR_GOOD
 
-    def beaten(self) -> Self:
-        """Return the record one heartbeat later."""
+    def with_next_heartbeat(self) -> Self:
+        """Return the record with the next heartbeat."""
         return self.model_copy(update={"heartbeat": self.heartbeat + 1})
 
 
 class ServerSession(Frozen):
     """
-    A session on a Spark Connect server, where what a client started goes on without it.
+    A session on a Spark Connect server, where operations continue after their client has died.
 
     :param server: host and port of the server.
-    :param user_id: whose session it is; part of its name.
-    :param session_id: the session.
+    :param user_id: the user that the session belongs to; with ``session_id`` it identifies the session.
+    :param session_id: the session's id.
     """
 
     server: str

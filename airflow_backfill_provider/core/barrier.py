@@ -1,11 +1,11 @@
 """
 The barrier: everything that one epoch depends on, pinned before the first write (I2).
 
-A barrier is a value. It is written to the barrier log as JSON, read back by whoever runs the epoch, and its digest
-is stamped on every commit that the epoch makes. Ports ``Barrier`` with its ``EpochPair`` and mutation, and
-adds what a streaming engine keeps in its stream: the windows of the upstreams and the new positions.
+A barrier is a value. It is written to the barrier log as JSON and read back by each process that runs the epoch. Its
+digest is stamped on every commit of the epoch. Ports ``Barrier`` with its ``EpochPair`` and mutation, and adds what a
+streaming engine keeps in its stream: the windows of the upstreams and the new positions.
 
-Positions here are text, in the order in which the job's strategy scans: the key, or (vnode, key). See
+Positions are encoded as text, in the scan order of the job's strategy: by key, or by (vnode, key). See
 :mod:`~airflow_backfill_provider.core.scan`.
 """
 
@@ -30,7 +30,7 @@ from airflow_backfill_provider.core.table_version import TableVersions
 
 
 class Mutation(StrEnum):
-    """What a barrier changes about the job from this epoch on."""
+    """A change of the job that takes effect with a barrier."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -40,7 +40,7 @@ class Mutation(StrEnum):
 
 
 class PinnedMutation(Frozen):
-    """A change of the settings that this barrier is the first to carry."""
+    """A change of the settings that takes effect with this barrier."""
 
     mutation: Mutation
     value: int | None = None
@@ -50,15 +50,15 @@ class PinnedMutation(Frozen):
 
 class UpstreamWindow(Frozen):
     """
-    What one epoch covers of an upstream's history, half-open: ``(from_offset, to_offset]``.
+    The part of an upstream's history that one epoch covers, half-open: ``(from_offset, to_offset]``.
 
     :param relation: the upstream's name in the query.
     :param table_id: the upstream's id; another table at the same path is refused.
     :param from_offset: the end of the previous epoch's window.
-    :param to_offset: the changes run up to it, and the chunk is read at it unless changes wait.
-    :param watermark: commit timestamp of ``to_offset``; never earlier than that of the epoch before.
-    :param row_count: rows at the chunk's offset; an estimate for progress only.
-    :param mark: how the source knows ``to_offset`` again; see :class:`.HistoryPoint`.
+    :param to_offset: the last offset of the changes; the chunk is read at it too, unless changes wait.
+    :param watermark: commit timestamp of ``to_offset``; never earlier than the previous epoch's.
+    :param row_count: rows at the chunk's offset; an estimate, used for progress only.
+    :param mark: the source's mark of ``to_offset``, by which it checks that the history is still the same.
     """
 
     relation: str = RELATION
@@ -71,45 +71,45 @@ class UpstreamWindow(Frozen):
 
     @property
     def end(self) -> HistoryPoint:
-        """The point that the job has come to with the epoch."""
+        """The point of the upstream's history that the job reaches with the epoch."""
         return HistoryPoint(offset=self.to_offset, mark=self.mark)
 
     @property
-    def come_to(self) -> HistoryPoint | None:
-        """The same, or ``None`` if the job has come to no offset yet: its first epoch was given up."""
+    def reached_point(self) -> HistoryPoint | None:
+        """The end of the window, or ``None`` if the job's first epoch was given up, so that no offset is reached."""
         return None if self.to_offset == BEGINNING else self.end
 
 
 class PinnedRange(Frozen):
-    """A :class:`~airflow_backfill_provider.core.keys.KeyRange`, positions encoded as text."""
+    """A :class:`~airflow_backfill_provider.core.keys.KeyRange` with its positions encoded as text."""
 
     after: EncodedPosition | None
     up_to: EncodedPosition | None
 
     @classmethod
     def of(cls, covered: KeyRange, order: KeyOrder) -> PinnedRange:
-        """Write a range down."""
+        """Encode a range."""
         return cls(after=order.encode(covered.after), up_to=order.encode(covered.up_to))
 
     def decoded(self, order: KeyOrder) -> KeyRange:
         """
-        Return the range with its positions as values.
+        Return the range with its positions decoded.
 
-        :raises StateLayoutError: if they are not of the order's types.
+        :raises StateLayoutError: if a position does not have the order's types.
         """
         return KeyRange(order.decode(self.after), order.decode(self.up_to))
 
 
 def decoded(ranges: Iterable[PinnedRange], order: KeyOrder) -> tuple[KeyRange, ...]:
-    """Return pinned ranges with their positions as values."""
+    """Return pinned ranges with their positions decoded."""
     return tuple(pinned.decoded(order) for pinned in ranges)
 
 
 class PinnedRead(Frozen):
     """
-    Rows of the view, and the upstream's offset that it has them as of.
+    Rows of the view, and the upstream's offset that they are as of.
 
-    :param ranges: where they lie.
+    :param ranges: the ranges of the rows.
     """
 
     ranges: tuple[PinnedRange, ...]
@@ -118,9 +118,9 @@ class PinnedRead(Frozen):
 
 class PinnedPart(Frozen):
     """
-    The part of an epoch's snapshot chunk that one run reads; several runs read side by side.
+    The part of an epoch's snapshot chunk that one task run reads; parts are read in parallel.
 
-    :param ranges: what it reads, in scan order; several after a rescale.
+    :param ranges: the part's ranges, in scan order; several after a rescale.
     """
 
     ranges: tuple[PinnedRange, ...]
@@ -128,7 +128,7 @@ class PinnedPart(Frozen):
 
 class Repair(Frozen):
     """
-    Rows of the view to be written anew, whatever they are, as the upstream has them at ``to_offset``.
+    Rows of the view to rewrite, whatever they hold now, from the upstream as of ``to_offset``.
 
     :param vnodes: whole vnodes.
     :param keys: single keys, encoded as text.
@@ -138,13 +138,13 @@ class Repair(Frozen):
     keys: tuple[EncodedPosition, ...] = ()
 
     def __add__(self, other: Repair) -> Repair:
-        """Return both together."""
+        """Return the union of both repairs."""
         return Repair(
             vnodes=tuple(sorted({*self.vnodes, *other.vnodes})), keys=tuple(dict.fromkeys((*self.keys, *other.keys)))
         )
 
     def __bool__(self) -> bool:
-        """Tell whether there is anything to repair."""
+        """Return whether there is anything to repair."""
         return bool(self.vnodes or self.keys)
 
 
@@ -172,30 +172,32 @@ class Barrier(Frozen):
     :param job: the job's name.
     :param incarnation: changes with every rebuild; part of every transaction id.
     :param epoch: consecutive, from 1.
-    :param prev_epoch: the epoch whose committed state this one starts from.
-    :param windows: one for each upstream. The first one is of the upstream that positions are of.
-    :param definition: digest of the job's definition and of the upstream's schema as used.
-    :param read_before: what was read before the epoch. Changes of these rows go through to the view, no others: the
-        chunk, which is read at ``to_offset``, or a later one has them, or they wait. (The executor reads the chunk at
-        the previous epoch and filters by the new position; both orders give the same rows, mixing them loses some.)
-    :param read_as_of: the offsets that the view has these rows as of, where epochs left changes for a later one; empty
-        if it has all of them as of ``from_offset``.
-    :param publishes: whether the epoch applies the changes of what was read before; otherwise a later one does.
-    :param older_offset: the offset that the chunk is read at, if it is not ``to_offset``: while changes wait, all
-        chunks may be of one offset. Changes after it wait then for the chunk, too.
-    :param parts: the snapshot chunk, divided among parallel runs; none if nothing is read (paused, or completed).
-    :param vnode_ranges: the vnodes that each parallel run owns, until a rescale; empty if runs don't divide them.
-    :param repair: rows to write anew, of those that were read before.
+    :param prev_epoch: the previous epoch; this one starts from its committed state.
+    :param windows: the window of each upstream; the first is of the upstream that the snapshot is read from.
+    :param definition: digest of the job's definition and of the schema of the used columns.
+    :param read_before: the ranges that were read before the epoch. Only changes of these rows go to the view. All other
+        changes are in the chunk, which is read at ``to_offset``, or in a later chunk, or they wait. (The executor reads
+        the chunk at the previous epoch and filters by the new position. Both orders give the same rows; mixing them
+        loses rows.)
+    :param read_as_of: the offsets that these rows of the view are as of, if changes wait for a later epoch; empty if
+        all are as of ``from_offset``.
+    :param publishes: whether the epoch applies the changes of rows that were read before; otherwise a later epoch does.
+    :param older_offset: the offset that the chunk is read at, if it is not ``to_offset``. While changes wait, several
+        chunks may be read at one offset; changes of the chunk after this offset wait, too.
+    :param parts: the snapshot chunk, divided among parallel task runs; empty if nothing is read (paused or completed).
+    :param vnode_ranges: the vnodes of each parallel task run, until a rescale; empty if the strategy does not divide
+        vnodes.
+    :param repair: rows to rewrite, of those that were read before.
     :param completes: whether every vnode is Completed once the epoch is committed.
-    :param rate_limit: the rate limit in force, snapshot rows.
-    :param parallelism: the runs that share the vnodes.
+    :param rate_limit: the rate limit in force, in snapshot rows.
+    :param parallelism: the number of task runs that share the vnodes.
     :param paused: whether the job was paused.
-    :param mutations: changes of the settings that took effect with this barrier.
-    :param settings_sequence: the settings' version that was in force.
-    :param warnings: what the planner had to say.
-    :param injected_by: who asked for it.
+    :param mutations: changes of the settings that take effect with this barrier.
+    :param settings_sequence: the number of the settings' record in force.
+    :param warnings: warnings of the planner.
+    :param injected_by: who requested the epoch.
     :param injected_at: when.
-    :param given_up: why nothing, or not all, of what was pinned was done. The other fields say what was done.
+    :param given_up: why the epoch was given up, whole or in part. The other fields say what was done.
     """
 
     job: str
@@ -224,21 +226,21 @@ class Barrier(Frozen):
 
     @property
     def upstream(self) -> UpstreamWindow:
-        """The window of the upstream that positions are of."""
+        """The window of the upstream that the snapshot is read from."""
         return self.windows[0]
 
     @property
     def digest(self) -> str:
-        """Digest of all that decides which rows the epoch writes; not of who asked, or when."""
+        """Digest of the fields that decide which rows the epoch writes; requester and time are left out."""
         deciding = self.model_dump(mode="json", include=_DECIDING)
         for window in deciding["windows"]:
-            # It tells which log it is, and nothing of rows.
+            # The mark identifies the log; rows do not depend on it.
             window.pop("mark")
         return digest(deciding)
 
     @property
     def has_window(self) -> bool:
-        """Whether the upstream got on since the previous epoch."""
+        """Whether the upstream has new offsets since the previous epoch."""
         return self.upstream.to_offset > self.upstream.from_offset
 
     @property
@@ -248,14 +250,14 @@ class Barrier(Frozen):
 
     @property
     def view_before(self) -> tuple[PinnedRead, ...]:
-        """What the view shows before the epoch; each row once."""
+        """The rows that the view has before the epoch, each once."""
         if self.read_as_of or not self.read_before:
             return self.read_as_of
         return (PinnedRead(ranges=self.read_before, offset=self.upstream.from_offset),)
 
     @property
     def view_after(self) -> tuple[PinnedRead, ...]:
-        """What the view shows once the epoch is committed (I1); each row once."""
+        """The rows that the view has once the epoch is committed (I1), each once."""
         chunk = tuple(pinned for part in self.parts for pinned in part.ranges)
         before = (PinnedRead(ranges=self.read_before, offset=self.upstream.to_offset),)
         reads = {read.offset: read.ranges for read in (before if self.publishes else self.view_before)}
@@ -275,18 +277,19 @@ class Barrier(Frozen):
 
     @property
     def has_changes(self) -> bool:
-        """Whether the upstream got on since the offset after which the epoch looks for changes."""
+        """Whether the upstream has offsets after :attr:`changes_after`."""
         return self.upstream.to_offset > self.changes_after
 
     @property
     def most_rows(self) -> int:
         """
-        The most rows that the epoch reads, of the upstream or of its changes, as far as that is known before.
+        The most rows that the epoch reads, of the upstream or of its changes, as far as known before it runs.
 
-        How many rows a window changed is not, so with changes, a repair or an arrangement to make it is all there are.
+        The number of changed rows in a window is unknown. So an epoch with changes, with a repair or without a chunk
+        counts as all rows.
         """
         rows = self.upstream.row_count
-        # A strategy with parallel runs may take in the changes of rows that were not read yet, too.
+        # A strategy with parallel task runs may also keep the changes of rows that were not read yet.
         looks_for_changes = self.has_changes and ((self.publishes and self.read_before) or self.vnode_ranges)
         if self.rate_limit is None or not self.parts or self.repair or looks_for_changes:
             return rows
@@ -294,29 +297,30 @@ class Barrier(Frozen):
 
     @property
     def single_offset(self) -> Offset | None:
-        """The one offset that all rows of the view are as of once the epoch is committed; ``None`` of several."""
+        """The one offset that all rows of the view are as of once the epoch is committed; ``None`` if they differ."""
         offsets = {read.offset for read in self.view_after}
         return offsets.pop() if len(offsets) == 1 else None
 
     def rows_present(self, left: TableVersions | None, *, chunk: int, added: int) -> int | None:
         """
-        Return how many rows were read, and are there, once the epoch is committed.
+        Return the number of read rows that the upstream still has, once the epoch is committed.
 
-        :param left: what the previous epoch left, if that is known.
+        :param left: the tables as the previous epoch left them; ``None`` if the epoch before it is of another
+            incarnation, such as one that a delayed injector pinned.
         :param chunk: rows of the chunk.
         :param added: rows that the changes add to what was read before; negative if they remove more.
-        :returns: ``None`` if it is not known how many there were before.
+        :returns: ``None`` if the number before the epoch is unknown.
         """
         before = 0 if not self.read_before else left.rows_present if left else None
         return None if before is None else before + chunk + added
 
     def chunk(self, order: KeyOrder) -> tuple[KeyRange, ...]:
-        """Return what all parts read together, in scan order."""
+        """Return the ranges of all parts, in scan order."""
         return decoded((pinned for part in self.parts for pinned in part.ranges), order)
 
 
 def _joined(ranges: Iterable[PinnedRange]) -> tuple[PinnedRange, ...]:
-    """Return ranges in scan order with those as one of which each begins where the one before ends."""
+    """Return ranges in scan order, with adjacent ranges joined."""
     joined: list[PinnedRange] = []
     for following in ranges:
         if joined and joined[-1].up_to is not None and joined[-1].up_to == following.after:

@@ -1,4 +1,4 @@
-"""Keeping what was read from some tables until one of them has another version, which is cheap to ask for."""
+"""A cache for an answer that is read from tables, valid while the tables' versions stay the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Known(Generic[Answer]):
-    """What was read, at which versions, and when."""
+    """An answer, the versions it was read at, and when it was read."""
 
     answer: Answer
     versions: Hashable
@@ -22,25 +22,27 @@ class Known(Generic[Answer]):
 
 class CachedAnswer(Generic[Answer]):
     """
-    What was read last. Ask for the versions first: what is written while it is read has a newer one.
+    Keeps the last answer.
 
-    :param seconds: after which it no longer holds, whatever the versions.
+    Read the versions before the answer. A write in between then has a newer version, and the answer is read again.
+
+    :param seconds: how long an answer is valid at most, even if the versions stay the same.
     """
 
     def __init__(self, seconds: float = math.inf) -> None:
         self._seconds = seconds
-        # Replaced as a whole: a thread that nobody waits for any more may still be reading.
+        # Replaced in one assignment, because an abandoned thread may still be reading.
         self._last: Known[Answer] | None = None
 
     def known(self, versions: Hashable) -> Known[Answer] | None:
-        """Return what is known, unless reading again at some versions could give something else."""
+        """Return the last answer if it is valid at some versions; otherwise ``None``."""
         last = self._last
         if last is None or last.versions != versions or time.monotonic() - last.read_at >= self._seconds:
             return None
         return last
 
     def get(self, versions: Hashable, read: Callable[[], Answer]) -> Answer:
-        """Return what is known at some versions, or else what is read; a failure is not kept."""
+        """Return the answer that is valid at some versions; read it if necessary. A failed read is not cached."""
         known = self.known(versions)
         if known is None:
             known = self._last = Known(read(), versions)

@@ -1,9 +1,9 @@
 """
-Names of the columns that this package puts beside those of users.
+Names of the columns that this package adds beside the users' columns.
 
-Users may call their columns anything, also what this package calls its own. So its names are chosen for each job:
-they begin with more underscores than any name beside them does, and never clash. Spark and Delta don't distinguish
-upper and lower case, and underscores have neither.
+Users may choose any column names, including this package's. So this package chooses its names for each job: they begin
+with more underscores than any of the job's columns, and never clash. Spark and Delta ignore case, and underscores have
+no case.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-OF_CHANGE_FEED = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
-"""Columns that Delta's change data feed adds; it cannot read the feed of a table with such a column."""
+CHANGE_FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+"""Columns that Delta's change data feed adds. Delta cannot read the feed of a table with such a column."""
 
-OF_DELTAS_WRITES = frozenset(
+MERGE_COLUMNS = frozenset(
     {
         "_source_row_present_",
         "_target_row_present_",
@@ -27,10 +27,10 @@ OF_DELTAS_WRITES = frozenset(
         "__delta_internal_is_row_deleted",
     }
 )
-"""Columns that Delta puts beside those of a table while it merges into it; it fails where one has such a name."""
+"""Columns that Delta adds to a table's columns during a merge. A merge into a table with such a column fails."""
 
-OF_DELETION_VECTORS = frozenset({"filepath", "rowindexcol", "deletionvectorid", "_metadata"})
-"""Columns that it also puts there if the table has deletion vectors."""
+DELETION_VECTOR_COLUMNS = frozenset({"filepath", "rowindexcol", "deletionvectorid", "_metadata"})
+"""Columns that a merge also adds if the table has deletion vectors."""
 
 _SHORTEST = "__"
 
@@ -38,19 +38,19 @@ _SHORTEST = "__"
 @dataclass(frozen=True, slots=True)
 class OwnColumns:
     """
-    This package's names beside some columns of users.
+    This package's column names for one set of users' columns.
 
-    :param prefix: underscores that none of the users' names begins with.
+    :param prefix: underscores; no user's column name begins with as many.
     """
 
     prefix: str = _SHORTEST
 
     def named(self, name: str) -> str:
-        """Return the name of a column that only one module knows."""
+        """Return the name of a column that only one module uses."""
         return self.prefix + name
 
     def numbered(self, name: str, count: int) -> list[str]:
-        """Return the names of several columns that only one module knows."""
+        """Return the names of several columns that only one module uses."""
         return [f"{self.prefix}{name}_{number}" for number in range(count)]
 
     @property
@@ -65,23 +65,23 @@ class OwnColumns:
 
     @property
     def is_upsert(self) -> str:
-        """Of a net change: whether the key has a row afterwards."""
+        """For a net change: whether the key has a row after it."""
         return self.named("is_upsert")
 
     @property
     def appeared(self) -> str:
-        """Of a net change: whether the key had no row before."""
+        """For a net change: whether the key had no row before it."""
         return self.named("appeared")
 
 
 def own_columns(names: Iterable[str]) -> OwnColumns:
     """
-    Return the package's names beside some columns: with two underscores, or with as many more as it takes.
+    Return this package's column names for some users' columns: with two leading underscores, or more if needed.
 
-    Everybody who reads or writes a table has to choose the same ones. So of a stored table, the names are those that
+    Every reader and writer of a table must choose the same names. So for a stored table, pass the column names that
     were recorded when the job was created.
 
-    :param names: all users' columns that stand beside ours.
+    :param names: all users' columns in the same table.
     """
     most = max((len(name) - len(name.lstrip("_")) for name in names), default=0)
     return OwnColumns("_" * max(most + 1, len(_SHORTEST)))
@@ -89,7 +89,7 @@ def own_columns(names: Iterable[str]) -> OwnColumns:
 
 def names_within(types: Mapping[str, str]) -> frozenset[str]:
     """
-    Return the names of some columns, and of all fields inside of them.
+    Return the names of some columns and of all fields nested in them.
 
     :param types: columns and their types, as Delta writes them.
     """

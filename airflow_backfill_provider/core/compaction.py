@@ -1,9 +1,9 @@
 """
-Whether a table's data files are worth writing anew, decided by sizes and counts that its log tells.
+Decides whether compacting a table is worthwhile, from the sizes and counts in its log.
 
-What is planned here is what Delta's own ``OPTIMIZE`` then does: files below a size go into bins of the target's size,
-each partition for itself, and a bin of one file stays as it is. Rows that deletion vectors only hide are purged by
-Delta's ``REORG``, since ``OPTIMIZE`` leaves a large file alone, however few of its rows are left.
+The plan predicts what Delta's ``OPTIMIZE`` does: within each partition, files below a size are packed into bins of the
+target size, and a bin with a single file stays as it is. Rows that deletion vectors hide are purged by Delta's
+``REORG``, because ``OPTIMIZE`` does not rewrite a large file, however few of its rows are left.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from enum import StrEnum
 from airflow_backfill_provider.core.errors import InvalidPolicyError
 
 APPLICATION = "compaction"
-"""What the run of a compaction is called among a job's applications."""
+"""Name of the compaction among a job's applications."""
 
 TARGET_FILE_SIZE = 128 * 2**20
 """
-Bytes, for a table that does not say it itself: what one task of Spark reads by default.
+The target size in bytes for a table without the property: what one Spark task reads by default.
 
-Delta's own default, 1 GiB, suits tables that are seldom merged into; a merge rewrites each file that it touches.
+Delta's own default, 1 GiB, suits tables that are seldom merged into. A merge rewrites each file that it touches.
 """
 
 TARGET_PROPERTY = "delta.targetFileSize"
@@ -36,13 +36,13 @@ _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 
 class CompactionStep(StrEnum):
-    """What is to be done to a table; each is one commit."""
+    """A step of a compaction; each is one commit."""
 
     COMPACT = "compact"
-    """Write small files together."""
+    """Combine small files."""
 
     PURGE = "purge"
-    """Write files with many deleted rows without them."""
+    """Rewrite files with many deleted rows, without these rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +51,8 @@ class StoredFile:
     One data file as the log describes it.
 
     :param size: bytes.
-    :param rows: rows that are stored, the deleted ones too; 0 if the log does not say it.
-    :param deleted_rows: of those, the ones that a deletion vector hides.
+    :param rows: stored rows, deleted ones included; 0 if the log has no count.
+    :param deleted_rows: stored rows that a deletion vector hides.
     :param partition: the values of the partition columns.
     """
 
@@ -65,12 +65,13 @@ class StoredFile:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPolicy:
     """
-    When a compaction is worth an application of Spark.
+    The rule that decides when a compaction is worth a Spark application.
 
-    :param at: files that it must save.
-    :param deleted_share: share of a table's rows that must be deleted, though stored, for them to be purged.
-    :param target_file_size: bytes of a good file; by default the table's property ``delta.targetFileSize``, or 128 MiB.
-    :raises InvalidPolicyError: if a value makes no sense.
+    :param at: the number of files that it must save.
+    :param deleted_share: deleted rows are purged if they make up at least this share of the stored rows.
+    :param target_file_size: the target size of a file in bytes; by default the table's property
+        ``delta.targetFileSize``, or 128 MiB.
+    :raises InvalidPolicyError: if a value is out of range.
     """
 
     at: int = 50
@@ -78,9 +79,9 @@ class CompactionPolicy:
     target_file_size: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values that make no sense."""
+        """Refuse values that are out of range."""
         if self.at < 1:
-            raise InvalidPolicyError(f"at: a compaction must save at least 1 file to be worth it, not {self.at}")
+            raise InvalidPolicyError(f"at: must be a number of files from 1, not {self.at}")
         if not 0 < self.deleted_share <= 1:
             raise InvalidPolicyError(f"deleted_share: must be above 0 and at most 1, not {self.deleted_share}")
         if self.target_file_size is not None and self.target_file_size < 1:
@@ -93,11 +94,11 @@ class CompactionPlan:
     What a compaction would do to one table.
 
     :param files: data files now.
-    :param saved_files: how many fewer there would be.
-    :param deleted_share: share of the stored rows that is deleted.
-    :param smaller_than: bytes below which a file is small.
-    :param target_file_size: bytes that small files are put together to.
-    :param step: what is due; ``None`` for nothing.
+    :param saved_files: how many fewer files there would be.
+    :param deleted_share: share of the stored rows that are deleted.
+    :param smaller_than: a file with fewer bytes is small.
+    :param target_file_size: bytes of the files that small files are combined into.
+    :param step: the step that is due; ``None`` for nothing.
     """
 
     files: int
@@ -114,12 +115,12 @@ def plan_compaction(
     """
     Plan the compaction of a table.
 
-    Only one step is due at a time: an epoch that runs meanwhile loses to one commit at most, and tries again.
+    Only one step is due at a time, so a concurrent epoch conflicts with at most one commit before it tries again.
 
     :param files: the table's data files.
-    :param target: bytes of a good file.
-    :param smaller_than: bytes below which a file is small; by default half of a good one, so that the file that a
-        compaction has filled is not written again by the next.
+    :param target: the target size of a file in bytes.
+    :param smaller_than: a file with fewer bytes is small; by default half of the target, so that a file that one
+        compaction has filled is not rewritten by the next.
     """
     smaller_than = half_of(target) if smaller_than is None else smaller_than
     saved = _saved_files(files, target, smaller_than)
@@ -141,12 +142,12 @@ def plan_compaction(
 
 
 def half_of(target: int) -> int:
-    """Return the bytes below which a file is small, if nothing else is said."""
+    """Return the default size below which a file is small, in bytes."""
     return max(target // 2, 1)
 
 
 def bytes_of(text: str) -> int | None:
-    """Read a size as Delta's properties have it, such as ``104857600`` or ``100mb``; ``None`` if it is none."""
+    """Parse a size as in Delta's properties, such as ``104857600`` or ``100mb``; ``None`` if the text is no size."""
     found = _SIZE.fullmatch(text)
     return int(found[1]) * _UNITS[found[2].lower()] if found else None
 
@@ -160,7 +161,7 @@ def _saved_files(files: Iterable[StoredFile], target: int, smaller_than: int) ->
 
 
 def _bins(sizes: list[int], target: int) -> int:
-    """Return how many files some become, put together as Delta does it: from the smallest on, each bin until full."""
+    """Return how many files remain if Delta packs some: in order of size, each bin until it is full."""
     bins = filled = 0
     for size in sorted(sizes):
         if not bins or filled + size > target:

@@ -1,8 +1,8 @@
 """
-The named moments at which an epoch may die.
+The named points at which an epoch may die.
 
-Every gap between two commits of the epoch protocol has a name. The product only announces that it got there; a test
-installs a callback that kills, hangs or raises, and then shows that running again converges (I2).
+Every gap between two commits of the epoch protocol has a name. The product only announces that it reached the point. A
+test installs a callback that kills, hangs or raises, and checks that running the epoch again converges (I2).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from enum import StrEnum
 
 class CrashPoint(StrEnum):
     """
-    The gaps between the commits that make a view and of one epoch, in order.
+    The gaps between the commits of a view's creation and of one epoch, in order.
 
-    Those of the creation are reached where the view is made, or made anew. Those of the arrangement are reached under
-    that strategy only, that of a removal only in repairs and where changes waited for their view to be finished, those
-    of a report only where several runs share an epoch, those of a fence only where an epoch is given up.
+    Some points are reached in certain cases only: ``*_creation_*`` when the view's table is created, also by a rebuild;
+    ``*_arrangement_*`` under this strategy; ``*_removal_*`` in repairs, and if changes waited until the view is
+    finished; ``*_report`` if several task runs share an epoch; ``*_fence`` if an epoch is given up.
     """
 
     BEFORE_CREATION_COMMIT = "before_creation_commit"
@@ -41,19 +41,19 @@ class CrashPoint(StrEnum):
     BEFORE_GIVING_UP = "before_giving_up"
 
 
-def _carry_on(_: CrashPoint) -> None:
+def _do_nothing(_: CrashPoint) -> None:
     return
 
 
-_callback: Callable[[CrashPoint], None] = _carry_on
+_callback: Callable[[CrashPoint], None] = _do_nothing
 
 
 def reached(point: CrashPoint) -> None:
-    """Announce that the protocol got to a point."""
+    """Announce that the protocol reached a point."""
     _callback(point)
 
 
 def install(callback: Callable[[CrashPoint], None] | None) -> None:
-    """Call something at every point from now on, or, with ``None``, nothing."""
+    """Set the callback for every point; ``None`` removes it."""
     global _callback  # noqa: PLW0603 - the one seam for tests
-    _callback = callback or _carry_on
+    _callback = callback or _do_nothing

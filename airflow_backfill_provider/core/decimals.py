@@ -1,8 +1,8 @@
 """
-How far the statistics of decimals may be from the values that they are of.
+Bounds for decimal columns whose statistics may be rounded.
 
-delta-rs writes them as 64-bit floats, which tell some fifteen digits, and whole numbers beyond 64 bits as the greatest
-or least of these. Spark writes them exactly; which of the two wrote a file, its log does not say.
+delta-rs writes statistics of decimals as 64-bit floats, which hold about fifteen digits, and clamps whole numbers to
+the range of 64-bit integers. Spark writes them exactly. The log does not record which of the two wrote a file.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 EXACT_DIGITS = 15
-"""Decimals of so many digits are the same as floats."""
+"""Decimals with at most this many digits survive the conversion to a float."""
 
 _TYPE = re.compile(r"^decimal\((\d+),(\d+)\)$")
 _CONTEXT = Context(prec=100)
-_SHARE = Decimal(2) ** -50
-"""By how much of itself a bound may be off: a float's last digit, and that of whoever reads the text again."""
+_RELATIVE_ERROR = Decimal(2) ** -50
+"""Relative error of a bound: a float's last digit, once for the writer and once for the reader."""
 
 _GREATEST = Decimal(2**63 - 1)
 _LEAST = Decimal(-(2**63))
@@ -24,7 +24,7 @@ _LEAST = Decimal(-(2**63))
 
 def is_rounded(type_: str) -> bool:
     """
-    Tell whether statistics of a decimal type may be rounded.
+    Return whether statistics of a decimal type may be rounded.
 
     :param type_: Delta's name of the type, such as ``decimal(20,2)``.
     """
@@ -32,15 +32,15 @@ def is_rounded(type_: str) -> bool:
 
 
 def rounded_down(value: Decimal, type_: str) -> Decimal | None:
-    """Return what no value lies below whose statistics say that it is the smallest; ``None`` if that is not known."""
+    """Return a lower bound of the values of a file with this smallest value in its statistics; ``None`` if unknown."""
     if not is_rounded(type_):
         return value
-    # Floats beyond 64 bits end as the least of these numbers.
+    # A smaller value is clamped to this one.
     return None if value <= _LEAST else _widened(value, type_, -1)
 
 
 def rounded_up(value: Decimal, type_: str) -> Decimal | None:
-    """Return what no value lies above whose statistics say that it is the largest; ``None`` if that is not known."""
+    """Return an upper bound of the values of a file with this largest value in its statistics; ``None`` if unknown."""
     if not is_rounded(type_):
         return value
     return None if value >= _GREATEST else _widened(value, type_, +1)
@@ -48,9 +48,9 @@ def rounded_up(value: Decimal, type_: str) -> Decimal | None:
 
 def lowest_statistic(value: Decimal, type_: str) -> Decimal | None:
     """
-    Return the least that a file's largest value may be said to be if it is this value or a greater one.
+    Return the lowest possible statistic for a file with a true largest value of at least this value.
 
-    :returns: ``None`` if it may be said to be anything.
+    :returns: ``None`` if any statistic is possible.
     """
     if not is_rounded(type_):
         return value
@@ -60,9 +60,9 @@ def lowest_statistic(value: Decimal, type_: str) -> Decimal | None:
 
 def highest_statistic(value: Decimal, type_: str) -> Decimal | None:
     """
-    Return the most that a file's smallest value may be said to be if it is this value or a lesser one.
+    Return the highest possible statistic for a file with a true smallest value of at most this value.
 
-    :returns: ``None`` if it may be said to be anything.
+    :returns: ``None`` if any statistic is possible.
     """
     if not is_rounded(type_):
         return value
@@ -71,24 +71,24 @@ def highest_statistic(value: Decimal, type_: str) -> Decimal | None:
 
 
 def is_decimal(type_: str) -> bool:
-    """Tell whether Delta's name of a type is that of a decimal."""
+    """Return whether Delta's name of a type is that of a decimal."""
     return _TYPE.match(type_) is not None
 
 
 def digits_of(type_: str) -> tuple[int, int]:
-    """Return how many digits a decimal type has, and how many of them stand after the point."""
+    """Return the precision and the scale of a decimal type."""
     found = _TYPE.match(type_)
     if found is None:
-        raise ValueError(f"{type_} is no decimal type")
+        raise ValueError(f"{type_} is not a decimal type")
     precision, scale = map(int, found.groups())
     return precision, scale
 
 
 def _widened(value: Decimal, type_: str, direction: int) -> Decimal:
-    """Return a value further down or up by as much as it may be off, as far as the type has such values."""
+    """Return a value moved down or up by its possible error, within the type's range."""
     step, most = _step(type_), _most(type_)
-    off = _CONTEXT.multiply(value.copy_abs(), _SHARE)
-    moved = _CONTEXT.add(value, off.copy_sign(direction))
+    error = _CONTEXT.multiply(value.copy_abs(), _RELATIVE_ERROR)
+    moved = _CONTEXT.add(value, error.copy_sign(direction))
     rounding = ROUND_CEILING if direction > 0 else ROUND_FLOOR
     return max(min(moved.quantize(step, rounding, context=_CONTEXT), most), -most)
 
@@ -98,5 +98,5 @@ def _step(type_: str) -> Decimal:
 
 
 def _most(type_: str) -> Decimal:
-    """Return the greatest value of a type."""
+    """Return the greatest value of a decimal type."""
     return _CONTEXT.multiply(Decimal(10 ** digits_of(type_)[0] - 1), _step(type_))

@@ -1,4 +1,4 @@
-"""Whether a job needs another epoch, and why: what a run is started for when no clock says so."""
+"""Whether a job needs another epoch, and why. Event-driven DAGs start their runs by this, not by a clock."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Demand:
     """
     The need for an epoch.
 
-    :param key: the same as long as it is the same need, so that it is told once.
-    :param reason: in words.
+    :param key: identifies the need, so that it is reported only once.
+    :param reason: the reason as text.
     """
 
     key: Hashable
@@ -33,20 +33,20 @@ def demand_of(
     replaced: str = "",
 ) -> Demand | None:
     """
-    Return what a job needs an epoch for, ``None`` if for nothing.
+    Return why a job needs an epoch, or ``None`` if it needs none.
 
-    A new version of the upstream always does, and so does an upstream that was replaced: the epoch refuses it, so that
-    somebody hears of it. What is left of the snapshot does only while no epoch is under way: its
-    commit asks for the next one.
+    A new offset of the upstream always needs an epoch. So does a replaced upstream: the epoch refuses it, and the
+    refusal is reported. Unread snapshot rows need an epoch only while none is pinned, because the commit of a pinned
+    epoch starts the next one.
 
-    What was given up asks for no epoch by itself, for it would fail again at once: a newer version of the upstream
-    does, or a change of the settings.
+    An epoch that was given up needs no new one by itself, because that would fail again at once. A newer offset of the
+    upstream or a change of the settings does.
 
-    :param settings: those in force; ``None`` before the job is created.
+    :param settings: the settings in force; ``None`` before the job is created.
     :param newest: the newest barrier of the job's incarnation.
-    :param commit: the commit of that barrier's epoch.
+    :param commit: the commit of this barrier's epoch.
     :param latest: the upstream's newest offset.
-    :param replaced: how its log gives away that it is not the one which the job has read; empty if it doesn't.
+    :param replaced: why the upstream is not the one that the job has read; empty if it is the same.
     """
     if settings is None:
         return Demand(("version", "", latest), "the job is not created yet")
@@ -57,21 +57,22 @@ def demand_of(
     covered = newest.upstream.to_offset if newest else settings.first_offset
     given_up = newest.given_up if newest else None
     if latest > max(covered, given_up.to_offset if given_up else BEGINNING):
-        reason = f"the upstream has version {latest}, and epochs cover those up to {covered}"
-        # The run that creates the job was told of the version already.
+        read = "no epoch has read anything" if covered == BEGINNING else f"the epochs have read up to {covered}"
+        reason = f"the upstream's newest offset is {latest}, and {read}"
+        # The DAG run that created the job was started for this offset.
         just_created = newest is None and settings.sequence == 1
         return Demand(("version", "" if just_created else settings.incarnation, latest), reason)
     waits = given_up is not None and settings.sequence <= given_up.settings_sequence
     if (newest is not None and commit is None) or waits:
         return None
-    return _of_what_is_left(settings, newest, commit)
+    return _without_new_offsets(settings, newest, commit)
 
 
-def _of_what_is_left(settings: JobSettings, newest: Barrier | None, commit: EpochCommit | None) -> Demand | None:
-    """Return what needs an epoch although the upstream has nothing new; a change of the settings asks again."""
+def _without_new_offsets(settings: JobSettings, newest: Barrier | None, commit: EpochCommit | None) -> Demand | None:
+    """Return why the job needs an epoch although the upstream has no new offset; a change of settings renews it."""
     since = (settings.incarnation, newest.epoch if newest else settings.base_epoch, settings.sequence)
     if settings.repair_sequence > (newest.settings_sequence if newest else 0):
-        return Demand(("repair", *since), "a repair waits for an epoch")
+        return Demand(("repair", *since), "a repair is requested")
     if settings.reads_snapshot and not (commit is not None and commit.completed):
-        return Demand(("snapshot", *since), "the snapshot has rows that are not read yet")
+        return Demand(("snapshot", *since), "the snapshot has unread rows")
     return None

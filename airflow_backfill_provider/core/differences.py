@@ -1,8 +1,8 @@
 """
-How a view differs from its query: vnode by vnode, and key by key as far as it is worth knowing.
+How a view differs from its query, by vnode, and by key where keys are recorded.
 
-Two sides are compared by checksums of each vnode that do not depend on the order of rows: their number, and of two
-independent hashes of each row the sum and the exclusive or. Only vnodes whose checksums differ are looked into.
+Both sides are compared by one checksum per vnode, which does not depend on the order of rows: the number of rows, and
+the sum and the exclusive or of two independent hashes of each row. Keys are compared only where the checksums differ.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from airflow_backfill_provider.core.keys import EncodedPosition
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VnodeChecksum:
     """
-    What a vnode's rows come to, in whatever order they are read.
+    The checksum of a vnode's rows, independent of their order.
 
-    :param rows: how many there are; a row that is there twice counts twice.
-    :param sums: of each hash over all rows.
+    :param rows: the number of rows; duplicates count.
+    :param sums: the sum of each hash over all rows.
     :param parities: the exclusive or of each hash over all rows.
     """
 
@@ -31,15 +31,15 @@ class VnodeChecksum:
 
 
 NO_ROWS = VnodeChecksum(rows=0, sums=(0, 0), parities=(0, 0))
-"""The checksum of a vnode without a row."""
+"""The checksum of a vnode without rows."""
 
 
 def differing_vnodes(expected: Mapping[int, VnodeChecksum], found: Mapping[int, VnodeChecksum]) -> tuple[int, ...]:
     """
-    Return the vnodes whose checksums differ, ascending.
+    Return the vnodes with different checksums, ascending.
 
-    :param expected: of the query; vnodes without rows may be left out.
-    :param found: of the view; likewise.
+    :param expected: checksums of the query by vnode; vnodes without rows may be left out.
+    :param found: checksums of the view, likewise.
     """
     return tuple(
         vnode for vnode in sorted({*expected, *found}) if expected.get(vnode, NO_ROWS) != found.get(vnode, NO_ROWS)
@@ -47,25 +47,25 @@ def differing_vnodes(expected: Mapping[int, VnodeChecksum], found: Mapping[int, 
 
 
 class DifferenceKind(StrEnum):
-    """What is wrong with a key of the view."""
+    """How a key of the view differs."""
 
     MISSING = "missing"
-    """The query gives its row, and the view does not have it."""
+    """The query returns its row, but the view does not have it."""
     UNEXPECTED = "unexpected"
-    """The view has its row, and the query does not give it."""
+    """The view has its row, but the query does not return it."""
     REPEATED = "repeated"
-    """Both have it, the view more often."""
+    """Both have its row, and the view has it more often."""
     DIFFERENT = "different"
-    """Both have it, with other values."""
+    """Both have its row, with different values."""
 
 
 class DifferingKey(Frozen):
     """
     A key that differs.
 
-    :param vnode: the vnode in which it was found to differ.
-    :param key: its value, encoded as text.
-    :param columns: the view's columns that differ, where both sides have the key once. Their values are not kept.
+    :param vnode: the vnode in which it differs.
+    :param key: the key, encoded as text.
+    :param columns: the columns that differ, if both sides have the key once. Values are not recorded.
     """
 
     kind: DifferenceKind
@@ -76,10 +76,9 @@ class DifferingKey(Frozen):
 
 class VnodeDifference(Frozen):
     """
-    A vnode whose checksums differ, and how many of its keys do, by kind.
+    A vnode with different checksums, and the number of its differing keys by kind.
 
-    All counts are 0 only where the rows were not the same when they were read a second time; the vnode counts as
-    differing all the same.
+    All counts are 0 only if the rows changed before they were read again. The vnode still counts as differing.
     """
 
     vnode: int
@@ -90,5 +89,5 @@ class VnodeDifference(Frozen):
 
     @property
     def keys(self) -> int:
-        """How many of its keys differ."""
+        """The number of keys that differ."""
         return self.missing + self.unexpected + self.repeated + self.different

@@ -1,4 +1,4 @@
-"""Time spans as people read them."""
+"""Formats time spans for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
 def duration(seconds: float) -> str:
-    """Return a time span with its two largest units."""
+    """Format a time span with its two largest units."""
     whole = round(seconds)
     for unit, smaller, names in (
         (_DAY, _HOUR, ("d", "h")),

@@ -1,4 +1,4 @@
-"""What the protocol needs of Spark, and what it gets from it."""
+"""The interface between the epoch protocol and Spark."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from airflow_backfill_provider.core.table_version import TableVersions
 @dataclass(frozen=True, slots=True)
 class EpochWrites:
     """
-    What executing a barrier did to the view; the same again for every attempt of the epoch.
+    What an epoch wrote; the same for every attempt of the epoch, except ``seconds``.
 
     :param snapshot_rows: upstream rows in the chunk by vnode, before the query's filter; under ``no_shuffle`` all
-        under 0.
-    :param change_rows: net changes let through, before the query's filter.
-    :param seconds: wall-clock seconds by phase, of this attempt.
+        are counted for vnode 0.
+    :param change_rows: net changes that passed the position filter, before the query's filter.
+    :param seconds: wall-clock seconds of this attempt by stage.
     :param rows_added: rows that the changes add to what was read before; negative if they remove more.
     """
 
@@ -35,11 +35,11 @@ class EpochWrites:
 @dataclass(frozen=True, slots=True)
 class PartWrites:
     """
-    What one run did for an epoch that several share.
+    What one of several task runs wrote for the epoch that they share.
 
-    :param rows: rows by vnode, as in :class:`~airflow_backfill_provider.core.barrier.EpochReport`.
-    :param seconds: wall-clock seconds by phase, of this attempt.
-    :param rows_added: as there.
+    :param rows: rows by vnode, as in :class:`~airflow_backfill_provider.core.epoch_record.EpochReport`.
+    :param seconds: wall-clock seconds of this attempt by stage.
+    :param rows_added: as in the report.
     """
 
     rows: Mapping[int, int]
@@ -48,15 +48,15 @@ class PartWrites:
 
 
 class Exclusive(Protocol):
-    """A driver that takes turns with others."""
+    """A driver that holds a lock while it commits."""
 
     def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
-        """Keep a second driver of this machine from committing to a local table at the same instant."""
+        """Keep other drivers on this machine from committing to a local table at the same time."""
         ...
 
 
 class Engine(Exclusive, Protocol):
-    """What the protocol needs of Spark; :mod:`airflow_backfill_provider.execution` implements it."""
+    """What the protocol asks of Spark; implemented in :mod:`airflow_backfill_provider.execution`."""
 
     def check(
         self,
@@ -66,19 +66,19 @@ class Engine(Exclusive, Protocol):
         strategy: str,
         incarnations: frozenset[str],
     ) -> None:
-        """Refuse a job whose query, key or view's path is wrong, before anything is written."""
+        """Refuse a job with a wrong query, key or view path, before anything is written."""
         ...
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """
-        Make the view's empty table, and the strategy's own tables, exist; a no-op if they do.
+        Create the view's empty table and the strategy's own tables; a no-op if they exist.
 
-        :param earlier_incarnations: the job's earlier incarnations, each with the most parallel runs that it ever had.
+        :param earlier_incarnations: the job's earlier incarnations, each with its highest parallelism.
         """
         ...
 
     def execute(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> EpochWrites:
-        """Write the barrier's changes and every part of its chunk, each exactly once."""
+        """Write the barrier's changes and all parts of its chunk, each exactly once."""
         ...
 
     def apply_changes(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> PartWrites:
@@ -93,27 +93,27 @@ class Engine(Exclusive, Protocol):
 
     def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """
-        Return the newest versions of the view and the strategy's tables, which only the job has written to since.
+        Return the newest versions of the view and the strategy's tables, and check that only the job wrote to them.
 
-        :param since: the versions that the previous epoch left, ``None`` if there was none.
-        :raises MaterializedViewError: if something else wrote to the view, or put it back from a copy.
-        :raises StateError: if something else did so to a table of the strategy.
+        :param since: the versions after the previous epoch; ``None`` if there was none.
+        :raises MaterializedViewError: if something else wrote to the view, or restored it from a copy.
+        :raises StateError: if something else wrote to a table of the strategy, or restored it.
         """
         ...
 
     def account(self, settings: JobSettings, barrier: Barrier, rows_present: int | None) -> int | None:
         """
-        Compare how many rows were read by the end of an epoch with how many there are, as far as that can be known.
+        Compare the number of rows read by the end of an epoch with the upstream, as far as it can be known.
 
-        :param rows_present: rows that were read and are there, as the epochs counted them; ``None`` if they did not.
-        :returns: how many there are, as later epochs go on from.
-        :raises MissingRowsError: if these are others.
+        :param rows_present: the read rows that the upstream still has, as the epochs counted them; ``None`` if unknown.
+        :returns: the number that the next epoch continues with.
+        :raises MissingRowsError: if the upstream has another number of rows.
         """
         ...
 
     def fence_chunk(self, settings: JobSettings, barrier: Barrier) -> frozenset[int]:
         """
-        Keep every part of the barrier's chunk that is not written from being written, by anybody and for good.
+        Make every later write of the barrier's unwritten parts fail.
 
         :returns: the parts that are written.
         """
@@ -121,16 +121,16 @@ class Engine(Exclusive, Protocol):
 
     def fence_changes(self, settings: JobSettings, barrier: Barrier) -> bool:
         """
-        Keep the barrier's changes from being written, by anybody and for good, unless some of them are written.
+        Make every later write of the barrier's changes fail, unless some of them are written.
 
-        :returns: whether none is.
+        :returns: whether no change is written.
         """
         ...
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
-        """Publish on the view's table that it is finished; a no-op if it says so already."""
+        """Mark the view's table as finished; a no-op if it is."""
         ...
 
     def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
-        """Publish on the view's table that it is not finished; a no-op if it does not say that it is."""
+        """Mark the view's table as not finished; a no-op if it is not marked as finished."""
         ...

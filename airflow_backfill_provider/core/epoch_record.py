@@ -1,4 +1,4 @@
-"""What became of a barrier: what the runs of an epoch report, and its commit."""
+"""Records of what was done for a barrier: the reports of the task runs that share it, and its commit."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from airflow_backfill_provider.core.table_version import TableVersion, TableVers
 
 class EpochReport(Frozen):
     """
-    What one run did for an epoch that several share; the epoch is committed once all of them reported.
+    What one of several task runs did for the epoch that they share. The epoch is committed once all have reported.
 
-    :param part: the part of the chunk that it read, or ``None`` for the run that applied the changes.
-    :param rows: snapshot rows by vnode; of the changes' run, net changes under 0.
-    :param rows_added: of the changes' run, the rows that they add to what was read before, less those that they remove.
-    :param seconds: wall-clock seconds by phase.
+    :param part: the part of the chunk that was read; ``None`` if the changes were applied.
+    :param rows: snapshot rows by vnode; for the changes, the number of net changes under 0.
+    :param rows_added: for the changes, the rows that they add to what was read before, minus those that they remove.
+    :param seconds: wall-clock seconds by stage.
     """
 
     epoch: int
@@ -37,16 +37,16 @@ class EpochCommit(Frozen):
     What a committed epoch did; the barrier log's second record of it.
 
     :param snapshot_read_row_count: upstream rows read by the snapshot chunk, before the query's filter.
-    :param upstream_output_row_count: net changes let through to the view.
+    :param upstream_output_row_count: net changes that passed the position filter.
     :param rows_read: snapshot rows read by all epochs so far.
-    :param rows_present: rows that were read and that the upstream still has; ``None`` if nobody counted them.
-    :param state_epoch: the epoch of the state that it left; an earlier one, if the epoch moved nothing.
+    :param rows_present: read rows that the upstream still has; ``None`` if unknown.
+    :param state_epoch: the epoch of the state after this epoch; an earlier one if the epoch moved no position.
     :param completed: whether every vnode is Completed as of this epoch.
     :param view_version: version of the view's table after the epoch's writes; ``None`` if no epoch wrote to it yet.
-    :param view_written_at: when that version's commit says that it was written.
-    :param strategy_tables: versions of the strategy's own tables after the epoch's writes, by their names.
-    :param seconds: wall-clock seconds by phase.
-    :param given_up: whether nothing, or not all, of what was pinned was done; the barrier says why.
+    :param view_written_at: the commit time of this version, as the commit records it.
+    :param strategy_tables: versions of the strategy's own tables after the epoch's writes, by name.
+    :param seconds: wall-clock seconds by stage.
+    :param given_up: whether the epoch was given up, whole or in part; the barrier has the reason.
     """
 
     epoch: int
@@ -68,7 +68,7 @@ class EpochCommit(Frozen):
 
     @property
     def tables(self) -> TableVersions | None:
-        """The versions that the epoch left; ``None`` if no epoch wrote to the view yet."""
+        """The tables' versions after the epoch; ``None`` if no epoch wrote to the view yet."""
         if self.view_version is None:
             return None
         view = TableVersion(version=self.view_version, written_at=self.view_written_at)
@@ -79,8 +79,8 @@ class GivenUpEpoch(Frozen):
     """
     The barrier log's last record of an epoch that was given up.
 
-    :param barrier: what is left of it, in the place of what was pinned.
-    :param commit: what was done.
+    :param barrier: the part of the barrier that was done; replaces the pinned barrier.
+    :param commit: the commit of this part.
     """
 
     barrier: Barrier

@@ -1,21 +1,20 @@
 """
-The errors of a backfill: one tree, and each class says whether trying again can help.
+The errors of a backfill: one tree, in which each class says whether a retry can help.
 
-A message tells what is wrong, where, and what to do. It carries names, versions and paths, never row contents
-or secrets.
+A message says what is wrong, where, and what to do. It contains names, versions and paths, never rows or secrets.
 """
 
 from __future__ import annotations
 
 
 class BackfillError(Exception):
-    """Root of everything this package raises on purpose."""
+    """Root of all errors that this package raises on purpose."""
 
     retryable: bool = False
-    """Whether the same call, made again later with nothing else changed, may succeed."""
+    """Whether the same call may succeed later although nothing else has changed."""
 
-    pinned_anew: bool = False
-    """Whether an epoch that fails with it may succeed once it is pinned anew, as of a later version of the upstream."""
+    gives_epoch_up: bool = False
+    """Whether an epoch that fails with this error is given up, because a new barrier at a later offset may succeed."""
 
 
 class InvalidJobError(BackfillError, ValueError):
@@ -23,51 +22,51 @@ class InvalidJobError(BackfillError, ValueError):
 
 
 class InvalidPolicyError(BackfillError, ValueError):
-    """The rule that says when to compact a table makes no sense."""
+    """A compaction policy has a value that is out of range."""
 
 
 class UpstreamError(BackfillError):
     """The upstream table cannot be backfilled as it is."""
 
-    pinned_anew = True
+    gives_epoch_up = True
 
 
 class UpstreamNotFoundError(UpstreamError):
     """There is no readable Delta table at the upstream's path."""
 
-    pinned_anew = False
+    gives_epoch_up = False
 
 
 class ChangeDataFeedDisabledError(UpstreamError):
     """The upstream does not record its changes."""
 
-    pinned_anew = False
+    gives_epoch_up = False
 
 
 class ChangeFeedGapError(UpstreamError):
-    """Changes that an epoch needs are gone: log cleaned, files vacuumed, or the feed was off meanwhile."""
+    """Changes that an epoch needs are gone: the log was cleaned, files were vacuumed, or the feed was turned off."""
 
 
 class UpstreamReplacedError(UpstreamError):
-    """Another table lies at the upstream's path than the one the job was created on, or an older copy of it."""
+    """The table at the upstream's path is not the one that the job was created on, or it is an older copy."""
 
-    pinned_anew = False
+    gives_epoch_up = False
 
 
 class UpstreamSchemaChangedError(UpstreamError):
-    """A column that the job uses was dropped, renamed or changed its type."""
+    """A column that the job uses was dropped or renamed, or has another type."""
 
 
 class DuplicateKeyError(UpstreamError):
-    """The upstream holds several rows with one key, so the key does not identify a row."""
+    """The upstream has several rows with the same key, so the key does not identify a row."""
 
 
 class MissingRowsError(UpstreamError):
-    """An epoch would leave another number of rows read than the upstream has: some are hidden, or were not counted."""
+    """The number of rows read differs from the upstream's: statistics hide rows, or rows were not counted."""
 
 
 class MaterializedViewError(BackfillError):
-    """The materialized view's path or table is not what the job may write to."""
+    """The job must not write to the materialized view's path or table."""
 
 
 class StateError(BackfillError):
@@ -83,89 +82,89 @@ class StateLayoutError(StateError):
 
 
 class StorageUnavailableError(BackfillError):
-    """A table's storage does not answer, or refuses access; the table itself may be well."""
+    """A table's storage does not answer or refuses access; the table itself may be intact."""
 
     retryable = True
 
 
 class StorageOptionsError(BackfillError, ValueError):
-    """The object store's options do not say the same to both readers of the tables, deltalake and Spark."""
+    """The object store's options differ in meaning between the two readers of the tables, deltalake and Spark."""
 
 
 class LocationNotAllowedError(BackfillError, ValueError):
-    """A table of the job lies where this deployment lets no job read or write."""
+    """A table of the job lies outside of the locations that this deployment allows."""
 
 
 class DataFileError(BackfillError):
-    """A data file of a table is damaged or gone, so what it held cannot be known."""
+    """A data file of a table is damaged or missing, so its rows are unknown."""
 
-    pinned_anew = True
+    gives_epoch_up = True
 
 
 class TableLogError(BackfillError):
-    """A table's log is damaged, so what the table holds cannot be known."""
+    """A table's log is damaged, so the table's content is unknown."""
 
 
 class JobCancelledError(BackfillError):
-    """The job was cancelled; nothing is injected any more."""
+    """The job was cancelled; no barrier is injected any more."""
 
 
 class NotFinishedError(BackfillError):
-    """Something that needs a completed backfill was asked of one that still goes on."""
+    """An operation needs a finished backfill, but this one still runs."""
 
     retryable = True
 
 
 class ConcurrentUpdateError(BackfillError):
-    """Somebody else changed a control table at the same moment, again and again."""
+    """Concurrent writers changed a control table on every attempt."""
 
     retryable = True
 
 
 class SparkUnavailableError(BackfillError):
-    """Spark cannot be started here: no Java, no jars, or no spark-submit."""
+    """Spark cannot be started on this machine: Java, the jars or spark-submit is missing."""
 
 
 class InvalidRemoteError(BackfillError, ValueError):
-    """What is given as the address of a Spark Connect server is none."""
+    """The address of a Spark Connect server is invalid."""
 
 
 class SparkServerUnavailableError(BackfillError):
-    """The Spark Connect server does not answer, or does not let this client in."""
+    """The Spark Connect server does not answer, or refuses this client."""
 
     retryable = True
 
 
 class SparkSettingError(BackfillError, ValueError):
-    """Spark does not let a session have a setting that was asked for."""
+    """Spark refuses a requested setting of a session."""
 
 
 class QueryFailedError(BackfillError):
-    """The job's query fails on a row of the upstream, and will on every attempt of the epoch."""
+    """The job's query fails on a row of the upstream, so every attempt of the epoch fails."""
 
-    pinned_anew = True
+    gives_epoch_up = True
 
 
 class EpochFailedError(BackfillError):
-    """The epoch's application ended without a commit; running the same barrier again is safe."""
+    """The epoch's Spark application ended without a commit; running the same barrier again is safe."""
 
     retryable = True
 
 
 class EpochGivenUpError(EpochFailedError):
-    """Another attempt gave the epoch up, so this one writes nothing; whoever asks again gets an epoch pinned anew."""
+    """Another attempt gave the epoch up, so this one writes nothing. The next request pins a new epoch."""
 
 
 class NotVerifiedError(BackfillError):
-    """A result of a verification was asked for, and there is none."""
+    """A verification's result was requested, but there is none."""
 
 
 class VersionGoneError(BackfillError):
-    """A version that a verification compares can no longer be read; a new one compares what is there now."""
+    """A version that a verification compares can no longer be read; start a new verification."""
 
 
 class VerificationFailedError(BackfillError):
-    """A table could not be read to be compared, so nothing is known of it; the view may be right or wrong."""
+    """A table could not be read for a comparison, so it is unknown whether the view is right."""
 
     retryable = True
 
@@ -175,6 +174,6 @@ class ViewDiffersError(BackfillError):
 
 
 class CompactionFailedError(BackfillError):
-    """A table was not compacted; its rows are as they were."""
+    """A table was not compacted; its rows are unchanged."""
 
     retryable = True

@@ -1,4 +1,4 @@
-"""What went wrong with an epoch, and which epochs were given up because of it."""
+"""Failed attempts of epochs, and why epochs were given up."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.core.offset import Offset
 
 FIRST_FAILURES = 3
-"""How many failures of an epoch are recorded, however soon they follow each other."""
+"""The first failures of an epoch are all recorded, however quickly they follow each other."""
 
 MOST_FAILURES = 30
-"""How many failures of an epoch are recorded at most; with ever longer pauses between them, so many last for years."""
+"""The most failures that are recorded of one epoch; because the intervals double, they cover years."""
 
 
 class EpochFailure(Frozen):
@@ -22,7 +22,7 @@ class EpochFailure(Frozen):
     A failed attempt of an epoch.
 
     :param error: the class of the error.
-    :param message: what it says; empty for an error that this package did not raise, which may quote anything.
+    :param message: its message; empty for an error that this package did not raise, because it may quote rows.
     :param by: who ran the attempt.
     :param at: when it failed.
     :param retryable: whether the same attempt may succeed later.
@@ -39,10 +39,10 @@ class EpochFailure(Frozen):
 
 class LastFailure(BaseModel):
     """
-    What went wrong last, as long as no epoch was committed since.
+    The job's last failure, if no epoch was committed since.
 
     :param error: the class of the error.
-    :param message: what it says.
+    :param message: its message.
     :param by: who ran the attempt.
     :param at: when it failed.
     :param given_up: whether the epoch was given up because of it.
@@ -74,16 +74,16 @@ class LastFailure(BaseModel):
             by=why.by,
             at=why.at,
             given_up=True,
-            remedy="correct what it names, then run an epoch: it is pinned anew, and no rebuild is needed",
+            remedy="correct the cause, then run an epoch: a new barrier is pinned, and no rebuild is needed",
         )
 
     @classmethod
     def of_attempt(cls, failure: EpochFailure) -> LastFailure:
         """Describe an attempt of an epoch that is still pinned."""
         remedy = (
-            "run an epoch again: it goes on with the same one, and the failure may have passed"
+            "run an epoch: it retries the pinned one, and the cause may be gone"
             if failure.retryable
-            else "do what it says, then run an epoch again: it goes on with the same one"
+            else "do what the message says, then run an epoch: it retries the pinned one"
         )
         known = {name: getattr(failure, name) for name in ("epoch", "error", "message", "by", "at")}
         return cls(**known, given_up=False, remedy=remedy)
@@ -91,14 +91,14 @@ class LastFailure(BaseModel):
 
 class GivenUp(Frozen):
     """
-    Why an epoch was given up, or a part of it.
+    Why an epoch was given up, whole or in part.
 
     :param error: the class of the error.
-    :param message: what it says.
-    :param by: who ran the attempt that failed.
-    :param at: when it was given up.
-    :param to_offset: the offset that the epoch's window was pinned up to.
-    :param settings_sequence: the settings that it was pinned with.
+    :param message: its message.
+    :param by: who ran the failed attempt.
+    :param at: when the epoch was given up.
+    :param to_offset: the end of the window that was pinned.
+    :param settings_sequence: the number of the settings' record that the epoch was pinned with.
     """
 
     error: str
@@ -109,15 +109,15 @@ class GivenUp(Frozen):
     settings_sequence: int
 
 
-def is_news(earlier: Sequence[EpochFailure], failure: EpochFailure) -> bool:
+def is_worth_recording(earlier: Sequence[EpochFailure], failure: EpochFailure) -> bool:
     """
-    Tell whether a failure is to be recorded beside the earlier ones of its epoch.
+    Return whether a failure is recorded beside the earlier ones of its epoch.
 
-    A schedule may fail for months. What it says first is recorded, and anything that it did not say before. The same
-    again is recorded once it has gone on for twice as long, so that the records stay few, and the last one is never
-    older than half of the whole time.
+    A schedule may fail for months. The first failures are recorded, and each one that differs from the last record. A
+    repetition is recorded when the failures have gone on for twice as long as at the last record. So the records stay
+    few, and the last one is never older than half of the whole time.
 
-    :param earlier: those that are recorded, in the order of their records.
+    :param earlier: the recorded failures of the epoch, in the order of their records.
     """
     if len(earlier) < FIRST_FAILURES:
         return True

@@ -1,4 +1,4 @@
-"""What is known of the rows of a data file: how many, and between which keys."""
+"""Statistics of data files: the number of rows, and bounds of their keys."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, KeyValue, Po
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStatistics:
     """
-    What the Delta log says of one data file.
+    The statistics of one data file, from the Delta log.
 
     :param path: identifies the file to a :class:`KeyIndex`.
-    :param row_count: rows that a chunk finds in it.
-    :param hidden_rows: rows that it stores beyond those: hidden by a deletion vector, or none of the job's.
-    :param is_exact: whether ``row_count`` is right; otherwise it is an estimate, and only its keys tell.
+    :param row_count: rows of the file that belong to the snapshot and to the job.
+    :param hidden_rows: other stored rows: hidden by a deletion vector, or not part of the job.
+    :param is_exact: whether ``row_count`` is exact; if not, only reading the keys gives the number.
     :param size: bytes.
-    :param lower: a lower bound of its keys in key order: values of the leading key columns, as many as
-        have statistics; empty if none has.
+    :param lower: a lower bound of the file's keys in key order: values of the leading key columns that have statistics;
+        empty if none has.
     :param upper: an upper bound likewise.
     """
 
@@ -34,31 +34,31 @@ class FileStatistics:
 
     @property
     def stored_rows(self) -> int:
-        """Rows that whoever reads the file goes over."""
+        """Rows that reading the file scans."""
         return self.row_count + self.hidden_rows
 
 
 class KeyIndex(Protocol):
-    """Exact keys of data files, for where statistics are too coarse."""
+    """Gives exact keys of data files where statistics are too coarse."""
 
     def count(self, file: FileStatistics, within: KeyRange) -> int:
         """Return the number of the file's keys in a range."""
         ...
 
     def nth(self, files: Sequence[FileStatistics], within: KeyRange, n: int) -> Position | None:
-        """Return the n-th smallest (from 1) of the files' keys in a range; None if there are fewer."""
+        """Return the n-th smallest (from 1) of the files' keys in a range; ``None`` if there are fewer."""
         ...
 
 
 def may_hold_some_of(file: FileStatistics, covered: KeyRange, order: KeyOrder) -> bool:
-    """Tell whether a file may have keys in a range."""
-    # A file that ends exactly at the position is kept: strings' and timestamps' bounds are rounded.
+    """Return whether a file may have keys in a range."""
+    # A file that ends exactly at the position counts, because bounds of strings and timestamps are rounded.
     reaches = covered.after is None or order.compare(file.upper, covered.after) >= 0
     return reaches and (covered.up_to is None or order.compare(file.lower, covered.up_to) <= 0)
 
 
 def lies_within(file: FileStatistics, covered: KeyRange, order: KeyOrder) -> bool:
-    """Tell whether all keys of a file are certain to be in a range; bounds are rounded outwards, if at all."""
+    """Return whether all keys of a file are certain to lie in a range; bounds are rounded outwards, if at all."""
     begins = covered.after is None or order.compare(file.lower, covered.after) > 0
     ends = covered.up_to is None or (
         len(file.upper) >= len(covered.up_to) and order.compare(file.upper, covered.up_to) <= 0
@@ -67,5 +67,5 @@ def lies_within(file: FileStatistics, covered: KeyRange, order: KeyOrder) -> boo
 
 
 def is_full(bound: tuple[KeyValue | None, ...], order: KeyOrder) -> bool:
-    """Tell whether a bound has a value for each column of the key."""
+    """Return whether a bound has a value for each column of the key."""
     return len(bound) == len(order.fields)

@@ -1,4 +1,4 @@
-"""What all records have in common: they are values, and refuse fields that they don't know."""
+"""The base class of all records: they are immutable and refuse unknown fields."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Frozen(BaseModel):
-    """A record that never changes."""
+    """An immutable record."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

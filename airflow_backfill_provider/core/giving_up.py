@@ -1,4 +1,4 @@
-"""What is left of an epoch that was given up: what was written of it, and nothing of the rest."""
+"""Barriers of epochs that were given up, reduced to what was written."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from airflow_backfill_provider.core.failures import GivenUp
 from airflow_backfill_provider.core.settings import JobSettings
 
 
-def require_done(commit: EpochCommit | None, job: str) -> EpochCommit | None:
+def require_not_given_up(commit: EpochCommit | None, job: str) -> EpochCommit | None:
     """
     Return the commit of an epoch, if there is one.
 
-    :raises EpochGivenUpError: if the epoch was given up; then it will never be done.
+    :raises EpochGivenUpError: if the epoch was given up, so that its rest is never written.
     """
     if commit is not None and commit.given_up:
         raise EpochGivenUpError(
-            f"epoch {commit.epoch} of job {job} was given up, for it could not be done as it was pinned (the job's "
-            "status says why); run the next epoch, which is pinned anew"
+            f"epoch {commit.epoch} of job {job} was given up because it could not be completed as pinned (the job's "
+            "status says why); run the next epoch, which pins a new barrier"
         )
     return commit
 
 
 def chunk_given_up(barrier: Barrier, written: Collection[int], *, why: GivenUp) -> Barrier:
     """
-    Return an epoch that applied its changes and read no more of its chunk than some parts.
+    Return the barrier of an epoch that applied its changes, but read only some parts of its chunk.
 
-    :param written: the parts that it did read.
+    :param written: the parts that were read.
     """
     parts = tuple(part for index, part in enumerate(barrier.parts) if index in written)
     return _without(barrier, parts, why=why)
@@ -39,12 +39,12 @@ def chunk_given_up(barrier: Barrier, written: Collection[int], *, why: GivenUp) 
 
 def all_given_up(barrier: Barrier, *, previous: Barrier | None, settings: JobSettings, why: GivenUp) -> Barrier:
     """
-    Return an epoch that did nothing: its window did not move, and what it was the first to carry is asked again.
+    Return the barrier of an epoch that did nothing: its window is empty, and the next barrier repeats its mutations.
 
-    :param previous: the barrier before it in its incarnation, if there is one.
-    :param settings: the job's.
+    :param previous: the previous barrier of the incarnation, if there is one.
+    :param settings: the job's settings.
     """
-    # A job that begins after a point of its upstream's history stays there.
+    # A job that begins after a point of the upstream's history stays at this point.
     at_start: dict[str, Any] = {"mark": settings.start.mark if settings.start else None}
     known = [{"mark": window.mark, "watermark": window.watermark} for window in previous.windows] if previous else []
     nothing = _without(barrier, (), why=why)

@@ -1,7 +1,7 @@
 """
 The definition of a backfill job: one object for DAG files, YAML and the command line.
 
-A definition is checked as far as it can be without looking at a table; the rest is checked when the job is
+A definition is validated here as far as possible without reading a table. The rest is validated when the job is
 created (:func:`airflow_backfill_provider.protocol.creation.create_job`).
 """
 
@@ -38,10 +38,10 @@ MAX_VNODE_COUNT = 32_768
 GREATEST_RATE_LIMIT = 2**63 - 1
 
 INITIAL_SETTINGS = ("paused", "rate_limit", "parallelism")
-"""Fields that only say where the job's settings begin; they may be edited at any time."""
+"""Fields that only initialize the job's settings; they may be edited at any time."""
 
 AUTO = "auto"
-"""The strategy that is chosen when the job is created."""
+"""Leaves the choice of the strategy to the job's creation."""
 
 JobName = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z0-9_]+$", max_length=100)]
 VnodeCount = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
@@ -51,10 +51,10 @@ Parallelism = Annotated[StrictInt, Field(ge=1, le=MAX_VNODE_COUNT)]
 
 class KeyBounds(BaseModel):
     """
-    A range of keys, ``(after, up_to]``; each bound a list with a value for each key column, or for the leading ones.
+    A range of keys, ``(after, up_to]``. Each bound is a list of values, one for each key column or each leading one.
 
     :param after: exclusive lower bound; without it the range begins with the first key.
-    :param up_to: inclusive upper bound; without it the range has no end.
+    :param up_to: inclusive upper bound; without it the range ends with the last key.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,7 +70,7 @@ class KeyBounds(BaseModel):
 
 class Restriction(BaseModel):
     """
-    The part of the upstream that a job is about; the view is the query over these rows alone.
+    The part of the upstream that a job reads; the view is the query over these rows only.
 
     :param vnodes: numbers and ranges of vnodes, such as ``[0-15, 20]``; empty for all.
     :param keys: a range of keys.
@@ -84,25 +84,25 @@ class Restriction(BaseModel):
 
 class BackfillJob(BaseModel):
     """
-    A materialized view to create over a changing Delta table, and how.
+    The definition of a materialized view over a changing table, and of how to create it.
 
     :param name: identifies the job, its DAG and its transactions; lower-case letters, digits and ``_``.
     :param upstream: the table to read; see :class:`~airflow_backfill_provider.core.upstream.UpstreamDefinition`.
-    :param materialized_view: where the materialized view's Delta table lies.
-    :param query: Spark SQL over the relation ``upstream``, of one of the shapes that are registered.
-    :param strategy: how history is read; ``auto`` chooses by the statistics of the upstream's files when the job is
-        created.
-    :param vnode_count: number of virtual nodes, frozen once the job is created.
-    :param paused: whether the job starts paused, so that its epochs read no snapshot until it is resumed. A running job
-        is paused and resumed through its settings, which are authoritative from then on.
-    :param rate_limit: snapshot rows per epoch the job starts with; ``None`` is unlimited, 0 reads none. A running
-        job is throttled through its settings, which are authoritative from then on.
-    :param parallelism: parallel runs that share the vnodes, if the strategy divides them, to start with. A running job
-        is rescaled through its settings, which are authoritative from then on.
-    :param visibility: when the view shows changes of rows that it has; ``on_finish`` is faster, see
+    :param materialized_view: the location of the materialized view's Delta table.
+    :param query: Spark SQL over the relation ``upstream``, of one of the registered shapes.
+    :param strategy: how history is read; ``auto`` chooses when the job is created, by the statistics of the upstream's
+        files.
+    :param vnode_count: number of virtual nodes; fixed once the job is created.
+    :param paused: whether the job starts paused, so that its epochs read no snapshot until it is resumed. After its
+        creation, the job is paused and resumed through its settings.
+    :param rate_limit: initial rate limit, in snapshot rows per epoch; ``None`` is unlimited, 0 reads none. After its
+        creation, the job is throttled through its settings.
+    :param parallelism: initial number of parallel task runs that share the vnodes, if the strategy divides vnodes.
+        After its creation, the job is rescaled through its settings.
+    :param visibility: when changes of rows that the view already has reach the view; ``on_finish`` is faster, see
         :class:`~airflow_backfill_provider.core.visibility.Visibility`.
     :param keep_arrangement: keep the arrangement once the view is finished, instead of dropping it.
-    :param restrict_to: the part of the upstream that the view is about; by default all of it.
+    :param restrict_to: the part of the upstream that the job reads; by default all of it.
     :param state: folder of the control tables; by default ``_backfill/<name>`` beside the materialized view.
     :param table_properties: Delta table properties of the materialized view.
     :raises InvalidJobError: naming each wrong field and what is allowed.
@@ -135,7 +135,7 @@ class BackfillJob(BaseModel):
 
     @field_validator("upstream", mode="wrap")
     @classmethod
-    def _of_its_kind(cls, value: Any, _: ValidatorFunctionWrapHandler) -> UpstreamDefinition:
+    def _known_source(cls, value: Any, _: ValidatorFunctionWrapHandler) -> UpstreamDefinition:
         if isinstance(value, UpstreamDefinition):
             return value
         kind, fields = definition_class(value)
@@ -156,51 +156,53 @@ class BackfillJob(BaseModel):
 
     @field_validator("query")
     @classmethod
-    def _of_some_shape(cls, value: str) -> str:
+    def _known_shape(cls, value: str) -> str:
         kinds.shape_of(value)
         return value
 
     @field_validator("table_properties")
     @classmethod
-    def _no_property_of_ours(cls, value: dict[str, str]) -> dict[str, str]:
-        ours = sorted(name for name in value if name.lower().startswith("backfill."))
-        if ours:
-            raise InvalidJobError(f"{', '.join(ours)}: properties that begin with 'backfill.' are this package's")
+    def _allowed_properties(cls, value: dict[str, str]) -> dict[str, str]:
+        reserved = sorted(name for name in value if name.lower().startswith("backfill."))
+        if reserved:
+            raise InvalidJobError(
+                f"{', '.join(reserved)}: properties that begin with 'backfill.' are reserved; leave them out"
+            )
         for name, text in value.items():
             if name.lower() == "delta.appendonly" and text.lower() == "true":
-                raise InvalidJobError(f"{name}: a view that can only be appended to cannot take changes; leave it out")
+                raise InvalidJobError(f"{name}: changes cannot be applied to an append-only view; leave it out")
             if name.lower() == "delta.settransactionretentionduration":
                 raise InvalidJobError(
-                    f"{name}: a transaction that Delta forgets is written again by the next attempt; leave it out"
+                    f"{name}: if Delta forgets a transaction, a retry writes the same rows twice; leave it out"
                 )
         return value
 
     @model_validator(mode="after")
-    def _separate_places(self) -> Self:
+    def _separate_folders(self) -> Self:
         if not self.state:
             beside = f"{location.parent(self.materialized_view)}/_backfill/{self.name}"
             object.__setattr__(self, "state", beside)
-        places = {
+        folders = {
             **self.upstream.folders,
             "materialized_view": self.materialized_view,
             "state": self.state,
         }
-        for outer, outer_place in places.items():
-            for inner, inner_place in places.items():
-                if outer != inner and location.contains(outer_place, inner_place):
+        for outer, outer_folder in folders.items():
+            for inner, inner_folder in folders.items():
+                if outer != inner and location.contains(outer_folder, inner_folder):
                     raise InvalidJobError(
-                        f"{inner} ({inner_place}) lies in {outer} ({outer_place}); give each its own folder"
+                        f"{inner} ({inner_folder}) lies in {outer} ({outer_folder}); give each its own folder"
                     )
         return self
 
     @model_validator(mode="after")
-    def _vnodes_of_this_job(self) -> Self:
+    def _allowed_vnodes(self) -> Self:
         parse_vnodes(self.restrict_to.vnodes, self.vnode_count)
         require_parallelism(self.parallelism, self.vnode_count)
         return self
 
     @model_validator(mode="after")
-    def _kinds_can_do_it(self) -> Self:
+    def _supported_by_kinds(self) -> Self:
         kinds.shape_of(self.query).require_job(self)
         if self.strategy != AUTO:
             kinds.STRATEGIES.named(self.strategy).require_job(self)
@@ -211,7 +213,7 @@ class BackfillJob(BaseModel):
 
     @property
     def vnodes(self) -> frozenset[int]:
-        """The vnodes that the job is about."""
+        """The vnodes that the job reads."""
         restricted = parse_vnodes(self.restrict_to.vnodes, self.vnode_count)
         return restricted or frozenset(range(self.vnode_count))
 
@@ -220,14 +222,14 @@ class BackfillJob(BaseModel):
         """
         Read a definition from a YAML file.
 
-        :raises InvalidJobError: if the file cannot be read, is no YAML mapping, or defines no valid job.
+        :raises InvalidJobError: if the file cannot be read, is not a YAML mapping, or does not define a valid job.
         """
         try:
             content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_OneValuePerField)  # noqa: S506 - safe
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise InvalidJobError(f"{path}: cannot be read as YAML: {error}") from error
         if not isinstance(content, dict):
-            raise InvalidJobError(f"{path}: holds no mapping of a job's fields ({', '.join(cls.model_fields)})")
+            raise InvalidJobError(f"{path}: is not a mapping of a job's fields ({', '.join(cls.model_fields)})")
         try:
             return cls(**{str(field): value for field, value in content.items()})
         except InvalidJobError as error:
@@ -235,18 +237,18 @@ class BackfillJob(BaseModel):
 
     def definition(self) -> dict[str, Any]:
         """
-        Return what makes two definitions the same job, ready for JSON.
+        Return the fields in which two definitions of the same job must agree, ready for JSON.
 
-        Pause, rate limit and parallelism are left out: they only say where the job's settings begin.
+        Pause, rate limit and parallelism are left out because they only initialize the job's settings.
         """
         return self.model_dump(mode="json", exclude=set(INITIAL_SETTINGS))
 
 
 def require_parallelism(parallelism: int, vnode_count: int) -> None:
     """
-    Refuse a number of parallel runs that a job cannot have.
+    Refuse a parallelism that a job cannot have.
 
-    :raises InvalidJobError: saying what is allowed.
+    :raises InvalidJobError: naming the allowed range.
     """
     if not 1 <= parallelism <= vnode_count:
         raise InvalidJobError(
@@ -256,9 +258,9 @@ def require_parallelism(parallelism: int, vnode_count: int) -> None:
 
 def encoded_key(value: Any) -> EncodedPosition:
     """
-    Return a key as text, a value for each column; its types are checked when the upstream is known.
+    Return a key as text, one value per column. Types are checked later, when the upstream's schema is known.
 
-    :param value: a list of values as YAML, JSON or Python write them, or the one value of a key of one column.
+    :param value: a list of values from YAML, JSON or Python, or the single value of a one-column key.
     """
     return tuple(_encoded_value(item) for item in (value if isinstance(value, list | tuple) else [value]))
 
@@ -277,10 +279,10 @@ def _encoded_value(value: Any) -> str | None:
 
 
 class _OneValuePerField(yaml.SafeLoader):
-    """The safe loader, which refuses a field that is written twice instead of taking the last value."""
+    """The safe loader, which also refuses repeated fields instead of taking the last value."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
-        """Build a mapping."""
+        """Build a mapping, unless a field is repeated."""
         names = [self.construct_object(key, deep=True) for key, _ in node.value]
         repeated = sorted({str(name) for name in names if names.count(name) > 1})
         if repeated:
@@ -291,7 +293,7 @@ class _OneValuePerField(yaml.SafeLoader):
 
 
 def _explain(error: ValidationError, upstream: Any) -> str:
-    """Say of every wrong field what is wrong and what is allowed, one line each."""
+    """Describe every wrong field: what is wrong, and what is allowed."""
     lines = []
     for problem in error.errors(include_url=False):
         field = ".".join(str(part) for part in problem["loc"]) or "job"
@@ -300,16 +302,15 @@ def _explain(error: ValidationError, upstream: Any) -> str:
             message = f"unknown field; allowed are {', '.join(_fields_at(problem['loc'][:-1], upstream))}"
         elif field == "upstream.key" and problem["type"] in {"missing", "too_short"}:
             message = (
-                "is required, with at least 1 item: the columns that identify a row. A table without a key, of one row "
-                "or of rows that repeat, cannot be backfilled, for a change would not find its row; give it a column "
-                "that is unique"
+                "is required, with at least 1 item: the columns that identify a row. A table without a key cannot be "
+                "backfilled, because a change would not find its row; give it a unique column"
             )
         elif problem["type"] == "missing":
             message = "is required"
         elif problem["type"] == "tuple_type":
             message = "must be a list"
         elif field == "name" and problem["type"].startswith("string_pattern"):
-            message = "may hold lower-case letters, digits and '_' only"
+            message = "must consist of lower-case letters, digits and '_'"
         lines.append(f"{field}: {message}")
     return "; ".join(lines)
 

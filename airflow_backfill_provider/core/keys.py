@@ -2,11 +2,11 @@
 Keys and their order.
 
 A *position* is a point in key order: one value for each key column, ``None`` where the column is null. Everything
-that compares keys (planner, change filter, snapshot bounds) uses the order defined here: column by column,
-nulls first, each column in its own direction, strings and binary by their bytes. A bound of a range may be shorter
-than the key, and then stands for all keys that begin with it: in an order by (vnode, key), ``(5,)`` is all of vnode 5.
-Ports ``cmp_datum_iter`` with the storage key's order types; "no position yet" is Python's ``None``, which is
-something else than the position of a null key, ``(None,)``.
+that compares keys (planner, change filter, snapshot bounds) uses the order defined here: column by column, nulls
+first, each column in its own direction, strings and binary by their bytes. A bound of a range may be shorter than the
+key. It then covers all keys that begin with it: in an order by (vnode, key), ``(5,)`` is all of vnode 5. Ports
+``cmp_datum_iter`` with the storage key's order types. "No position yet" is ``None``, which differs from the position of
+a null key, ``(None,)``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EncodedPosition = tuple[str | None, ...]
 
 
 class KeyKind(Enum):
-    """How values of a key column are compared and written down."""
+    """How values of a key column are compared and encoded."""
 
     INTEGER = "integer"
     STRING = "string"
@@ -64,7 +64,7 @@ class KeyField:
 
     :param name: the upstream's column.
     :param type: Delta's name of its type, such as ``long`` or ``decimal(20,2)``.
-    :param descending: scan from the largest value to the smallest; nulls still come first.
+    :param descending: whether values are scanned from the largest to the smallest; nulls still come first.
     """
 
     name: str
@@ -74,9 +74,9 @@ class KeyField:
     @property
     def kind(self) -> KeyKind:
         """
-        The family of the column's type.
+        The kind of the column's type.
 
-        :raises InvalidJobError: for a type without a total order that Spark, Arrow and Python share.
+        :raises InvalidJobError: for a type that Spark, Arrow and Python do not order alike.
         """
         if is_decimal(self.type):
             return KeyKind.DECIMAL
@@ -89,14 +89,14 @@ class KeyField:
             ) from None
 
     def encode(self, value: KeyValue | None) -> str | None:
-        """Write a value down as text, exactly and without a time zone of this machine."""
+        """Encode a value as text, exactly and independently of this machine's time zone."""
         return None if value is None else _ENCODERS[self.kind](value)
 
     def decode(self, text: str | None) -> KeyValue | None:
         """
-        Read back what :meth:`encode` wrote.
+        Decode what :meth:`encode` returned.
 
-        :raises StateLayoutError: if the text is not of the column's type, or the type has no such value.
+        :raises StateLayoutError: if the text is not a value of the column's type.
         """
         if text is None:
             return None
@@ -105,12 +105,12 @@ class KeyField:
             self._require_in_type(value)
         except (ValueError, ArithmeticError) as error:
             raise StateLayoutError(
-                f"the recorded position of key column {self.name!r} is no {self.type}: {error}"
+                f"the position's value for key column {self.name!r} is not of type {self.type}: {error}"
             ) from error
         return value
 
     def _require_in_type(self, value: KeyValue) -> None:
-        """Refuse what Spark could not make a value of the column's type from, or only another value."""
+        """Refuse a value that Spark cannot cast to the column's type without change."""
         if isinstance(value, int) and self.type in _INTEGER_BITS:
             most = 2 ** (_INTEGER_BITS[self.type] - 1)
             if not -most <= value < most:
@@ -118,14 +118,14 @@ class KeyField:
         if isinstance(value, Decimal) and is_decimal(self.type):
             precision, scale = digits_of(self.type)
             digits_before = value.adjusted() + 1 if value else 0
-            digits_behind = -int(value.normalize(_ALL_DIGITS).as_tuple().exponent)
-            if digits_before > precision - scale or digits_behind > scale:
+            digits_after = -int(value.normalize(_ALL_DIGITS).as_tuple().exponent)
+            if digits_before > precision - scale or digits_after > scale:
                 raise ValueError(f"{value} has more than {precision - scale} digits before, or {scale} after the point")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyOrder:
-    """The key's columns in order of significance, and the order they give to positions."""
+    """The key's columns, most significant first, and the order of positions that they define."""
 
     fields: tuple[KeyField, ...]
 
@@ -136,9 +136,9 @@ class KeyOrder:
 
     def compare(self, left: Sequence[KeyValue | None], right: Sequence[KeyValue | None]) -> int:
         """
-        Compare two positions, or their common leading columns if one is shorter.
+        Compare two positions; if one is shorter, by its columns only.
 
-        :returns: negative, zero or positive, as ``left`` comes before, with or after ``right``.
+        :returns: negative, zero or positive if ``left`` comes before, equals or comes after ``right``.
         """
         for field, mine, theirs in zip(self.fields, left, right, strict=False):
             if mine == theirs:
@@ -153,14 +153,14 @@ class KeyOrder:
 
     def sort_key(self, position: Sequence[KeyValue | None]) -> tuple[object, ...]:
         """
-        Return what sorts positions as :meth:`compare` does, and of two with the same beginning the shorter one first.
+        Return a sort key that orders positions like :meth:`compare`, and a shorter one before its extensions.
 
-        Sorting very many of them compares each with others far more often than it makes one of these.
+        For many positions, sort keys are faster than comparisons.
         """
         return tuple(map(_sortable, self.fields, position))
 
     def encode(self, position: Position | None) -> EncodedPosition | None:
-        """Write a position, or the leading columns of one, down as text; ``None`` stays ``None``."""
+        """Encode a position, or its leading columns, as text; ``None`` stays ``None``."""
         if position is None:
             return None
         if len(position) > len(self.fields):
@@ -169,7 +169,7 @@ class KeyOrder:
 
     def decode(self, encoded: Sequence[str | None] | None) -> Position | None:
         """
-        Read back what :meth:`encode` wrote.
+        Decode what :meth:`encode` returned.
 
         :raises StateLayoutError: if there are too many columns, or a value's type is wrong.
         """
@@ -177,8 +177,7 @@ class KeyOrder:
             return None
         if not 0 < len(encoded) <= len(self.fields):
             raise StateLayoutError(
-                f"a recorded position has {len(encoded)} columns, but the key has {len(self.fields)}: "
-                f"{', '.join(self.names)}"
+                f"the position has {len(encoded)} columns, but the key has {len(self.fields)}: {', '.join(self.names)}"
             )
         return tuple(field.decode(text) for field, text in zip(self.fields, encoded, strict=False))
 
@@ -188,15 +187,15 @@ class KeyRange:
     """
     The keys in ``(after, up_to]``.
 
-    :param after: exclusive lower bound, with all keys that begin with it; ``None`` begins with the first key.
-    :param up_to: inclusive upper bound, with all keys that begin with it; ``None`` has no end.
+    :param after: exclusive lower bound; keys that begin with it are excluded too. ``None`` for no lower bound.
+    :param up_to: inclusive upper bound; keys that begin with it are included too. ``None`` for no upper bound.
     """
 
     after: Position | None
     up_to: Position | None
 
     def contains(self, key: Position, order: KeyOrder) -> bool:
-        """Tell whether a key lies in the range."""
+        """Return whether a key lies in the range."""
         is_after = self.after is None or order.compare(key, self.after) > 0
         return is_after and (self.up_to is None or order.compare(key, self.up_to) <= 0)
 
@@ -207,7 +206,7 @@ EVERYTHING = KeyRange(None, None)
 
 @dataclass(frozen=True, slots=True)
 class _Descending:
-    """A value that sorts the other way round."""
+    """A value with reversed order."""
 
     value: Any
 
@@ -232,7 +231,7 @@ def _encode_local(value: dt.datetime) -> str:
 def _decode_decimal(text: str) -> Decimal:
     value = Decimal(text)
     if not value.is_finite():
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     return value
 
 
@@ -244,7 +243,7 @@ def _decode_instant(text: str) -> dt.datetime:
 def _decode_local(text: str) -> dt.datetime:
     value = dt.datetime.fromisoformat(text)
     if value.tzinfo is not None:
-        raise ValueError(f"{text!r} has a time zone, which values of the column have not")
+        raise ValueError(f"{text!r} has a time zone, but the column's type has none")
     return value
 
 

@@ -1,8 +1,8 @@
 """
-The kinds of the three seams (source, strategy, shape), each found by its name.
+The registries of the three seams' kinds (source, strategy, shape), by name.
 
-A kind is one module in its seam's folder, and one line there registers it. The package registers all of its own when it
-is imported, so every process knows them. A kind from outside of the package is registered in the same way.
+A kind is one module in its seam's folder and one line that registers it. The package registers its own kinds on import,
+so every process knows them. Kinds from outside of the package are registered the same way.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Kind = TypeVar("Kind", bound=_Named)
 
 class Kinds(Generic[Kind]):
     """
-    The kinds of one seam, in the order in which they were registered.
+    The kinds of one seam, in order of registration.
 
-    :param seam: what the seam is called in messages.
+    :param seam: the seam's name in messages.
     """
 
     def __init__(self, seam: str) -> None:
@@ -37,25 +37,25 @@ class Kinds(Generic[Kind]):
 
     def register(self, kind: Kind) -> None:
         """
-        Make a kind known under its name.
+        Register a kind under its name.
 
-        :raises ValueError: if another kind has that name.
+        :raises ValueError: if another kind has this name.
         """
         if self._kinds.setdefault(kind.name, kind) is not kind:
-            raise ValueError(f"a {self._seam} of the name {kind.name} is registered already")
+            raise ValueError(f"a {self._seam} named {kind.name} is already registered; choose another name")
 
     def forget(self, name: str) -> None:
-        """Take a kind's registration back, if it has one."""
+        """Remove a kind's registration, if it has one."""
         self._kinds.pop(name, None)
 
     def named(self, name: str) -> Kind:
         """
-        Return the kind of a name.
+        Return the kind with a name.
 
-        :raises InvalidJobError: if there is none, with the names that there are.
+        :raises InvalidJobError: if there is none; names the registered ones.
         """
         if name not in self._kinds:
-            raise InvalidJobError(f"{self._seam}: {name} is not known; allowed are {', '.join(self._kinds)}")
+            raise InvalidJobError(f"{self._seam}: {name} is unknown; allowed are {', '.join(self._kinds)}")
         return self._kinds[name]
 
     def __iter__(self) -> Iterator[Kind]:
@@ -71,7 +71,7 @@ class Kinds(Generic[Kind]):
 
 
 class JobSource(Protocol):
-    """What the core asks of a kind of source; the whole interface is :mod:`airflow_backfill_provider.sources.base`."""
+    """The part of a source's interface that the core uses; see :mod:`airflow_backfill_provider.sources.base`."""
 
     @property
     def name(self) -> str:
@@ -80,12 +80,12 @@ class JobSource(Protocol):
 
     @property
     def definition(self) -> Any:
-        """What a job says of an upstream of this kind: a subclass of ``core.upstream.UpstreamDefinition``."""
+        """The class of this kind's upstream definitions: a subclass of ``core.upstream.UpstreamDefinition``."""
         ...
 
 
 class JobStrategy(Protocol):
-    """What the core asks of a strategy; the whole interface is :mod:`airflow_backfill_provider.strategies.base`."""
+    """The part of a strategy's interface that the core uses; see :mod:`airflow_backfill_provider.strategies.base`."""
 
     @property
     def name(self) -> str:
@@ -94,7 +94,7 @@ class JobStrategy(Protocol):
 
     def require_job(self, job: Any) -> None:
         """
-        Refuse a definition that names the strategy, and asks for something that it cannot do.
+        Refuse a definition that names this strategy but has a field that it does not support.
 
         :raises InvalidJobError: naming the field.
         """
@@ -102,27 +102,27 @@ class JobStrategy(Protocol):
 
     def require_auto(self, job: Any) -> None:
         """
-        Refuse a definition that leaves the choice open, if the upstream's statistics may ask for this strategy.
+        Refuse a definition with strategy ``auto`` that this strategy could not run if it were chosen.
 
         :raises InvalidJobError: naming the field.
         """
         ...
 
     def scan(self, settings: Any) -> Scan:
-        """Return the order in which the strategy scans a job's upstream, and what its ranges mean for vnodes."""
+        """Return the scan of a job's upstream: its order, and its bookkeeping of vnodes."""
         ...
 
 
 class JobQuery(Protocol):
-    """What the core asks of a query that some shape takes."""
+    """The part of a parsed query's interface that the core uses."""
 
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
-        """Return those of the upstream's columns that the query may use, in the upstream's order."""
+        """Return the columns of the upstream that the query may use, in the upstream's order."""
         ...
 
 
 class JobShape(Protocol):
-    """What the core asks of a shape; the whole interface is :mod:`airflow_backfill_provider.shapes.base`."""
+    """The part of a shape's interface that the core uses; see :mod:`airflow_backfill_provider.shapes.base`."""
 
     @property
     def name(self) -> str:
@@ -131,15 +131,15 @@ class JobShape(Protocol):
 
     def query(self, text: str) -> JobQuery:
         """
-        Read a query.
+        Parse a query.
 
-        :raises InvalidJobError: if it is not of this shape.
+        :raises InvalidJobError: if it does not have this shape.
         """
         ...
 
     def require_job(self, job: Any) -> None:
         """
-        Refuse a definition with a query of this shape that asks for something that the shape cannot do.
+        Refuse a definition with a query of this shape and a field that the shape does not support.
 
         :raises InvalidJobError: naming the field.
         """
@@ -147,20 +147,20 @@ class JobShape(Protocol):
 
 
 SOURCES: Kinds[JobSource] = Kinds("source")
-"""What an upstream is. The first kind needs no name in a job's definition."""
+"""The kinds of upstreams. The first kind needs no name in a job's definition."""
 
 STRATEGIES: Kinds[JobStrategy] = Kinds("strategy")
-"""How history is read. Under ``auto`` the first one that fits is taken."""
+"""The ways to read history. ``auto`` chooses the first that suits the job."""
 
 SHAPES: Kinds[JobShape] = Kinds("shape")
-"""What a query makes of rows. The first one that takes a query is its shape."""
+"""The shapes of queries. A query has the first shape that accepts it."""
 
 
 def shape_of(query: str) -> JobShape:
     """
     Return the shape of a query.
 
-    :raises InvalidJobError: if no shape takes it; with what the first one says of it.
+    :raises InvalidJobError: if no shape accepts it; with the first shape's reason.
     """
     refusals = []
     for shape in SHAPES:

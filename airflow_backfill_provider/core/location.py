@@ -1,4 +1,4 @@
-"""Where a table lies: an absolute local folder or an object-store URI, in one canonical spelling."""
+"""Locations of tables: absolute local folders or object-store URIs, in canonical form."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
 
 def canonical_location(value: str) -> str:
     """
-    Return the one spelling of a table's location that every part of the package uses.
+    Return the canonical form of a table's location.
 
     :param value: an absolute local path, a ``file:`` URI, or an object-store URI with a bucket.
-    :returns: a local path without scheme, ``.``, ``..`` or trailing slash, or the URI likewise.
-    :raises InvalidJobError: for a relative path, control characters, or a ``%`` (the Delta readers on both
-        sides disagree on whether it is an escape, so two of them could mean two different folders).
+    :returns: a local path without scheme, ``.``, ``..`` or trailing slash, or a URI likewise.
+    :raises InvalidJobError: for a relative path, control characters, or a ``%``. Spark and deltalake disagree on
+        whether a ``%`` begins an escape, so they could use different folders.
     """
     if not value.strip():
         raise InvalidJobError("a table's location is empty; give an absolute path or a URI")
     if _CONTROL_CHARACTERS.search(value):
-        raise InvalidJobError(f"location {value!r} has control characters; rename the folder")
+        raise InvalidJobError(f"location {value!r} contains control characters; rename the folder")
     if "%" in value:
-        raise InvalidJobError(f"location {value!r} has a '%', which Delta readers disagree on; rename the folder")
+        raise InvalidJobError(
+            f"location {value!r} contains a '%', which Delta readers interpret differently; rename the folder"
+        )
     scheme = _SCHEME.match(value)
     if scheme is None or scheme.group(1).lower() == "file":
         path = value if scheme is None else "/" + value[scheme.end() :]
@@ -37,29 +39,29 @@ def canonical_location(value: str) -> str:
         return _without_traversal("/" + path.lstrip("/"), value)
     bucket, _, path = value[scheme.end() :].partition("/")
     if not bucket or not value[: scheme.end()].endswith("//") or value[: scheme.end()].endswith("///"):
-        raise InvalidJobError(f"location {value!r} names no bucket or host; write it as scheme://bucket/folder")
+        raise InvalidJobError(f"location {value!r} has no bucket or host; write it as scheme://bucket/folder")
     if not path.strip("/"):
-        raise InvalidJobError(f"location {value!r} is a whole bucket; give a folder in it")
+        raise InvalidJobError(f"location {value!r} is a whole bucket; give a folder inside it")
     return f"{scheme.group(1).lower()}://{bucket}{_without_traversal('/' + path.lstrip('/'), value)}"
 
 
 def is_local(location: str) -> bool:
-    """Tell whether a canonical location is a folder of this machine's file system."""
+    """Return whether a canonical location is a local folder."""
     return location.startswith("/")
 
 
 def parent(location: str) -> str:
-    """Return the folder that holds a canonical location."""
+    """Return the parent folder of a canonical location."""
     return location.rsplit("/", 1)[0]
 
 
 def contains(outer: str, inner: str) -> bool:
-    """Tell whether one canonical location is the other or lies inside it."""
+    """Return whether ``inner`` is ``outer`` or lies inside it; both are canonical locations."""
     return inner == outer or inner.startswith(outer + "/")
 
 
 def _without_traversal(path: str, written: str) -> str:
     normal = posixpath.normpath(path)
     if normal == "/":
-        raise InvalidJobError(f"location {written!r} is a root folder; give a table's own folder")
+        raise InvalidJobError(f"location {written!r} is a root folder; give a folder for the table")
     return normal

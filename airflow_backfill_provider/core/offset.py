@@ -1,9 +1,9 @@
 """
 Places in the history of an upstream, which only its source understands.
 
-A Delta table counts versions, a database has log sequence numbers, a topic has an offset for each partition. All of
-them are ordered, and can be written down. The epoch protocol needs no more than that: it compares offsets, pins them in
-barriers, and hands them back to the source.
+A Delta table counts versions, a database has log sequence numbers, a topic has one offset per partition. All of these
+are ordered and serializable. The epoch protocol needs nothing else: it compares offsets, pins them in barriers, and
+passes them back to the source.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ class Offset(RootModel[Part | tuple[Part, ...] | None]):
     """
     A place in the history of one upstream.
 
-    Offsets of one upstream all have the same form: a number, a text, or several of these, compared from the first to
-    the last. A source that counts its history puts the count first, for the lag. ``None`` lies before all history.
+    All offsets of one upstream have the same form: a number, a text, or a sequence of these, compared part by part. A
+    source that counts its history puts the count first; the lag is computed from it. ``None`` lies before all history.
     """
 
     model_config = ConfigDict(frozen=True)
 
     @property
     def number(self) -> int | None:
-        """The offset as one whole number, -1 before all history; ``None`` if it is something else."""
+        """The offset as a whole number, -1 before all history; ``None`` if it has another form."""
         if self.root is None:
             return -1
         return self.root if isinstance(self.root, int) else None
 
     def distance_from(self, earlier: Offset) -> int:
-        """Return how many steps the offset lies after an earlier one, by what the source counts; 0 if it does not."""
+        """Return how many steps of the source's count the offset lies after another one; 0 if it is not after it."""
         if self <= earlier:
             return 0
         first, before = self._parts[0], earlier._parts[0] if earlier._parts else -1
@@ -52,9 +52,9 @@ class Offset(RootModel[Part | tuple[Part, ...] | None]):
     def __lt__(self, other: object) -> bool:
         if not isinstance(other, Offset):
             return NotImplemented
-        # Parts at one place are of one type, for offsets of one upstream have one form.
-        mine: tuple[Any, ...] = self._parts
-        return mine < other._parts
+        # Offsets of one upstream have one form, so parts at the same index have the same type.
+        parts: tuple[Any, ...] = self._parts
+        return parts < other._parts
 
     def __str__(self) -> str:
         if self.number is not None:
@@ -63,15 +63,15 @@ class Offset(RootModel[Part | tuple[Part, ...] | None]):
 
 
 BEGINNING = Offset(None)
-"""Before all of an upstream's history."""
+"""The offset before all of an upstream's history."""
 
 
 class HistoryPoint(Frozen):
     """
-    An offset that a job has come to, and what tells that the upstream's history is still the same one.
+    An offset that a job has reached, with a mark by which the source checks that the history is still the same.
 
-    :param mark: what the source found there, such as the time at which a Delta commit says that it was written. An
-        older copy that was put back and written on has the same offset, with another mark. ``None`` if there is none.
+    :param mark: such as the time that a Delta commit records for itself. If an older copy was restored and written to,
+        the same offset has another mark. ``None`` if there is none.
     """
 
     offset: Offset

@@ -1,15 +1,15 @@
 """
-Where the next chunk of the snapshot ends.
+Chooses where the next chunk of the snapshot ends.
 
-A streaming executor reads until the barrier comes and takes the last row's key as its position. Here the
-position is chosen first, from the Delta log's file statistics and the rate limit, and pinned in the barrier; then
-the epoch reads exactly the keys in between (I2). Any point of the key space is a correct boundary (I1 does not
-depend on the planner); the planner's business is the *number* of rows.
+A streaming executor reads until the barrier arrives and takes the last row's key as its position. Here the position is
+chosen first, from the Delta log's file statistics and the rate limit, and pinned in the barrier. Then the epoch reads
+exactly the keys up to it (I2). Any point of the key space is a correct boundary, so I1 does not depend on the planner.
+The planner only decides the *number* of rows.
 
-The rate limit is kept to the row, however keys are skewed inside a file: whole files are counted by their
-statistics while that is sharp enough, and where it is not, the key columns (nothing else) of the few files around the
-boundary are read. Files laid out in key order make that one or two files; files in random order make it all of them,
-which :attr:`ChunkPlan.warnings` tells.
+The rate limit is exact to the row, even if keys are skewed inside a file. Whole files are counted by their statistics
+where these are precise enough. Elsewhere, only the key columns of the files around the boundary are read. If files are
+laid out in key order, these are one or two files. If keys are in random order, these are all files, and
+:attr:`ChunkPlan.warnings` says so.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from airflow_backfill_provider.core.file_statistics import (
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
 
 CLOSE_ENOUGH = 0.9
-"""A cut at file bounds that fills this share of the rate limit is taken without reading any key."""
+"""A cut at a file's bound is accepted without reading keys if it fills at least this share of the rate limit."""
 
 SCAN_FACTOR = 4
-"""An epoch that must scan more than this multiple of the rows that it reads is warned of."""
+"""An epoch gets a warning if it must scan more than this multiple of the rows that it reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlan:
     """
-    What one run shall read in one epoch.
+    The chunk of an epoch, or one part of it.
 
-    :param ranges: the chunk, in scan order.
-    :param rows: rows in it, by statistics and keys.
+    :param ranges: the ranges to read, in scan order.
+    :param rows: the rows in them, by statistics and keys.
     :param completes: whether nothing is left to read afterwards.
-    :param scanned_files: data files that may hold rows of the chunk.
-    :param scanned_rows: rows in those.
-    :param scanned_bytes: bytes of those.
-    :param warnings: why the plan costs more than it should, if it does.
+    :param scanned_files: data files that may have rows of the chunk.
+    :param scanned_rows: rows in these files.
+    :param scanned_bytes: bytes of these files.
+    :param warnings: why the plan is more expensive than it should be, if it is.
     """
 
     ranges: tuple[KeyRange, ...]
@@ -68,16 +68,16 @@ def plan_chunk(
     """
     Choose the next chunk: as many unread rows, in scan order, as the rate limit allows.
 
-    The result is a function of its arguments: two planners of one table version agree.
+    The result depends only on the arguments, so two planners of the same table version agree.
 
     :param files: the snapshot's data files.
-    :param unread: what is left to read, in scan order.
-    :param rate_limit: rows at most, from 1; ``None`` for all that is left.
+    :param unread: the unread ranges, in scan order.
+    :param rate_limit: the most rows, from 1; ``None`` for all unread rows.
     :param order: the scan's order.
-    :param keys: exact keys, asked for as few files as possible.
+    :param keys: exact keys of files; read for as few files as possible.
     """
     if rate_limit is not None and rate_limit < 1:
-        raise ValueError(f"rate_limit is {rate_limit}; a barrier that reads no snapshot has no chunk to plan")
+        raise ValueError(f"rate_limit is {rate_limit}, but must be at least 1 to plan a chunk")
     chunk: list[KeyRange] = []
     scanned: dict[str, FileStatistics] = {}
     rows = 0
@@ -104,40 +104,40 @@ def plan_parts(
     keys: KeyIndex,
 ) -> tuple[ChunkPlan, ...]:
     """
-    Choose the chunks of parallel runs, which share one rate limit fairly.
+    Choose the parts of a chunk, one per parallel task run; they share one rate limit fairly.
 
-    Each run gets the same share of it; what one does not need, the others get.
+    Each part gets the same share of it. What one part does not need goes to the others.
 
-    :param unread: for each run, what is left for it to read, in scan order.
-    :returns: a plan for each run; without ranges for one that gets nothing.
+    :param unread: the unread ranges of each task run, in scan order.
+    :returns: one plan per task run; without ranges if it gets nothing.
     """
-    plans: dict[int, ChunkPlan] = {run: _nothing(ranges) for run, ranges in enumerate(unread)}
-    hungry = [run for run, ranges in enumerate(unread) if ranges]
-    if rate_limit is None or len(hungry) == 1:
-        for run in hungry:
-            plans[run] = plan_chunk(files, unread=unread[run], rate_limit=rate_limit, order=order, keys=keys)
+    plans: dict[int, ChunkPlan] = {part: _nothing(ranges) for part, ranges in enumerate(unread)}
+    open_parts = [part for part, ranges in enumerate(unread) if ranges]
+    if rate_limit is None or len(open_parts) == 1:
+        for part in open_parts:
+            plans[part] = plan_chunk(files, unread=unread[part], rate_limit=rate_limit, order=order, keys=keys)
         return tuple(plans.values())
-    while hungry:
-        shares = _shares(rate_limit, plans, hungry)
+    while open_parts:
+        shares = _shares(rate_limit, plans, open_parts)
         grown = {
-            run: plan_chunk(files, unread=unread[run], rate_limit=share, order=order, keys=keys)
-            for run, share in shares.items()
+            part: plan_chunk(files, unread=unread[part], rate_limit=share, order=order, keys=keys)
+            for part, share in shares.items()
         }
-        # What a run that has enough does not read is the others'; files that it shares with them must not count whole.
-        plans |= {run: _counted(plan, files, order, keys) if plan.completes else plan for run, plan in grown.items()}
-        still = [run for run in hungry if not plans[run].completes]
-        if len(still) == len(hungry):
+        # A completed part leaves rows to the others, so its rows are counted exactly: it may share files with them.
+        plans |= {part: _counted(plan, files, order, keys) if plan.completes else plan for part, plan in grown.items()}
+        still_open = [part for part in open_parts if not plans[part].completes]
+        if len(still_open) == len(open_parts):
             break
-        hungry = still
-    return tuple(plans[run] for run in range(len(unread)))
+        open_parts = still_open
+    return tuple(plans[part] for part in range(len(unread)))
 
 
-def _shares(rate_limit: int, plans: dict[int, ChunkPlan], hungry: Sequence[int]) -> dict[int, int]:
-    """Return what each run that has not enough yet may read; the first ones get what does not divide evenly."""
-    satisfied = sum(plan.rows for run, plan in plans.items() if run not in hungry)
-    share, odd = divmod(max(rate_limit - satisfied, 0), len(hungry))
-    shares = {run: share + (place < odd) for place, run in enumerate(hungry)}
-    return {run: rows for run, rows in shares.items() if rows}
+def _shares(rate_limit: int, plans: dict[int, ChunkPlan], open_parts: Sequence[int]) -> dict[int, int]:
+    """Return how many rows each open part may read; the first parts get the remainder of the division."""
+    completed = sum(plan.rows for part, plan in plans.items() if part not in open_parts)
+    share, remainder = divmod(max(rate_limit - completed, 0), len(open_parts))
+    shares = {part: share + (index < remainder) for index, part in enumerate(open_parts)}
+    return {part: rows for part, rows in shares.items() if rows}
 
 
 def _counted(plan: ChunkPlan, files: Sequence[FileStatistics], order: KeyOrder, keys: KeyIndex) -> ChunkPlan:
@@ -157,7 +157,7 @@ def _nothing(unread: Sequence[KeyRange]) -> ChunkPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Where a range is cut, if it is, and how many rows lie before."""
+    """Where a range is cut, if at all, and the number of rows before the cut."""
 
     rows: int
     at: Position | None = None
@@ -173,7 +173,7 @@ def _cut(
     *,
     is_last: bool,
 ) -> _Cut:
-    """Cut a range after ``rate_limit`` rows, or not at all if it has no more than that."""
+    """Cut a range after ``rate_limit`` rows, or not at all if it has no more rows."""
     stored = sum(file.row_count for file in rest)
     if rate_limit is None or (is_last and stored <= rate_limit and all(file.is_exact for file in rest)):
         return _Cut(stored)
@@ -202,11 +202,11 @@ def _begun_by_the_end_of(
     first: Sequence[FileStatistics], files: Sequence[FileStatistics], order: KeyOrder
 ) -> Sequence[FileStatistics]:
     """
-    Return the files that begin before all keys of the first ones end, the first ones among them.
+    Return the files that begin at or before the greatest upper bound of the first ones, including these.
 
-    Of a hundred thousand files these are a few, and no other matters where the first ones have keys enough.
+    These are a few of possibly a hundred thousand files. No other file matters if the first ones have enough keys.
 
-    :param files: by their lower bounds.
+    :param files: in order of their lower bounds.
     """
     if not all(is_full(file.upper, order) for file in first):
         return files
@@ -215,9 +215,9 @@ def _begun_by_the_end_of(
 
 def _begun_by(files: Sequence[FileStatistics], position: Position | None, order: KeyOrder) -> Sequence[FileStatistics]:
     """
-    Return the files that may have a key at a position or before it; all, if there is none.
+    Return the files that may have a key at or before a position; all files if the position is ``None``.
 
-    :param files: by their lower bounds.
+    :param files: in order of their lower bounds.
     """
     if position is None:
         return files
@@ -227,12 +227,12 @@ def _begun_by(files: Sequence[FileStatistics], position: Position | None, order:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FileBound:
     """
-    A place where a file ends, as a place for the cut.
+    The upper bound of a file, as a candidate for the cut.
 
-    :param at: the file's upper bound.
-    :param begun: how many files begin there or before.
-    :param ended: how many files end there or before.
-    :param ended_rows: their rows, all of which lie before the cut.
+    :param at: the bound.
+    :param begun: the number of files that begin at or before it.
+    :param ended: the number of files that end at or before it.
+    :param ended_rows: the rows of the files that end at or before it.
     """
 
     at: Position
@@ -244,10 +244,10 @@ class _FileBound:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CountedBound:
     """
-    A place where a file ends, and what a cut there reads.
+    The upper bound of a file, with the rows that a cut there reads.
 
-    :param ended_rows: rows of the files that end there or before.
-    :param rows: those, and the rows before the cut in files that end after it.
+    :param ended_rows: rows of the files that end at or before it.
+    :param rows: these rows, and those before the cut in files that end after it.
     """
 
     at: Position
@@ -264,22 +264,21 @@ def _last_bound_that_fits(
     keys: KeyIndex,
 ) -> _CountedBound | None:
     """
-    Return the last place where a file ends with no more rows before it than the rate limit, if there is one.
+    Return the last upper bound of a file that has no more rows before it than the rate limit, if there is one.
 
-    Where files are in key order, hardly one begins before such a place and ends after it, but for the small ones that
-    changes leave: a few rows with keys from everywhere. Their keys are counted, lest for want of these few the keys
-    of the large files have to be read.
+    If files are in key order, few files extend across such a bound: small ones, written by changes, with a few rows
+    from the whole key range. Counting their keys avoids reading the keys of the large files.
     """
     ending = sorted((file for file in rest if is_full(file.upper, order)), key=lambda file: order.sort_key(file.upper))
-    places = {file.path: place for place, file in enumerate(ending)}
+    indexes = {file.path: index for index, file in enumerate(ending)}
 
     def rows_before(bound: _FileBound) -> int:
-        """Count the rows before a bound; once they are too many, no further."""
+        """Count the rows before a bound; stop when there are too many."""
         rows = bound.ended_rows
         for file in rest[: bound.begun]:
             if rows > rate_limit:
                 break
-            if places.get(file.path, len(ending)) >= bound.ended:
+            if indexes.get(file.path, len(ending)) >= bound.ended:
                 rows += keys.count(file, KeyRange(within.after, bound.at))
         return rows
 
@@ -306,10 +305,10 @@ def _file_bounds(
     rate_limit: int,
     order: KeyOrder,
 ) -> list[_FileBound]:
-    """Return the places in a range where files end, in key order, as far as those files' rows fit."""
+    """Return the upper bounds of files in a range, in key order, as long as the files' rows fit the rate limit."""
     bounds: list[_FileBound] = []
     begun, rows = 0, 0
-    for place, file in enumerate(ending):
+    for index, file in enumerate(ending):
         rows += counts[file.path]
         if rows > rate_limit:
             break
@@ -319,7 +318,7 @@ def _file_bounds(
             continue
         if bounds and order.compare(bounds[-1].at, file.upper) == 0:
             bounds.pop()
-        bounds.append(_FileBound(at=file.upper, begun=begun, ended=place + 1, ended_rows=rows))
+        bounds.append(_FileBound(at=file.upper, begun=begun, ended=index + 1, ended_rows=rows))
     return bounds
 
 
@@ -331,7 +330,7 @@ def _nth_key(
     order: KeyOrder,
     keys: KeyIndex,
 ) -> Position | None:
-    """Return the ``wanted``-th smallest key of the files, reading no file that begins after it."""
+    """Return the ``wanted``-th smallest key of the files, without reading files that begin after it."""
     loaded, rows = 0, 0
     while loaded < len(files) and rows < wanted:
         rows += counts[files[loaded].path]
@@ -339,7 +338,7 @@ def _nth_key(
     while True:
         key = keys.nth(files[:loaded], within, wanted)
         if key is None:
-            # The files may hold fewer keys than are counted.
+            # The files may have fewer keys than counted.
             if loaded == len(files):
                 return None
             loaded += 1
@@ -349,7 +348,7 @@ def _nth_key(
             needed += 1
         if needed == loaded:
             return key
-        # More files can only bring smaller keys, so the next answer needs no file beyond these.
+        # More files can only make the key smaller, so no further files are needed next time.
         loaded = needed
 
 
@@ -368,8 +367,8 @@ def _describe(
     if rate_limit is not None and not completes and rows > SCAN_FACTOR * rate_limit + 2 * largest:
         warnings.append(
             f"the epoch must scan {len(scanned)} of {len(files)} files ({rows} rows) to read {rate_limit} rows: the "
-            "upstream's files are not laid out in the key's order, so statistics cannot bound a chunk. Raise the rate "
-            "limit, rewrite the upstream ordered by its key, or rebuild the job with strategy arrangement"
+            "upstream's files are not laid out in key order. Raise the rate limit, rewrite the upstream in key order, "
+            "or rebuild the job with strategy arrangement"
         )
     return ChunkPlan(
         ranges=chunk,
@@ -383,10 +382,10 @@ def _describe(
 
 
 def _by_lower_bound(files: Sequence[FileStatistics], order: KeyOrder) -> list[FileStatistics]:
-    # A shorter bound covers more keys than a longer one with the same beginning, so it comes first.
+    # A bound comes before its extensions, because it covers more keys.
     return sorted(files, key=lambda file: (order.sort_key(file.lower), file.path))
 
 
 def _rows_within(file: FileStatistics, covered: KeyRange, order: KeyOrder, keys: KeyIndex) -> int:
-    """Return the rows of a file in a range, by its statistics if they tell."""
+    """Return the rows of a file in a range; read keys only if the statistics are not exact."""
     return file.row_count if file.is_exact and lies_within(file, covered, order) else keys.count(file, covered)

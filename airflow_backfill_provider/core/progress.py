@@ -1,9 +1,9 @@
 """
-How far a backfill is, per vnode.
+The progress of a backfill, per vnode.
 
-Ports ``BackfillProgressPerVnode`` and ``BackfillState``: a vnode has not started, is in progress at a position, or
-is completed. What was committed is one :class:`BackfillState`; how an epoch moves it on is the strategy's business
-(:mod:`~airflow_backfill_provider.core.scan`), and :meth:`BackfillState.require_successor` holds I3 (monotonic).
+Ports ``BackfillProgressPerVnode`` and ``BackfillState``: a vnode has not started, is in progress at a position, or is
+completed. One :class:`BackfillState` is the committed progress. The strategy's scan advances it
+(:mod:`~airflow_backfill_provider.core.scan`), and :meth:`BackfillState.require_successor` enforces I3 (monotonic).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from airflow_backfill_provider.core.keys import KeyOrder, Position
 
 @dataclass(frozen=True, slots=True)
 class NotStarted:
-    """No snapshot row of the vnode was read; every change of it is dropped."""
+    """No snapshot row of the vnode was read, so all of its changes are dropped."""
 
     row_count: int = 0
 
@@ -37,10 +37,10 @@ class InProgress:
 @dataclass(frozen=True, slots=True)
 class Completed:
     """
-    The whole snapshot was read; every change goes through.
+    The vnode's whole snapshot was read, so all of its changes go through.
 
-    :param position: the last position before the chunk that had no upper bound, or ``None`` if that was the
-        first chunk (an empty upstream among them). Nothing depends on it any more.
+    :param position: the position before the last chunk, which has no upper bound; ``None`` if that was the only chunk,
+        as for an empty upstream. It is not used.
     :param row_count: snapshot rows read.
     """
 
@@ -52,14 +52,14 @@ VnodeProgress = NotStarted | InProgress | Completed
 
 
 def position_of(progress: VnodeProgress) -> Position | None:
-    """Return the position that the vnode's progress records, if it has one."""
+    """Return the position in a vnode's progress, if it has one."""
     return None if isinstance(progress, NotStarted) else progress.position
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillState:
     """
-    The progress of every vnode, as one epoch's commit left it.
+    The progress of every vnode, as committed by one epoch.
 
     :param epoch: the epoch that wrote it; 0 before the first.
     :param vnodes: one progress per vnode; the index is the vnode.
@@ -70,18 +70,18 @@ class BackfillState:
 
     @property
     def completed(self) -> bool:
-        """Whether every vnode is Completed, in whatever mixture with others they got there."""
+        """Whether every vnode is Completed."""
         return all(isinstance(progress, Completed) for progress in self.vnodes)
 
     def require_successor(self, after: BackfillState, order: KeyOrder) -> None:
         """
-        Refuse a state that would go back (I3).
+        Refuse a next state that goes back (I3).
 
-        :param after: the state about to be committed on top of this one.
-        :raises StateError: showing both sides.
+        :param after: the state to commit next.
+        :raises StateError: with both sides.
         """
         if len(after.vnodes) != len(self.vnodes):
-            raise StateError(f"the state has {len(self.vnodes)} vnodes, the next one {len(after.vnodes)}")
+            raise StateError(f"the state has {len(self.vnodes)} vnodes, but the next one has {len(after.vnodes)}")
         if after.epoch < self.epoch:
             raise StateError(f"epoch {after.epoch} cannot be committed after epoch {self.epoch}")
         for vnode, (old, new) in enumerate(zip(self.vnodes, after.vnodes, strict=True)):

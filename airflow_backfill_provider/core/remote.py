@@ -1,7 +1,7 @@
 """
-Where a Spark Connect server is: ``sc://host:port/;parameter=value``, as Spark writes it.
+The address of a Spark Connect server, in Spark's format: ``sc://host:port/;parameter=value``.
 
-The token is part of the address as users write it, and never part of what is shown of it.
+Users may write the token in the address; it is never displayed.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _TOKEN = "token"  # noqa: S105 - the parameter's name
 _USE_SSL = "use_ssl"
 _USER_ID = "user_id"
 _OURS = frozenset({"session_id"})
-"""Parameters that this package sets itself."""
+"""Parameters that only this package sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
     """
-    A Spark Connect server, and how to log on to it.
+    A Spark Connect server, and the credentials for it.
 
     :param host: its name or address.
     :param port: its port.
-    :param use_ssl: whether it is spoken to through TLS; Spark's client does so anyway with a token, except on loopback.
-    :param user_id: who the server's sessions belong to; ``None`` leaves it to the client.
-    :param token: what it lets clients in for.
-    :param headers: other parameters, which Spark's client sends along with every request; they may be secrets.
+    :param use_ssl: whether to connect with TLS; with a token, Spark's client uses TLS anyway, except on loopback.
+    :param user_id: the user that the sessions belong to; ``None`` leaves the choice to the client.
+    :param token: the token that the server requires.
+    :param headers: other parameters, which Spark's client sends with every request; they may be secrets.
     """
 
     host: str
@@ -46,13 +46,13 @@ class Remote:
     @classmethod
     def parse(cls, url: str) -> Self:
         """
-        Read an address.
+        Parse an address.
 
-        :raises InvalidRemoteError: if it is none; what may be a secret is not repeated.
+        :raises InvalidRemoteError: if it is invalid; the message leaves out parameters, which may be secrets.
         """
         if not is_remote(url):
             raise InvalidRemoteError(
-                f"the address of a Spark Connect server begins with {SCHEME}, as {SCHEME}host:port"
+                f"the address of a Spark Connect server must begin with {SCHEME}; write {SCHEME}host:port"
             )
         address, *written = url.removeprefix(SCHEME).split(";")
         try:
@@ -63,7 +63,7 @@ class Remote:
             parts = None
         if parts is None or not host or parts.path not in {"", "/"} or parts.query or parts.fragment or parts.username:
             raise InvalidRemoteError(
-                f"{SCHEME}{address} is no address of a Spark Connect server; write {SCHEME}host:port"
+                f"{SCHEME}{address} is not an address of a Spark Connect server; write {SCHEME}host:port"
             )
         parameters = dict(_parameter(text, f"{SCHEME}{address}") for text in written if text)
         return cls(
@@ -76,7 +76,7 @@ class Remote:
         )
 
     def __str__(self) -> str:
-        """Return the address without anything that might be a secret."""
+        """Return the address without parameters, which may be secrets."""
         return f"{SCHEME}{self.endpoint}"
 
     @property
@@ -86,24 +86,24 @@ class Remote:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is on this very machine."""
+        """Whether the server runs on this machine."""
         return self.host in LOOPBACK
 
     def with_token(self, token: str | None) -> Self:
-        """Return the same with another token."""
+        """Return a copy with another token."""
         return replace(self, token=token)
 
     def with_user(self, user_id: str) -> Self:
-        """Return the same for sessions of another user."""
+        """Return a copy for sessions of another user."""
         return replace(self, user_id=user_id)
 
     def url(self, *, session_id: str | None = None) -> str:
         """
-        Return the address as Spark's client reads it, secrets and all.
+        Return the address for Spark's client, including secrets.
 
-        :param session_id: the server's session to work in; by default a new one.
+        :param session_id: the session to use on the server; by default a new one.
         """
-        # With a token and without TLS, Spark's client knows loopback by this one name only.
+        # With a token but without TLS, Spark's client recognizes loopback by this name only.
         local = self.token is not None and not self.use_ssl and self.is_loopback
         parameters = [
             *([(_USER_ID, self.user_id)] if self.user_id else []),
@@ -117,14 +117,14 @@ class Remote:
 
 
 def is_remote(master: str) -> bool:
-    """Tell whether what is given as Spark's master is the address of a Spark Connect server."""
+    """Return whether a Spark master is the address of a Spark Connect server."""
     return master.startswith(SCHEME)
 
 
 def _parameter(text: str, address: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise InvalidRemoteError(f"{address}: what follows it must be written as ;name=value")
+        raise InvalidRemoteError(f"{address}: parameters after the address must be written as ;name=value")
     if name in _OURS:
         raise InvalidRemoteError(f"{address}: {name} is set by this package; leave it out")
     return name, urllib.parse.unquote(value)

@@ -1,4 +1,4 @@
-"""Who asked for something: a task run of Airflow, or a command line."""
+"""The requester of an epoch, a verification or a change of settings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from airflow_backfill_provider.core.frozen import Frozen
 
 class Requester(Frozen):
     """
-    Who asked for something: a task run of Airflow, or a command line.
+    The requester: a task run of Airflow, or a user of the command line.
 
-    Two requests of one task run (a retry, a cleared task) are equal, so that the second one finds the barrier that
-    the first one pinned.
+    All tries of a task run (a retry, a cleared task) are equal, so that each finds the barrier that an earlier one
+    pinned.
     """
 
     dag_id: str | None = None
@@ -21,7 +21,7 @@ class Requester(Frozen):
 
     @property
     def is_task_run(self) -> bool:
-        """Whether this names one task run, and not just somebody at a terminal."""
+        """Whether the requester is a task run, and not a user of the command line."""
         return self.dag_id is not None
 
     def __str__(self) -> str:
@@ -35,5 +35,5 @@ _OF_RUN = " of run "
 
 
 def is_task_run(requested_by: str) -> bool:
-    """Tell whether what a record says of who asked for it is a :class:`Requester` that is a task run."""
+    """Return whether a record's requester, as text, is a task run."""
     return _OF_RUN in requested_by

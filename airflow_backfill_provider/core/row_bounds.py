@@ -1,8 +1,8 @@
 """
-How many rows lie in some ranges of keys, at least and at most, as far as the statistics of files tell.
+Bounds of the number of rows in some ranges of keys, from the statistics of files.
 
-What epochs read is held against this. Statistics may be wrong themselves, so a number outside of the bounds proves
-nothing yet: it is the reason to count the rows.
+The number of rows that epochs have read is checked against these bounds. Statistics may be wrong, so a number outside
+of the bounds proves nothing. It is only a reason to count the rows.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from airflow_backfill_provider.core.file_statistics import FileStatistics, lies_
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 
 UNKNOWN = 2**62
-"""Stands for the rows of a file that nobody has counted."""
+"""Stands for an unknown number of rows of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowBounds:
-    """A number of rows that is not known exactly."""
+    """Bounds of a number of rows."""
 
     at_least: int
     at_most: int
 
     def __contains__(self, rows: int) -> bool:
-        """Tell whether it may be this number."""
+        """Return whether a number lies within the bounds."""
         return self.at_least <= rows <= self.at_most
 
 
@@ -33,12 +33,12 @@ def row_bounds(
     files: Sequence[FileStatistics], ranges: Sequence[KeyRange], order: KeyOrder, *, share: bool
 ) -> RowBounds:
     """
-    Return how many rows of some files lie in some ranges.
+    Return bounds of the number of rows of some files in some ranges.
 
     :param files: the files.
-    :param ranges: none of which overlap.
+    :param ranges: ranges that do not overlap.
     :param order: the key's order.
-    :param share: whether only a share of the rows counts, such as those of some vnodes.
+    :param share: whether only some of the rows count, such as those of some vnodes.
     """
     inside = [file for file in files if any(lies_within(file, covered, order) for covered in ranges)]
     near = [file for file in files if any(may_hold_some_of(file, covered, order) for covered in ranges)]

@@ -1,8 +1,8 @@
 """
-How many rows a job is about, by the statistics of the upstream's files: what its progress is a share of.
+Estimates how many rows a job reads in total, from the statistics of the upstream's files. Progress is relative to it.
 
-An estimate: rows are taken to lie evenly between the bounds of their file. It is a function of
-the files, so that whoever asks gets the same, and costs nothing where a job is about all keys.
+The estimate assumes that keys are spread evenly between the bounds of their file. It depends only on the files, so it
+is the same for all callers. For a job over all keys it costs nothing.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from airflow_backfill_provider.core.keys import EVERYTHING, KeyOrder, KeyRange, 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 _BYTES = 8
-"""Bytes after the common beginning of two texts that tell how far apart they are."""
+"""The number of bytes after the common prefix of texts by which their distance is measured."""
 
 
 def rows_of(files: Sequence[FileStatistics], job: BackfillJob, order: KeyOrder) -> int:
     """
-    Estimate the rows that a job is about: what its progress is a share of.
+    Estimate how many rows a job reads in total.
 
-    Each vnode is taken to have as many.
+    Assumes that all vnodes have the same number of rows.
 
-    :param files: those of the upstream.
+    :param files: the upstream's files.
     :param order: the key's order.
     """
     bounds = job.restrict_to.keys
@@ -38,12 +38,12 @@ def rows_of(files: Sequence[FileStatistics], job: BackfillJob, order: KeyOrder) 
 
 def rows_within(files: Sequence[FileStatistics], covered: KeyRange, order: KeyOrder) -> int:
     """
-    Estimate the rows of some keys.
+    Estimate the number of rows in a range of keys.
 
-    A file whose statistics say nothing counts as the others do on average.
+    For a file without bounds, the average share of the other files is assumed.
 
-    :param files: with bounds of their keys.
-    :param covered: the keys.
+    :param files: the files.
+    :param covered: the range.
     :param order: the key's order.
     """
     return round(sum(file.row_count for file in files) * _share_within(files, covered, order))
@@ -63,7 +63,7 @@ def _share_within(files: Sequence[FileStatistics], covered: KeyRange, order: Key
 
 
 def _share_up_to(position: Position, file: FileStatistics, order: KeyOrder) -> float | None:
-    """Return the share of a file's keys at or before a position; ``None`` if its statistics do not tell."""
+    """Return the share of a file's keys at or before a position; ``None`` if its statistics have no bounds for it."""
     for index, value in enumerate(position):
         if index >= min(len(file.lower), len(file.upper)):
             return None
@@ -71,7 +71,7 @@ def _share_up_to(position: Position, file: FileStatistics, order: KeyOrder) -> f
         first, last = file.lower[index], file.upper[index]
         if column.compare((value,), (first,)) < 0:
             return 0.0
-        # Only where all keys begin alike do the next column's bounds say where they lie.
+        # The next column's bounds are only meaningful if all keys have the same value in this one.
         if column.compare((value,), (last,)) >= (first == last):
             return 1.0
         if first != last:
@@ -80,20 +80,20 @@ def _share_up_to(position: Position, file: FileStatistics, order: KeyOrder) -> f
 
 
 def _between(first: KeyValue | None, last: KeyValue | None, value: KeyValue | None) -> float | None:
-    """Return how far a value lies on the way from a first to a last one, itself included; ``None`` among nulls."""
+    """Return the share of values from ``first`` to ``last`` that are at or before ``value``; ``None`` for nulls."""
     if first is None or last is None or value is None:
         return None
     begin, end, at = _numbers(first, last, value)
     if begin == end:
-        # Texts that differ only far behind.
+        # Texts that differ only after the compared bytes.
         return 1.0
-    # Whole numbers and days are counted, anything else is measured.
+    # Whole numbers and days are discrete, all other values are continuous.
     step = 0 if isinstance(value, str | bytes | Decimal | dt.datetime) else 1 if end > begin else -1
     return float((at - begin + step) / (end - begin + step))
 
 
 def _numbers(*values: KeyValue) -> Sequence[Fraction]:
-    """Return values of one column as numbers that are as far apart."""
+    """Return values of one column as numbers with the same relative distances."""
     first = values[0]
     if isinstance(first, str | bytes):
         texts = [value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value for value in values]

@@ -1,14 +1,13 @@
 """
-What a strategy is to the epoch protocol: the order in which it scans, and what ranges of that order mean for vnodes.
+The scan of a strategy, as the epoch protocol sees it: its order, and the bookkeeping of vnodes.
 
-A scan by key keeps one position for all vnodes; in a scan by (vnode, key) each vnode has a position of its own and
-completes alone. Everything else about an epoch (which changes go through, what the chunk reads, what the next state is)
-follows from three questions to the scan: which ranges are read, which are not, and what the state is once some more
-are.
+A scan by key has one position for all vnodes. In a scan by (vnode, key) each vnode has its own position and completes
+alone. Everything else about an epoch (which changes go through, what the chunk reads, what the next state is) follows
+from three answers of the scan: which ranges are read, which are unread, and what the state is after more are read.
 
-Ports the bookkeeping of both executors: ``no_shuffle``'s one ``current_pos`` persisted for every vnode, and
-arrangement's ``update_pos_by_vnode``, with the difference that here a vnode completes as soon as its own snapshot
-ends, and not when all do.
+Ports the bookkeeping of both executors: ``no_shuffle``'s one ``current_pos``, persisted for every vnode, and
+arrangement's ``update_pos_by_vnode``. One difference: here a vnode completes as soon as its own snapshot ends, not when
+all snapshots have ended.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def by_vnode(key: KeyOrder, own: OwnColumns) -> KeyOrder:
 
 
 class Scan(Protocol):
-    """How one strategy reads the snapshot."""
+    """The order and bookkeeping of a strategy's snapshot read."""
 
     @property
     def order(self) -> KeyOrder:
@@ -45,38 +44,38 @@ class Scan(Protocol):
         """
         Return the state of a job that has read nothing.
 
-        :param epoch: the epoch that it begins after.
+        :param epoch: the epoch after which the job begins.
         """
         ...
 
     def read(self, state: BackfillState) -> tuple[KeyRange, ...]:
-        """Return the ranges that were read; changes of these, and no others, go through."""
+        """Return the ranges that were read; only changes of these rows go through."""
         ...
 
     def unread(self, state: BackfillState, vnodes: VnodeRange | None = None) -> tuple[KeyRange, ...]:
-        """Return the ranges still to be read, in the order of reading; all of them, or those of some vnodes."""
+        """Return the unread ranges in scan order; of all vnodes, or of some."""
         ...
 
     def advanced(
         self, state: BackfillState, *, epoch: int, ranges: Sequence[KeyRange], rows: Mapping[int, int]
     ) -> BackfillState:
         """
-        Return the state after an epoch; the same state if it read no range.
+        Return the state after an epoch; the same state if the epoch read no range.
 
-        :param ranges: what the epoch read.
+        :param ranges: the ranges that the epoch read.
         :param rows: snapshot rows that it read, by vnode.
         """
         ...
 
     def rows_in(self, vnodes: Sequence[VnodeProgress]) -> int:
-        """Return the snapshot rows read so far, in some vnodes together."""
+        """Return the total of snapshot rows read so far in some vnodes."""
         ...
 
     def rows_of_one(self, rows: int) -> float:
         """
-        Return about how many rows the count of one vnode comes to.
+        Estimate the final row count of one vnode.
 
-        :param rows: the rows that the job is about.
+        :param rows: the rows that the job reads in total.
         """
         ...
 
@@ -88,33 +87,33 @@ def rows_read(scan: Scan, state: BackfillState) -> int:
 
 def divide(state: BackfillState, parallelism: int, weights: Sequence[float]) -> tuple[VnodeRange, ...]:
     """
-    Divide the vnodes among parallel runs, each a contiguous range, so that what is left to read is about even.
+    Divide the vnodes among parallel task runs, as contiguous ranges with about the same number of unread rows.
 
-    :param parallelism: runs at most; there are fewer if fewer vnodes are unfinished.
-    :param weights: rows left, by vnode; estimates.
+    :param parallelism: the most ranges; there are fewer if fewer vnodes are unfinished.
+    :param weights: estimated unread rows by vnode.
     """
     unfinished = [vnode for vnode, progress in enumerate(state.vnodes) if not isinstance(progress, Completed)]
-    runs = min(parallelism, len(unfinished))
-    if not runs:
+    count = min(parallelism, len(unfinished))
+    if not count:
         return ()
-    starts = _starts([max(weights[vnode], 1.0) for vnode in unfinished], runs)
+    starts = _starts([max(weights[vnode], 1.0) for vnode in unfinished], count)
     firsts = [0, *(unfinished[start] for start in starts)]
     return tuple(zip(firsts, [*(first - 1 for first in firsts[1:]), len(state.vnodes) - 1], strict=True))
 
 
-def _starts(weights: Sequence[float], runs: int) -> Iterator[int]:
+def _starts(weights: Sequence[float], count: int) -> Iterator[int]:
     """
-    Yield where each run but the first begins.
+    Yield the start of each range but the first.
 
-    That is as soon as the one before has its share, and early enough for those after it.
+    A range begins when the previous one has its share, and early enough to leave one vnode for each later range.
     """
-    rest, mine, left = sum(weights), weights[0], runs
+    remaining, current, left = sum(weights), weights[0], count
     for index, weight in enumerate(weights[1:], start=1):
         if left == 1:
             return
-        # Half of the next one's weight decides on which side of the boundary it lies nearer.
-        has_its_share = mine + weight / 2 > rest / left
+        # Half of the next weight is added, so that the boundary lies on the nearer side of the next vnode.
+        has_its_share = current + weight / 2 > remaining / left
         if has_its_share or len(weights) - index < left:
             yield index
-            rest, mine, left = rest - mine, 0.0, left - 1
-        mine += weight
+            remaining, current, left = remaining - current, 0.0, left - 1
+        current += weight

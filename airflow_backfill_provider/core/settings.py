@@ -1,8 +1,8 @@
 """
-A job's settings: what its users want of it, the one authoritative place for pause and rate limit.
+A job's settings: what its users want; the only authority for pause, rate limit and parallelism.
 
-Each change is a record; the newest one is in force and the older ones tell who asked for what. A setting takes
-effect with the next barrier that is pinned.
+Each change is a record. The newest record is in force; the older ones are the history. A change takes effect with the
+next barrier that is pinned.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class UpstreamColumn(BaseModel):
     """
     A column of the upstream that the job uses.
 
-    :param type: as Delta writes it.
-    :param physical_name: its name in the data files, where that is another one (column mapping); a column that was
-        dropped and made anew under its old name has a new one.
+    :param type: its type, as Delta writes it.
+    :param physical_name: its name in the data files, if it differs (column mapping). A column that was dropped and
+        created again under the same name has a new physical name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -63,9 +63,9 @@ class UpstreamColumn(BaseModel):
 
 class ResolvedUpstream(BaseModel):
     """
-    What the upstream was when the job was created; later epochs hold it to that.
+    The upstream when the job was created; every epoch checks that it is still the same.
 
-    :param table_id: the Delta table's id.
+    :param table_id: the table's id.
     :param columns: the columns that key, distribution key and query use, with their types.
     """
 
@@ -76,7 +76,7 @@ class ResolvedUpstream(BaseModel):
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the columns, and of all fields inside of them."""
+        """The names of the columns and of all fields nested in them."""
         return names_within({column.name: column.type for column in self.columns})
 
 
@@ -86,20 +86,20 @@ class JobSettings(BaseModel):
 
     :param sequence: number of the change, from 1.
     :param job: the job's definition as JSON.
-    :param strategy: the strategy decided on; never ``auto``.
+    :param strategy: the chosen strategy; never ``auto``.
     :param shape: the shape of the query.
     :param incarnation: changes with every rebuild.
-    :param state_table: the control table of per-vnode state; a rebuild begins a new one, for its key may differ.
+    :param state_table: the control table of per-vnode state; a rebuild begins a new one, because its key may differ.
     :param base_epoch: epochs up to this one belong to earlier incarnations.
-    :param start: the point of the upstream's history that the job begins after, because its strategy made something of
-        that one when the job was created; ``None`` for all of the history.
+    :param start: the point of the upstream's history after which the job begins, because the strategy's own table was
+        created from this point; ``None`` for the whole history.
     :param paused: whether snapshot reading is paused by the user.
     :param rate_limit: snapshot rows per epoch; ``None`` is unlimited, 0 reads none.
-    :param parallelism: runs that share the vnodes, from the next barrier on.
-    :param finished_epoch: the epoch as of which the view was marked finished.
+    :param parallelism: the number of task runs that share the vnodes, from the next barrier on.
+    :param finished_epoch: the epoch with which the view was marked as finished.
     :param value: the argument of the change, such as the new rate limit.
-    :param repair: what this very change asks to repair.
-    :param repair_sequence: number of the newest change that asked for a repair; 0 if none did.
+    :param repair: the repair that this change requests.
+    :param repair_sequence: number of the newest change that requests a repair; 0 if none does.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -127,12 +127,12 @@ class JobSettings(BaseModel):
 
     @property
     def types(self) -> dict[str, str]:
-        """The used columns' types as of creation."""
+        """The types of the used columns when the job was created."""
         return {column.name: column.type for column in self.upstream.columns}
 
     @property
     def key_order(self) -> KeyOrder:
-        """The key's columns with their types as of creation, in order."""
+        """The key's columns in order, with their types when the job was created."""
         types = self.types
         return KeyOrder(
             tuple(
@@ -143,7 +143,7 @@ class JobSettings(BaseModel):
 
     @property
     def own_columns(self) -> OwnColumns:
-        """The package's names beside the used columns, in the arrangement too."""
+        """This package's column names for the used columns; the arrangement has the same ones."""
         return own_columns(column.name for column in self.upstream.columns)
 
     @property
@@ -153,43 +153,43 @@ class JobSettings(BaseModel):
 
     @property
     def keys(self) -> KeyRange:
-        """The keys that the job is about."""
+        """The range of keys that the job reads."""
         bounds, order = self.definition.restrict_to.keys, self.key_order
         return KeyRange(order.decode(bounds.after), order.decode(bounds.up_to))
 
     @property
     def scan(self) -> Scan:
-        """How the job's strategy reads the snapshot."""
+        """The scan of the job's strategy."""
         return kinds.STRATEGIES.named(self.strategy).scan(self)
 
     @property
     def first_offset(self) -> Offset:
-        """The upstream's offset after which the first epoch's window begins."""
+        """The offset of the upstream after which the first epoch's window begins."""
         return BEGINNING if self.start is None else self.start.offset
 
     def own_table(self, name: str) -> str:
-        """Return the location of a table that the strategy makes for this incarnation, beside the control tables."""
+        """Return the location of a table of the strategy in this incarnation, beside the control tables."""
         return f"{self.job['state']}/{name}_{self.incarnation}"
 
     @property
     def definition_digest(self) -> str:
-        """Digest of all that decides which rows the view has; pause, rate limit and parallelism do not."""
+        """Digest of everything that decides which rows the view has; leaves out pause, rate limit and parallelism."""
         job = {name: value for name, value in self.job.items() if name not in INITIAL_SETTINGS}
         return digest({"job": job, "upstream": self.upstream.model_dump(mode="json"), "strategy": self.strategy})
 
     @property
     def reads_snapshot(self) -> bool:
-        """Whether an unfinished job reads snapshot rows: user's pause and rate limit are independent."""
+        """Whether an unfinished job reads snapshot rows: it is not paused, and its rate limit is not 0."""
         return not self.paused and self.rate_limit != 0
 
     def repairs_view(self, barrier: Barrier) -> bool:
-        """Tell whether a barrier, or the one after it, repairs the view; then it may hold foreign rows until then."""
+        """Return whether a barrier or the next one repairs the view. Until then it may have rows of other writers."""
         return bool(barrier.repair) or self.repair_sequence > barrier.settings_sequence
 
     def changed(
         self, change: SettingsChange, *, requested_by: str, requested_at: dt.datetime, **fields: Any
     ) -> JobSettings:
-        """Return the next record: this one with one change applied."""
+        """Return the next record: these settings with one change."""
         update = {
             "value": None,
             "repair": Repair(),
@@ -202,7 +202,7 @@ class JobSettings(BaseModel):
         return self.model_copy(update=update)
 
     def as_mutation(self) -> PinnedMutation | None:
-        """Return what this record means to a running backfill, if anything."""
+        """Return the mutation of this change; ``None`` if the change does not affect barriers."""
         mutation = _MUTATIONS.get(self.change)
         if mutation is None:
             return None

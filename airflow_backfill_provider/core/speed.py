@@ -1,8 +1,9 @@
 """
 How fast a job reads its snapshot, and how long the rest takes.
 
-The speed is that of the epochs, each from its injection to its commit. What is left also takes the waits between them:
-a job whose DAG runs every hour is done in hours. A pause is no such wait, nor is one night among the waits of a day.
+The speed is measured over epochs, each from its injection to its commit. The remaining time also includes the waits
+between epochs, such as an hourly schedule. It uses the median wait, so that single long waits do not count, and no
+pauses.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from airflow_backfill_provider.core.barrier import Barrier, Mutation
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 
 RECENT_EPOCHS = 10
-"""Epochs whose speed tells the time that is left."""
+"""The number of newest epochs over which the speed is measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +26,8 @@ class Speed:
     The speed of the newest epochs.
 
     :param rows: snapshot rows that they read.
-    :param seconds: how long they took.
-    :param waits: how long the job waits between so many epochs, as it mostly does.
+    :param seconds: the time that they took.
+    :param waits: the typical wait between epochs, times the number of epochs.
     """
 
     rows: int
@@ -35,20 +36,20 @@ class Speed:
 
     @property
     def rows_per_second(self) -> float:
-        """Rows per second of an epoch."""
+        """Rows per second while an epoch runs."""
         return self.rows / self.seconds
 
     def seconds_for(self, rows: int) -> float:
-        """Return how long it takes until some more rows are read, waits included."""
+        """Return how long it takes to read more rows, including waits."""
         return rows * (self.seconds + self.waits) / self.rows
 
 
 def recent_speed(barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> Speed | None:
     """
-    Return the speed of the newest epochs that read anything; ``None`` if there is none, or clocks make no sense.
+    Return the speed of the newest epochs that read rows; ``None`` if there are none with a positive duration.
 
-    :param barriers: of one incarnation, ascending.
-    :param commits: likewise.
+    :param barriers: barriers of one incarnation, ascending.
+    :param commits: their commits, ascending.
     """
     by_epoch = {barrier.epoch: barrier for barrier in barriers}
     reading = [commit for commit in commits if commit.snapshot_read_row_count and commit.epoch in by_epoch]
@@ -70,8 +71,8 @@ def recent_speed(barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) ->
 
 
 def _was_resumed(barrier: Barrier) -> bool:
-    """Tell whether the job was paused before a barrier."""
-    return any(carried.mutation is Mutation.RESUME for carried in barrier.mutations)
+    """Return whether the job was paused before a barrier."""
+    return any(pinned.mutation is Mutation.RESUME for pinned in barrier.mutations)
 
 
 def _seconds(since: dt.datetime, until: dt.datetime) -> float:

@@ -1,14 +1,14 @@
-"""Pieces of Spark SQL."""
+"""Helpers for Spark SQL."""
 
 from __future__ import annotations
 
 import re
 
 RELATION = "upstream"
-"""What a query calls its upstream."""
+"""The name of the upstream in a query."""
 
 _MOVING = re.compile(r"^\s*((now|today|tomorrow|yesterday)(\s+\S+)?\s*$|T?\d{1,2}:)", re.IGNORECASE)
-"""Texts that Spark reads as another date or timestamp each day: a word, or a time without a date."""
+"""Texts that Spark parses as a different date or timestamp each day: a word, or a time without a date."""
 
 
 def quote(identifier: str) -> str:
@@ -17,5 +17,5 @@ def quote(identifier: str) -> str:
 
 
 def is_moving_text(text: str) -> bool:
-    """Tell whether Spark reads a text as another date or timestamp each day."""
+    """Return whether Spark parses a text as a different date or timestamp each day."""
     return _MOVING.match(text) is not None

@@ -1,8 +1,8 @@
 """
-The stages of an epoch, in order: what is done, what its time is recorded under, and where it may die.
+The stages of an epoch, in order: what each does, the name of its timing, and its crash points.
 
-Whoever runs an epoch goes through this list, whole or a part of it; the crash points, the timings, the log lines and
-the table in the documentation come from it. A stage is a value; what runs it has a method for each kind.
+Every run of an epoch follows this list, or a part of it. Crash points, timings, log lines and a table in the
+documentation come from it. A stage is a value; the code that runs stages has a method for each kind.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class StageKind(StrEnum):
-    """What is done in a stage."""
+    """The kinds of stages."""
 
     PIN = "pin"
     CHECK_TABLES = "check_tables"
@@ -43,25 +43,25 @@ class Stage:
     """
     One step of an epoch.
 
-    :param kind: what is done.
-    :param does: the same in words, for the documentation.
-    :param timed_as: what its seconds are recorded under; empty if they are part of another stage's.
-    :param before: where it may die before it commits anything.
-    :param after: where it may die once it has.
+    :param kind: the kind.
+    :param description: what the stage does, for the documentation.
+    :param timed_as: the name of the timing; empty if the stage's time is part of another stage's timing.
+    :param before: the crash point before the stage's commit.
+    :param after: the crash point after the stage's commit.
     """
 
     kind: StageKind
-    does: str
+    description: str
     timed_as: str = ""
     before: CrashPoint | None = None
     after: CrashPoint | None = None
 
     @contextmanager
-    def taken(self, seconds: dict[str, float]) -> Iterator[None]:
+    def entered(self, seconds: dict[str, float]) -> Iterator[None]:
         """
-        Announce the stage's crash points around a block, and record its time.
+        Announce the stage's crash points around a block, and record the block's time.
 
-        :param seconds: where the time is added.
+        :param seconds: the mapping that the time is added to.
         """
         if self.before is not None:
             reached(self.before)
@@ -75,7 +75,7 @@ class Stage:
 
 @contextmanager
 def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
-    """Record how long a block takes; if it fails, that is not recorded."""
+    """Record how long a block takes, unless it fails."""
     started = time.monotonic()
     yield
     seconds[name] = seconds.get(name, 0.0) + time.monotonic() - started
@@ -84,72 +84,72 @@ def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
 STAGES = (
     Stage(
         kind=StageKind.PIN,
-        does="The injector decides what the epoch does, and writes the barrier down.",
+        description="The injector decides what the epoch does, and writes the barrier to the log.",
         after=CrashPoint.AFTER_PIN,
     ),
     Stage(
         kind=StageKind.CHECK_TABLES,
-        does="The upstream and the job's tables must be the ones that the barrier was pinned on.",
+        description="Checks that the upstream and the job's tables are the ones that the barrier was pinned for.",
         timed_as="check",
     ),
     Stage(
         kind=StageKind.FIND_CHANGES,
-        does="The changes of the window are read, netted per key and counted.",
+        description="The changes of the window are read, netted per key and counted.",
         timed_as="check",
     ),
     Stage(
         kind=StageKind.COUNT_CHUNK,
-        does="The chunk is counted and its keys are checked, where that is possible before the changes are written.",
+        description="The chunk's rows are counted and its keys checked, if possible before the changes are written.",
         timed_as="check",
     ),
     Stage(
         kind=StageKind.WRITE_CHANGES,
-        does="The changes of rows that were read before are written to the view.",
+        description="The changes of rows that were read before are written to the view.",
         timed_as="changes",
         before=CrashPoint.BEFORE_CHANGES_COMMIT,
         after=CrashPoint.AFTER_CHANGES_COMMIT,
     ),
     Stage(
         kind=StageKind.REPAIR,
-        does="Rows that a repair asks for are written anew.",
+        description="Rows of a requested repair are rewritten.",
         timed_as="repair",
     ),
     Stage(
         kind=StageKind.KEEP_CHANGES,
-        does="The strategy keeps the changes of rows that are not read yet, if it has a table for them.",
+        description="The strategy stores the changes of unread rows, if it has a table for them.",
     ),
     Stage(
         kind=StageKind.COUNT_PART,
-        does="A part of the chunk is counted.",
+        description="The rows of a part of the chunk are counted.",
         timed_as="count",
     ),
     Stage(
         kind=StageKind.WRITE_PART,
-        does="A part of the chunk is written to the view. The parts are written side by side.",
+        description="A part of the chunk is written to the view. Parts are written in parallel.",
         timed_as="snapshot",
         before=CrashPoint.BEFORE_SNAPSHOT_COMMIT,
         after=CrashPoint.AFTER_SNAPSHOT_COMMIT,
     ),
     Stage(
         kind=StageKind.ACCOUNT,
-        does="The number of rows that were read is compared with the number that there are.",
+        description="The number of rows read is compared with the upstream.",
         timed_as="commit",
     ),
     Stage(
         kind=StageKind.COMMIT_STATE,
-        does="The state of each vnode is committed.",
+        description="The state of each vnode is committed.",
         timed_as="commit",
         before=CrashPoint.BEFORE_STATE_COMMIT,
         after=CrashPoint.AFTER_STATE_COMMIT,
     ),
     Stage(
         kind=StageKind.PUBLISH,
-        does="The view says whether it is finished.",
+        description="The view's table is marked as finished or not.",
         timed_as="commit",
     ),
     Stage(
         kind=StageKind.COMMIT_LOG,
-        does="The barrier log gets the epoch's counts and timings.",
+        description="The epoch's counts and timings are written to the barrier log.",
         before=CrashPoint.BEFORE_LOG_COMMIT,
     ),
 )
@@ -165,9 +165,9 @@ def stage_of(kind: StageKind) -> Stage:
 
 def changes_stages(barrier: Barrier, *, counts_chunk: bool) -> tuple[Stage, ...]:
     """
-    Return the stages of an epoch on Spark up to its chunk.
+    Return the stages of an epoch on Spark before its chunk is written.
 
-    :param counts_chunk: whether the chunk is known before the changes are written, so that it is checked first.
+    :param counts_chunk: whether the chunk can be counted and checked before the changes are written.
     """
     first, last = StageKind.CHECK_TABLES, StageKind.KEEP_CHANGES
     kinds = [stage.kind for stage in STAGES]
@@ -181,5 +181,5 @@ def changes_stages(barrier: Barrier, *, counts_chunk: bool) -> tuple[Stage, ...]
 
 
 def part_stages() -> tuple[Stage, Stage]:
-    """Return the stages of one part of the chunk: counting it, and writing it."""
+    """Return the stages of one part of the chunk: count it, and write it."""
     return _BY_KIND[StageKind.COUNT_PART], _BY_KIND[StageKind.WRITE_PART]

@@ -1,4 +1,4 @@
-"""What people want to know of a job: how far it is, how fast, when it will be done, and what it waits for."""
+"""The status of a job: progress, speed, remaining time, and what it waits for."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.core.watchdog import Alarm, ChangeFeed, watch
 
 ALMOST_DONE = 0.999
-"""Progress shown at most while a vnode is not Completed: the estimate may be too low."""
+"""The highest progress while a vnode is not Completed, because the estimate may be too low."""
 
 
 class JobCondition(StrEnum):
-    """Whether a job is finished, or why not; of several reasons the first that applies."""
+    """Whether a job is finished, or why not. If several conditions hold, the first in this list."""
 
     CANCELLED = "cancelled"
     FINISHED = "finished"
     PAUSED = "paused"
     RATE_LIMIT_ZERO = "rate_limit_zero"
     RUNNING = "running"
-    """An epoch is pinned and not committed: a task runs it, or it waits for a retry."""
+    """An epoch is pinned and not committed: a task run executes it, or it waits for a retry."""
     WAITING = "waiting"
-    """Nothing is pinned: the job waits for the next run of its DAG."""
+    """No epoch is pinned: the job waits for the next DAG run."""
 
 
 class VnodeCounts(BaseModel):
-    """How many vnodes are where."""
+    """The number of vnodes by progress."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -49,16 +49,16 @@ class VnodeCounts(BaseModel):
     completed: int
 
 
-class VnodeRun(BaseModel):
+class VnodeSpan(BaseModel):
     """
-    Neighbouring vnodes that are equally far.
+    Adjacent vnodes with the same progress.
 
-    :param first: the first of them.
-    :param last: the last of them.
+    :param first: the first vnode.
+    :param last: the last vnode.
     :param state: ``not_started``, ``in_progress`` or ``completed``.
-    :param rows: snapshot rows read of them; under ``no_shuffle`` of all vnodes together.
-    :param progress: 0 to 1, by the rows that a vnode has on average; below 1 until completed.
-    :param position: where the vnode in progress is, a value for each key column.
+    :param rows: snapshot rows read of these vnodes; under ``no_shuffle`` of all vnodes.
+    :param progress: 0 to 1, relative to the average number of rows of a vnode; below 1 until completed.
+    :param position: the position of a vnode in progress, one value per key column.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -73,43 +73,43 @@ class VnodeRun(BaseModel):
 
 class JobSummary(BaseModel):
     """
-    A job at one moment, all its vnodes together.
+    The status of a job, all vnodes together.
 
     :param epoch: newest committed epoch, 0 before the first.
-    :param pinned_epoch: the epoch that is pinned but not committed, if any: it runs, or waits for a retry.
+    :param pinned_epoch: the epoch that is pinned and not committed, if any: it is executed, or waits for a retry.
     :param pinned_at: when it was pinned.
-    :param committed_at: when the newest committed epoch was.
+    :param committed_at: when the newest committed epoch was committed.
     :param condition: ``finished``, or why not: ``cancelled``, ``paused``, ``rate_limit_zero``, ``running`` (an epoch is
-        pinned and not committed) or ``waiting`` (for the next run).
-    :param finished: every vnode is Completed and that is committed.
+        pinned and not committed) or ``waiting`` (for the next DAG run).
+    :param finished: whether every vnode is Completed as of the newest commit.
     :param rows_read: snapshot rows read so far.
-    :param rows_estimated: rows that the job is about, by the log's statistics when the newest barrier was pinned: the
-        upstream's, or those of ``restrict_to`` among them.
+    :param rows_estimated: estimate of the rows that the job reads in total (under ``restrict_to``, only these rows), by
+        the log's statistics when the newest barrier was pinned.
     :param progress: 0 to 1; below 1 until finished.
-    :param rows_per_second: snapshot rows read per second, while an epoch runs, over the newest epochs.
-    :param eta_seconds: seconds until finished at that speed, with the waits between epochs, but no pause; ``None`` if
-        nothing is read at present, or if more rows were read than the estimate.
-    :param watermark: commit time of the upstream's version that the view shows; only once it is finished.
-    :param upstream_version: the upstream's version that the view is at; ``None`` before the first epoch.
-    :param oldest_rows_version: the oldest version that some of its rows are as of: an older one only while their
-        changes wait until the view is finished.
-    :param lag_versions: upstream versions that the view does not show yet.
-    :param lag_seconds: age of the oldest of them; ``None`` before the first epoch, or if the upstream's log forgot it.
-    :param behind_since: when the oldest of them was committed.
-    :param headroom_hours: hours until the upstream may delete changes that an epoch needs, 0 if it may have done so
-        already; ``None`` if no epoch needs any.
-    :param parallelism: runs that share an epoch, from the next barrier on.
-    :param alarms: what the watchdog found: each of a ``kind`` (``stalled``, ``headroom``, ``replaced``), with
-        ``message`` and ``remedy``.
-    :param warnings: what the planner said of the newest epoch, that the upstream is itself a view which is not
-        finished, the alarms, an epoch that failed and is still pinned, and why no verification is known, if so, as
-        sentences.
-    :param last_failure: what went wrong last, if no epoch was committed since.
-    :param verified: what the newest finished verification found; ``None`` if there is none since the job was created or
-        rebuilt.
-    :param verification_waits: whether a verification was asked for, which the next run of an epoch carries out.
-    :param verification_problem: why nothing is known of verifications, because their table cannot be read; ``None`` if
-        it can.
+    :param rows_per_second: snapshot rows read per second while an epoch runs, over the newest epochs.
+    :param eta_seconds: seconds until finished at this speed, including waits between epochs but no pauses; ``None`` if
+        nothing is read now, or if more rows were read than estimated.
+    :param watermark: commit time of the upstream's offset that the view is at; only once it is finished.
+    :param upstream_version: the upstream's offset that the view is at; ``None`` before the first epoch.
+    :param oldest_rows_version: the oldest offset that rows of the view are as of. It differs from ``upstream_version``
+        only while changes wait until the view is finished.
+    :param lag_versions: how many offsets (versions of a Delta table) the upstream has after the one that the view is
+        at.
+    :param lag_seconds: age of the oldest unread offset; ``None`` before the first epoch, or if the upstream's log no
+        longer has it.
+    :param behind_since: when the oldest unread offset was committed.
+    :param headroom_hours: hours until the upstream may delete changes that an epoch needs, 0 if it may have deleted
+        them already; ``None`` if no epoch needs any.
+    :param parallelism: the number of task runs that share an epoch, from the next barrier on.
+    :param alarms: the watchdog's alarms: each with a ``kind`` (``stalled``, ``headroom``, ``replaced``), a ``message``
+        and a ``remedy``.
+    :param warnings: sentences: the planner's warnings of the newest epoch, an upstream that is itself an unfinished
+        view, the alarms, an epoch that failed and is still pinned, and verifications that cannot be read.
+    :param last_failure: the last failure, if no epoch was committed since.
+    :param verified: the result of the newest finished verification; ``None`` if there is none since the job was created
+        or rebuilt.
+    :param verification_waits: whether a verification is requested; the next epoch's application carries it out.
+    :param verification_problem: why the table of verifications cannot be read; ``None`` if it can.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -150,19 +150,19 @@ class JobSummary(BaseModel):
 
 class JobStatus(JobSummary):
     """
-    A job at one moment, vnode by vnode.
+    The status of a job, vnode by vnode.
 
-    :param vnode_map: how far each vnode is, neighbours that are equally far together.
+    :param vnode_map: the progress of each vnode; adjacent vnodes with the same progress are one entry.
     """
 
-    vnode_map: tuple[VnodeRun, ...]
+    vnode_map: tuple[VnodeSpan, ...]
 
 
 def job_status(*, settings: JobSettings, state: BackfillState, **seen: Any) -> JobStatus:
     """
-    Describe a job vnode by vnode.
+    Return the status of a job, vnode by vnode.
 
-    :param seen: what else :func:`job_summary` takes.
+    :param seen: the other arguments of :func:`job_summary`.
     """
     summary = job_summary(settings=settings, state=state, **seen)
     return JobStatus(**dict(summary), vnode_map=tuple(_map(settings, state, summary.rows_estimated)))
@@ -182,27 +182,27 @@ def job_summary(
     verification_problem: str | None = None,
 ) -> JobSummary:
     """
-    Describe a job.
+    Return the status of a job.
 
     :param barriers: the newest barriers of the log, ascending; at least the last two epochs, more for the speed.
-    :param commits: the commits of those.
-    :param feed: what the upstream's log says of the versions that these have not read.
-    :param failures: recorded failures of the newest epochs, in the order of epochs and times.
-    :param verified: what the newest finished verification found.
-    :param verification_waits: whether one was asked for.
-    :param verification_problem: why neither is known, if so.
+    :param commits: their commits.
+    :param feed: the upstream's changes that these have not read.
+    :param failures: recorded failures of the newest epochs, in order of epoch and time.
+    :param verified: the result of the newest finished verification.
+    :param verification_waits: whether a verification is requested.
+    :param verification_problem: why verifications cannot be read, if so.
     """
     barriers = [barrier for barrier in barriers if barrier.incarnation == settings.incarnation]
     commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
     committed = commits[-1] if commits else None
     newest = barriers[-1] if barriers else None
-    shown = next((b for b in reversed(barriers) if committed and b.epoch == committed.epoch), None)
+    committed_barrier = next((b for b in reversed(barriers) if committed and b.epoch == committed.epoch), None)
     finished = state.completed and committed is not None and committed.completed
     rows_read = rows_read_in(settings.scan, state)
     rows_estimated = max(newest.upstream.row_count if newest else 0, rows_read)
     speed = recent_speed(barriers, commits)
     pinned = newest if newest and (not committed or newest.epoch > committed.epoch) else None
-    lag_versions = feed.latest.distance_from(shown.upstream.to_offset if shown else BEGINNING)
+    lag_versions = feed.latest.distance_from(committed_barrier.upstream.to_offset if committed_barrier else BEGINNING)
     headroom = feed.headroom(now)
     last_failure = _last_failure(newest, pinned, failures)
     alarms = watch(settings=settings, barriers=barriers, commits=commits, feed=feed, finished=finished, now=now)
@@ -226,11 +226,13 @@ def job_summary(
         rows_per_second=speed.rows_per_second if speed else None,
         eta_seconds=_eta(settings, rows_estimated - rows_read, speed, finished=finished),
         watermark=committed.watermark if committed and finished else None,
-        upstream_version=shown.upstream.come_to.offset if shown and shown.upstream.come_to else None,
-        oldest_rows_version=shown.oldest_offset_after if shown else None,
+        upstream_version=committed_barrier.upstream.reached_point.offset
+        if committed_barrier and committed_barrier.upstream.reached_point
+        else None,
+        oldest_rows_version=committed_barrier.oldest_offset_after if committed_barrier else None,
         upstream_latest_version=feed.latest,
         lag_versions=lag_versions,
-        lag_seconds=_lag(feed, lag_versions, now) if shown else None,
+        lag_seconds=_lag(feed, lag_versions, now) if committed_barrier else None,
         behind_since=feed.unread_since if lag_versions else None,
         headroom_hours=None if headroom is None else headroom / dt.timedelta(hours=1),
         alarms=alarms,
@@ -238,12 +240,12 @@ def job_summary(
             *(newest.warnings if newest else ()),
             *([feed.unfinished] if feed.unfinished else []),
             *map(str, alarms),
-            # Of one that was given up, there is an alarm.
+            # An epoch that was given up has an alarm instead.
             *([f"{last_failure}; {last_failure.remedy}"] if last_failure and not last_failure.given_up else []),
             *(
                 []
                 if verification_problem is None
-                else [f"whether the view was verified is unknown: {verification_problem}"]
+                else [f"it is unknown whether the view was verified: {verification_problem}"]
             ),
         ),
         last_failure=last_failure,
@@ -290,22 +292,22 @@ def _count(state: BackfillState) -> VnodeCounts:
     )
 
 
-def _map(settings: JobSettings, state: BackfillState, rows_estimated: int) -> Iterator[VnodeRun]:
-    """Yield neighbouring vnodes that are alike."""
+def _map(settings: JobSettings, state: BackfillState, rows_estimated: int) -> Iterator[VnodeSpan]:
+    """Yield adjacent vnodes with the same progress, as one entry each."""
     order = settings.key_order
 
-    def likeness(found: tuple[int, VnodeProgress]) -> tuple[object, ...]:
+    def progress_key(found: tuple[int, VnodeProgress]) -> tuple[object, ...]:
         progress = found[1]
         return type(progress), order.encode(progress.position) if isinstance(progress, InProgress) else None
 
-    for _, alike in itertools.groupby(enumerate(state.vnodes), key=likeness):
+    for _, alike in itertools.groupby(enumerate(state.vnodes), key=progress_key):
         vnodes = list(alike)
-        yield _run(settings, vnodes[0][0], [progress for _, progress in vnodes], rows_estimated)
+        yield _span(settings, vnodes[0][0], [progress for _, progress in vnodes], rows_estimated)
 
 
-def _run(settings: JobSettings, first: int, vnodes: Sequence[VnodeProgress], rows_estimated: int) -> VnodeRun:
+def _span(settings: JobSettings, first: int, vnodes: Sequence[VnodeProgress], rows_estimated: int) -> VnodeSpan:
     scan, one = settings.scan, vnodes[0]
-    found = VnodeRun(
+    found = VnodeSpan(
         first=first,
         last=first + len(vnodes) - 1,
         state="completed",
@@ -330,9 +332,9 @@ def _run(settings: JobSettings, first: int, vnodes: Sequence[VnodeProgress], row
 
 def progress_of(rows_read: int, rows_estimated: int, *, finished: bool) -> float:
     """
-    Return progress from 0 to 1, below 1 until finished.
+    Return the progress from 0 to 1; below 1 until finished.
 
-    :param rows_estimated: the upstream's rows as of the newest barrier; fewer than the rows read if many were deleted.
+    :param rows_estimated: the estimate at the newest barrier; lower than the rows read if many rows were deleted.
     """
     if finished:
         return 1.0
@@ -348,7 +350,7 @@ def _lag(feed: ChangeFeed, lag_versions: int, now: dt.datetime) -> float | None:
 def _eta(settings: JobSettings, rows_left: int, speed: Speed | None, *, finished: bool) -> float | None:
     if finished:
         return 0.0
-    # Above the estimate, nobody knows how many rows are left.
+    # Above the estimate, the number of remaining rows is unknown.
     if not settings.reads_snapshot or settings.cancelled or speed is None or rows_left <= 0:
         return None
     return speed.seconds_for(rows_left)

@@ -1,4 +1,4 @@
-"""Versions of the tables that a job reads and writes, as they are pinned and recorded."""
+"""Versions of the tables that a job writes, as they are recorded."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class TableVersion(Frozen):
     """
     One version of a table's log.
 
-    :param written_at: when its commit says that it was written. An older copy that was put back and written on has a
-        version of the same number, but of another time. ``None`` if the commit says nothing of it.
+    :param written_at: the time that its commit records. If an older copy was restored and written to, the same version
+        has another time. ``None`` if the commit records none.
     """
 
     version: int
@@ -25,10 +25,11 @@ class TableVersion(Frozen):
 
 class TableVersions(Frozen):
     """
-    What an epoch left: the newest versions of the tables that the job writes, and how many rows were read by then.
+    The tables that a job writes, as of the end of an epoch.
 
-    :param strategy: those of the strategy's own tables, by their names; without those that were dropped.
-    :param rows_present: rows that were read and that the upstream still has; ``None`` if nobody counted them.
+    :param view: the newest version of the view.
+    :param strategy: the newest versions of the strategy's own tables, by name; without dropped tables.
+    :param rows_present: read rows that the upstream still has; ``None`` if unknown.
     """
 
     view: TableVersion
@@ -36,8 +37,8 @@ class TableVersions(Frozen):
     rows_present: int | None = None
 
 
-def left_behind(tables: TableVersions | None) -> dict[str, Any]:
-    """Return the fields of an epoch's commit that say which versions it left."""
+def commit_fields(tables: TableVersions | None) -> dict[str, Any]:
+    """Return the fields of an epoch's commit that record the tables' versions."""
     if tables is None:
         return {"view_version": None}
     return {

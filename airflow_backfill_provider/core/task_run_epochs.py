@@ -1,4 +1,4 @@
-"""What one task run carries: the epochs that it pinned, in all its tries, and whether it may pin another."""
+"""The epochs of one task run: those that it pinned in all its tries, and whether it may pin another."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from airflow_backfill_provider.core.epoch_record import EpochCommit
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRunEpochs:
     """
-    The epochs that a task run pinned, of the incarnation that it pinned the last one of.
+    The epochs that a task run pinned, in the incarnation of its last one.
 
-    :param barriers: ascending.
-    :param commits: of those that are committed, ascending.
+    :param barriers: their barriers, ascending.
+    :param commits: the commits of those that are committed, ascending.
     """
 
     barriers: tuple[Barrier, ...] = ()
@@ -22,16 +22,16 @@ class TaskRunEpochs:
 
     @property
     def due(self) -> Barrier | None:
-        """The barrier that is pinned and not committed; only the newest can be."""
+        """The barrier that is pinned and not committed, if any; only the newest can be."""
         return self.barriers[-1] if len(self.commits) < len(self.barriers) else None
 
     def may_pin_another(self, most: int) -> bool:
         """
-        Tell whether the task run has room for one more epoch.
+        Return whether the task run may pin one more epoch.
 
-        None once every vnode is Completed: what is new from then on is a later run's.
+        It may not once every vnode is Completed: later changes belong to a later task run.
 
-        :param most: how many it is to carry at most.
+        :param most: the most epochs that it may pin.
         """
         if not self.barriers:
             return True

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Formats numbers for people."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ duration = durations.duration
 
 
 def rows(count: float) -> str:
-    """Return a number of rows with separators."""
+    """Format a number of rows."""
     return _counted(round(count), "row")
 
 
 def percent(share: float) -> str:
-    """Return a share of one; never 100 % before it is all."""
+    """Format a share as a percentage, rounded down so that it is 100 % only for all."""
     return f"{int(share * 1000) / 10:.1f} %"
 
 
 def size(byte_count: float) -> str:
-    """Return a number of bytes in a unit that fits."""
+    """Format a number of bytes in a suitable unit."""
     for unit in _BYTE_UNITS:
         if byte_count < _KIBI or unit == _BYTE_UNITS[-1]:
             break
@@ -30,12 +30,12 @@ def size(byte_count: float) -> str:
 
 
 def versions(count: int) -> str:
-    """Return a number of versions."""
+    """Format a number of versions."""
     return _counted(count, "version")
 
 
 def files(count: int) -> str:
-    """Return a number of files."""
+    """Format a number of files."""
     return _counted(count, "file")
 
 

@@ -1,4 +1,4 @@
-"""What a job's definition says of its upstream: what every kind of source needs to know."""
+"""The definition of a job's upstream: the fields that every kind of source has."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 
 
 class KeyColumn(BaseModel):
-    """A column of the upstream's primary key; in YAML its name alone, or ``{column, descending}``."""
+    """A column of the upstream's primary key; in YAML its name, or ``{column, descending}``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,8 +43,8 @@ class UpstreamDefinition(BaseModel):
     """
     The changing table that a job reads, and which columns identify and distribute its rows.
 
-    A kind of source subclasses it and adds where its upstreams lie. In a job its fields stand below the kind's name,
-    ``upstream: {postgres: {…}}``; those of the first kind stand alone.
+    Each kind of source has a subclass with the fields that locate its upstreams. In a job, the fields stand below the
+    kind's name, ``upstream: {postgres: {…}}``; only the first kind needs no name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,16 +58,16 @@ class UpstreamDefinition(BaseModel):
     @property
     @abstractmethod
     def location(self) -> str:
-        """Where the upstream lies, as messages and pages name it; without secrets."""
+        """The upstream's location in messages and on pages, without secrets."""
 
     @classmethod
     def field_names(cls) -> list[str]:
-        """Return the fields of the kind, its own before those of every kind."""
+        """Return the names of the fields: first the kind's own, then those of every kind."""
         return sorted(cls.model_fields, key=lambda name: name in UpstreamDefinition.model_fields)
 
     @property
     def folders(self) -> Mapping[str, str]:
-        """The folders that it lies in, by the fields that name them; none if it does not lie in the lake."""
+        """The upstream's folders in the lake, by the names of their fields; empty if it is not in the lake."""
         return {}
 
     @model_validator(mode="after")
@@ -89,10 +89,10 @@ class UpstreamDefinition(BaseModel):
 
 def definition_class(value: Any) -> tuple[type[UpstreamDefinition], Any]:
     """
-    Find the kind of source that an upstream is of.
+    Return the definition class of an upstream's kind of source.
 
-    :param value: what a job's definition says of its upstream.
-    :returns: the kind's class of definitions, and the fields for it.
+    :param value: the field ``upstream`` of a job's definition.
+    :returns: the class, and the fields for it.
     """
     definition: type[UpstreamDefinition]
     if isinstance(value, Mapping) and len(value) == 1:

@@ -1,8 +1,8 @@
 """
-A verification: what it compares, pinned before it begins, and what its steps found.
+A verification: what it compares, pinned before it begins, and the results of its steps.
 
-It compares the view with its query at one pair of versions, whatever is committed meanwhile, and goes through the
-vnodes in steps, each recorded when it is done. One that died is resumed after the steps that it has done.
+A verification compares the view with its query at pinned versions, so later commits do not matter. It compares the
+vnodes in steps and records each step's result. After a crash it resumes with the next step.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.scan import VnodeRange
 
 ROWS_PER_STEP = 50_000_000
-"""Rows of the upstream for which a verification makes one step, unless it is told how many to make."""
+"""The upstream's rows per step of a verification, unless the number of steps is given."""
 
 MOST_KEYS_KEPT = 1_000
-"""Differing keys that a step records at most; beyond, vnodes say what to repair."""
+"""The most differing keys that a step records. If there are more, whole vnodes are repaired."""
 
 
 class ReadVnodes(Frozen):
     """
-    Neighbouring vnodes of which the view has the same share.
+    Adjacent vnodes that the view has up to the same key.
 
-    :param first: the first of them.
-    :param last: the last of them.
-    :param up_to: the key up to which it has their rows, encoded as text; ``None`` if it has them all.
+    :param first: the first vnode.
+    :param last: the last vnode.
+    :param up_to: the last key that the view has of them, encoded as text; ``None`` if it has all.
     """
 
     first: int
@@ -46,15 +46,15 @@ class PinnedVerification(Frozen):
     """
     What a verification compares.
 
-    :param number: of the job's verifications, from 1.
-    :param epoch: the epoch whose commit is verified.
-    :param upstream_version: the version that this epoch left the view at.
-    :param view_version: the view's newest version that no later epoch wrote to.
-    :param view_table_id: the view's Delta table.
-    :param read: the vnodes that were read as of the epoch; of others the view has no rows.
-    :param by_key: whether rows are taken together by a hash of their keys, because the view does not carry the
-        distribution key; otherwise by vnode.
-    :param steps: the vnodes, divided; each is compared by itself.
+    :param number: the number among the job's verifications, from 1.
+    :param epoch: the epoch that is verified.
+    :param upstream_version: the upstream's offset that the view is at after this epoch.
+    :param view_version: the newest version of the view before any later epoch.
+    :param view_table_id: the id of the view's Delta table.
+    :param read: the vnodes that are read as of the epoch; the view has no rows of others.
+    :param by_key: whether rows are grouped by a hash of their keys, because the view does not have the distribution
+        key; otherwise by vnode.
+    :param steps: the ranges of vnodes that are compared one by one.
     """
 
     number: int
@@ -73,9 +73,9 @@ class PinnedVerification(Frozen):
 
 class AskedVerification(Frozen):
     """
-    A verification that somebody asked for, who cannot carry it out: whoever runs an epoch next does.
+    A verification that is requested; the next epoch's application carries it out.
 
-    :param number: in the order of the job's verifications; one that begins later has a higher number.
+    :param number: the number among the job's verifications; one that begins later has a higher number.
     """
 
     number: int
@@ -87,16 +87,16 @@ class AskedVerification(Frozen):
 
 class ComparedVnodes(Frozen):
     """
-    What one step found.
+    The result of one step.
 
     :param first: the first of its vnodes.
-    :param last: the last of them.
-    :param expected_rows: rows that the query gives.
+    :param last: the last of its vnodes.
+    :param expected_rows: rows that the query returns.
     :param found_rows: rows that the view has.
     :param differences: the vnodes that differ.
-    :param keys: keys that differ, in order; the first of them if they are many.
-    :param has_all_keys: whether these are all.
-    :param seconds: how long it took.
+    :param keys: the differing keys in order; only the first ones if there are many.
+    :param has_all_keys: whether ``keys`` is complete.
+    :param seconds: how long the step took.
     """
 
     first: int
@@ -113,10 +113,10 @@ class ComparedVnodes(Frozen):
 @dataclass(frozen=True, slots=True)
 class Verification:
     """
-    A verification as far as it got.
+    A verification with the results so far.
 
     :param pinned: what it compares.
-    :param compared: the steps that are done, in the order of their vnodes.
+    :param compared: the results of completed steps, in order of vnodes.
     """
 
     pinned: PinnedVerification
@@ -124,7 +124,7 @@ class Verification:
 
     @property
     def steps_left(self) -> tuple[VnodeRange, ...]:
-        """The steps that are not done."""
+        """The steps that are not completed."""
         done = {(step.first, step.last) for step in self.compared}
         return tuple(step for step in self.pinned.steps if step not in done)
 
@@ -140,31 +140,31 @@ class Verification:
 
     @property
     def differences(self) -> tuple[VnodeDifference, ...]:
-        """The vnodes that differ, of those that are compared."""
+        """The vnodes that differ, among the compared ones."""
         return tuple(difference for step in self.compared for difference in step.differences)
 
     @property
     def keys(self) -> tuple[DifferingKey, ...]:
-        """The keys that differ, as far as they are kept."""
+        """The recorded keys that differ."""
         return tuple(key for step in self.compared for key in step.keys)
 
     @property
     def expected_rows(self) -> int:
-        """Rows that the query gives, of the vnodes that are compared."""
+        """Rows that the query returns in the compared vnodes."""
         return sum(step.expected_rows for step in self.compared)
 
     @property
     def found_rows(self) -> int:
-        """Rows that the view has, of the vnodes that are compared."""
+        """Rows that the view has in the compared vnodes."""
         return sum(step.found_rows for step in self.compared)
 
     @property
     def verified_at(self) -> dt.datetime:
-        """When the newest step was done; when it began, if none is."""
+        """When the newest step was completed; before the first, when the verification began."""
         return max((step.compared_at for step in self.compared), default=self.pinned.begun_at)
 
     def with_step(self, compared: ComparedVnodes) -> Verification:
-        """Return it with one more step done; the first result of a step stays."""
+        """Return the verification with one more result; the first result of a step is kept."""
         if (compared.first, compared.last) not in self.steps_left:
             return self
         steps = sorted((*self.compared, compared), key=lambda step: step.first)
@@ -172,10 +172,10 @@ class Verification:
 
     def repair(self, vnode_count: int, most_keys: int) -> Repair:
         """
-        Return what has to be written anew for the view to be equal: differing keys, or vnodes where they are too many.
+        Return the repair that makes the view equal: the differing keys, or whole vnodes if there are too many keys.
 
-        :param vnode_count: vnodes of the job; all are chosen where rows cannot be told by vnode.
-        :param most_keys: keys that one repair can have.
+        :param vnode_count: the job's number of vnodes; all are repaired if rows were not grouped by vnode.
+        :param most_keys: the most keys that one repair can have.
         """
         keys: list[EncodedPosition] = []
         vnodes: set[int] = set()
@@ -197,8 +197,8 @@ def steps_of(vnode_count: int, *, rows: int, wanted: int | None = None) -> tuple
     """
     Divide the vnodes into steps.
 
-    :param rows: rows of the upstream, about.
-    :param wanted: how many steps to make; by default one for every :data:`ROWS_PER_STEP`.
+    :param rows: estimated rows of the upstream.
+    :param wanted: the number of steps; by default one per :data:`ROWS_PER_STEP` rows.
     """
     count = min(max(wanted or -(-rows // ROWS_PER_STEP), 1), vnode_count)
     bounds = [vnode_count * number // count for number in range(count + 1)]
@@ -207,18 +207,18 @@ def steps_of(vnode_count: int, *, rows: int, wanted: int | None = None) -> tuple
 
 def read_vnodes(state: BackfillState, order: KeyOrder, vnodes: frozenset[int]) -> tuple[ReadVnodes, ...]:
     """
-    Return which vnodes a state says are read, and how far.
+    Return the vnodes that are read in a state, and up to which key.
 
     :param order: the key's order.
-    :param vnodes: those that the job is about.
+    :param vnodes: the vnodes that the job reads.
     """
-    runs: list[ReadVnodes] = []
+    spans: list[ReadVnodes] = []
     for found in _each_read(state, order, vnodes):
-        if runs and (runs[-1].last, runs[-1].up_to) == (found.first - 1, found.up_to):
-            runs[-1] = runs[-1].model_copy(update={"last": found.last})
+        if spans and (spans[-1].last, spans[-1].up_to) == (found.first - 1, found.up_to):
+            spans[-1] = spans[-1].model_copy(update={"last": found.last})
         else:
-            runs.append(found)
-    return tuple(runs)
+            spans.append(found)
+    return tuple(spans)
 
 
 def _each_read(state: BackfillState, order: KeyOrder, vnodes: frozenset[int]) -> Iterator[ReadVnodes]:

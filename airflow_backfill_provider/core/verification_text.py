@@ -1,4 +1,4 @@
-"""How what a verification found is said, in a line."""
+"""Formats the results of verifications, one line each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_backfill_provider.core.verified_state import VerifiedState
 
 
 def verified_line(verified: VerifiedState | None, now: dt.datetime) -> str:
-    """Return when a view was verified, and whether it is right, such as ``verified at epoch 41, 3 h 5 min ago``."""
+    """Return when a view was verified, and the result, such as ``verified at epoch 41, 3 h 5 min ago``."""
     if verified is None:
         return "never verified"
     age = duration(max((now - verified.verified_at).total_seconds(), 0.0))
@@ -21,15 +21,15 @@ def verified_line(verified: VerifiedState | None, now: dt.datetime) -> str:
 
 
 def differing(verified: VerifiedState) -> str:
-    """Return how much of a view differs."""
+    """Return how many keys of a view differ, and in which vnodes."""
     return f"{verified.differing_keys:,} keys differ, in the vnodes {verified.vnodes}"
 
 
 def compared_line(job: str, verified: VerifiedState) -> str:
-    """Return what was compared with what, and what came out."""
+    """Return what was compared, and the result."""
     kinds = ", ".join(f"{verified.keys[kind]:,} {kind}" for kind in DifferenceKind)
     return (
-        f"{job} as of epoch {verified.epoch}, upstream version {verified.upstream_version}: "
+        f"{job} as of epoch {verified.epoch}, upstream offset {verified.upstream_version}: "
         f"{verified.expected_rows:,} {'row' if verified.expected_rows == 1 else 'rows'} expected, {kinds}"
     )
 

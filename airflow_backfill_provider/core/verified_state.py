@@ -1,4 +1,4 @@
-"""What people want to know of a finished verification."""
+"""The result of a finished verification, for people."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from airflow_backfill_provider.core.verification import Verification
 from airflow_backfill_provider.core.vnodes import format_vnodes
 
 SAMPLE = 10
-"""Differing keys that are shown at most."""
+"""The most differing keys in a result."""
 
 
 class VerifiedState(BaseModel):
     """
-    What a verification found.
+    The result of a verification.
 
-    :param number: of the job's verifications, from 1.
-    :param epoch: the epoch whose commit was verified.
-    :param upstream_version: the upstream's version that the view was compared at.
-    :param view_version: the view's version that was compared.
-    :param equal: whether the view is its query, row by row.
-    :param expected_rows: rows that the query gives.
+    :param number: the number among the job's verifications, from 1.
+    :param epoch: the epoch that was verified.
+    :param upstream_version: the upstream's offset that the view was compared at.
+    :param view_version: the version of the view that was compared.
+    :param equal: whether the view equals its query, row by row.
+    :param expected_rows: rows that the query returns.
     :param found_rows: rows that the view has.
-    :param vnodes: the vnodes that differ, as people write them.
-    :param keys: how many keys differ, by kind: ``missing``, ``unexpected``, ``repeated``, ``different``.
-    :param sample: the first keys that differ.
+    :param vnodes: the vnodes that differ, such as ``0-15, 20``.
+    :param keys: the number of differing keys by kind: ``missing``, ``unexpected``, ``repeated``, ``different``.
+    :param sample: the first differing keys.
     :param verified_at: when it ended.
-    :param requested_by: who asked for it.
+    :param requested_by: who requested it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -70,5 +70,5 @@ class VerifiedState(BaseModel):
 
     @property
     def differing_keys(self) -> int:
-        """How many keys differ."""
+        """The number of keys that differ."""
         return sum(self.keys.values())

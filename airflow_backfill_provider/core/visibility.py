@@ -1,9 +1,9 @@
 """
-When the changes of rows that were read already reach the view: in every epoch, or once it is finished.
+When changes of read rows reach the view: in every epoch, or once the view is finished.
 
-Nobody reads a view before it is finished, so its changes may wait: one merge at the end costs little more than one of
-the merges that every epoch would have made. The executors have no such choice; a stream's changes must be passed on as
-they come. Here the change data feed keeps them, but not for ever.
+If nobody reads the view before it is finished, changes may wait: one merge at the end costs little more than a single
+epoch's merge. The executors cannot wait, because a stream must pass changes on as they arrive. Here the change data
+feed keeps the changes for a limited time.
 """
 
 from __future__ import annotations
@@ -11,29 +11,30 @@ from __future__ import annotations
 import datetime as dt
 from enum import StrEnum
 
-MOST_VERSIONS = 100
-"""Versions of the upstream that rows of the view may be as of; each makes the condition of the merge longer."""
+MOST_OFFSETS = 100
+"""The most offsets that rows of the view may be as of. Each makes the condition of the merge longer."""
 
 
 class Visibility(StrEnum):
     """
-    When the view shows changes of rows that it has.
+    When changes of rows that the view already has reach the view.
 
-    ``every_epoch``: after each one, it is the query over the upstream as of one version, as far as it was read.
-    ``on_finish``: from the epoch on that completes the last vnode; before, each row is as of when it was read.
+    ``every_epoch``: in each epoch. After an epoch the view is the query over the read part of the upstream, as of one
+    offset. ``on_finish``: in the epoch that completes the last vnode. Before it, rows may be as of the offset at which
+    they were read.
     """
 
     EVERY_EPOCH = "every_epoch"
     ON_FINISH = "on_finish"
 
 
-def may_wait(*, versions: int, oldest_age: dt.timedelta, kept_for: dt.timedelta | None) -> bool:
+def may_wait(*, offsets: int, oldest_age: dt.timedelta, kept_for: dt.timedelta | None) -> bool:
     """
-    Tell whether the changes of an unfinished view can wait for a later epoch.
+    Return whether the changes of an unfinished view can wait for a later epoch.
 
-    :param versions: upstream versions that the view's rows are as of.
-    :param oldest_age: how long ago the oldest of them was committed.
-    :param kept_for: how long the upstream keeps its changes; half of it is left for the epoch that applies them.
-        ``None`` if nobody knows.
+    :param offsets: the number of offsets that the view's rows are as of.
+    :param oldest_age: how long ago the oldest of these offsets was committed.
+    :param kept_for: how long the upstream keeps its changes; the second half is reserved for the epoch that applies
+        them. ``None`` if unknown.
     """
-    return kept_for is not None and versions < MOST_VERSIONS and oldest_age < kept_for / 2
+    return kept_for is not None and offsets < MOST_OFFSETS and oldest_age < kept_for / 2

@@ -1,4 +1,4 @@
-"""The map of a job's vnodes as it is drawn: a bounded number of cells, however many vnodes there are."""
+"""The map of a job's vnodes for the pages: a bounded number of cells, however many vnodes there are."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from airflow_backfill_provider.core.progress import BackfillState, Completed, In
 from airflow_backfill_provider.core.settings import JobSettings
 
 MOST_CELLS = 256
-"""Cells of the map at most: what one can take in at a glance, and the default number of vnodes."""
+"""The most cells of a map; as many as the default number of vnodes."""
 
 
 class VnodeCell(BaseModel):
     """
-    Neighbouring vnodes that one cell of the map stands for.
+    Adjacent vnodes that one cell of the map represents.
 
-    :param first: the first of them.
-    :param last: the last of them.
-    :param rows: snapshot rows read of them; under ``no_shuffle`` of all vnodes together.
-    :param position: where they are, a value for each key column; ``None`` if none is in progress, or they differ.
+    :param first: the first vnode.
+    :param last: the last vnode.
+    :param rows: snapshot rows read of these vnodes; under ``no_shuffle`` of all vnodes.
+    :param position: the position of the vnodes in progress, one value per key column; ``None`` if no vnode is in
+        progress, or positions differ.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -36,9 +37,9 @@ class VnodeCell(BaseModel):
 
 def vnode_cells(settings: JobSettings, state: BackfillState, most: int = MOST_CELLS) -> tuple[VnodeCell, ...]:
     """
-    Return the cells of a job's map, each of the same number of vnodes, save the last.
+    Return the cells of a job's map. All but the last have the same number of vnodes.
 
-    :param most: cells at most.
+    :param most: the most cells.
     """
     count = len(state.vnodes)
     size = max(-(-count // most), 1)

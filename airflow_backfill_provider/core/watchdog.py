@@ -1,9 +1,9 @@
 """
-The watchdog: what a job says of itself that somebody should look into, judged from its barrier log and its upstream.
+The watchdog: alarms about a job that needs attention, from its barrier log and its upstream.
 
-It compares a job with itself. A threshold is a multiple of what the job's last epochs usually took, so one rule suits
-an epoch of seconds and one of hours, a schedule of minutes and one of days, and no job has to be configured for it.
-See ``docs/adr/0016-the-watchdog-compares-a-job-with-itself.md``.
+It compares a job with itself. A threshold is a multiple of the job's usual time, so that one rule suits epochs of
+seconds and of hours, and schedules of minutes and of days, without configuration. See
+``docs/adr/0016-the-watchdog-compares-a-job-with-itself.md``.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.settings import JobSettings
 
 PATIENCE = 3
-"""Times the usual after which something is late: a daily job may rest over a weekend."""
+"""Something is late after this multiple of the usual time; a daily job may pause over a weekend."""
 
 SHORTEST_WAIT = dt.timedelta(minutes=30)
-"""Nothing is late before: a retry and the start of a cluster pass in it."""
+"""Nothing is late before this time, which is enough for a retry and the start of a cluster."""
 
 LONGEST_FIRST_EPOCH = dt.timedelta(days=1)
-"""After which a pinned epoch is late that has none before it to be compared with."""
+"""A job's first epoch is late after this time, because there is no earlier one to compare it with."""
 
-LONGEST_REST = dt.timedelta(days=1)
-"""After which a run is late if one before it carried all the epochs that are looked at."""
+LONGEST_PAUSE = dt.timedelta(days=1)
+"""The next epoch is late after this time if all recent epochs came from one DAG run, so that no interval is known."""
 
 IDLE_EPOCHS = 3
-"""Epochs in a row without a row; each reads at least one (I4), unless it falls into a gap between keys."""
+"""An alarm after this many epochs in a row without rows. Each reads at least one (I4), except in gaps between keys."""
 
 HEADROOM = dt.timedelta(days=1)
-"""Time that people need to act before changes are gone: a working day and a night."""
+"""The time that people need to act before changes are gone."""
 
 HEADROOM_SHARE = 4
-"""A table that keeps its changes for less than four times that is warned of in the last quarter instead."""
+"""If changes are kept for less than four times :data:`HEADROOM`, the alarm comes in the last quarter of this time."""
 
 
 class AlarmKind(StrEnum):
-    """What an alarm is about."""
+    """The kinds of alarms."""
 
     STALLED = "stalled"
     HEADROOM = "headroom"
@@ -56,7 +56,7 @@ class AlarmKind(StrEnum):
 
 class Alarm(BaseModel):
     """
-    Something about a job that somebody should look into.
+    A problem of a job that needs attention.
 
     :param kind: ``stalled``, ``headroom`` or ``replaced``.
     :param message: what is wrong.
@@ -76,17 +76,17 @@ class Alarm(BaseModel):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFeed:
     """
-    What the upstream's log says of the versions that no committed epoch has read.
+    The upstream's changes that no committed epoch has read.
 
-    :param latest: the newest offset.
-    :param kept_for: how long the table keeps its changes; ``None`` if nobody knows.
-    :param unreadable: if so, the table's properties that should say it.
-    :param unread_since: when the oldest unread version was committed; ``None`` if nobody knows, or all are read.
-    :param needed: the oldest unread offset that changed rows, so that an epoch must read its changes.
-    :param needed_since: when that was committed; ``None`` if its commit file is gone.
-    :param replaced: how the log gives away that it is not the one which the job has read; empty if it doesn't. Then
-        nothing else is known of what is unread.
-    :param unfinished: what to say of an upstream that is a materialized view which is not finished.
+    :param latest: the upstream's newest offset.
+    :param kept_for: how long the upstream keeps its changes; ``None`` if unknown.
+    :param unreadable: the table's properties that set this time but cannot be parsed; empty if there are none.
+    :param unread_since: when the oldest unread offset was committed; ``None`` if unknown, or if all are read.
+    :param needed: the oldest unread offset with changed rows, so that an epoch must read its changes.
+    :param needed_since: when this offset was committed; ``None`` if its commit file is gone.
+    :param replaced: why the upstream is not the one that the job has read; empty if it is the same. If it was replaced,
+        unread changes are unknown.
+    :param unfinished: a warning if the upstream is itself an unfinished materialized view.
     """
 
     latest: Offset
@@ -100,9 +100,9 @@ class ChangeFeed:
 
     def headroom(self, now: dt.datetime) -> dt.timedelta | None:
         """
-        Return how long the changes stay that are needed, zero if they may be gone.
+        Return how long the needed changes are still kept; zero if they may be gone.
 
-        :returns: ``None`` if none are needed, or nobody knows how long they stay.
+        :returns: ``None`` if none are needed, or if it is unknown how long they are kept.
         """
         if self.needed is None:
             return None
@@ -113,23 +113,25 @@ class ChangeFeed:
         return max(self.needed_since + self.kept_for - now, dt.timedelta(0))
 
 
-def come_to(settings: JobSettings, barriers: Sequence[Barrier]) -> HistoryPoint | None:
+def reached_point(settings: JobSettings, barriers: Sequence[Barrier]) -> HistoryPoint | None:
     """
-    Return the point of the upstream's history that a job has come to, committed or not.
+    Return the point of the upstream's history that a job's newest barrier reaches, committed or not.
 
     :param barriers: the newest barriers of the log, ascending.
-    :returns: before the first barrier, where it begins; ``None`` if with all of the history.
+    :returns: before the first barrier, the job's start; ``None`` if it starts with the whole history.
     """
-    ours = (barrier.upstream.come_to for barrier in reversed(barriers) if barrier.incarnation == settings.incarnation)
-    return next(ours, settings.start)
+    points = (
+        barrier.upstream.reached_point for barrier in reversed(barriers) if barrier.incarnation == settings.incarnation
+    )
+    return next(points, settings.start)
 
 
 def read_up_to(settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> Offset | None:
     """
-    Return the upstream's offset that a job's next epoch goes on from, or ``None`` if it needs no changes yet.
+    Return the offset up to which a job has read the upstream, or ``None`` if it needs no changes yet.
 
     :param barriers: the newest barriers of the log, ascending.
-    :param commits: the commits of those.
+    :param commits: their commits.
     """
     return _of_last_committed(settings, barriers, commits, lambda barrier: barrier.upstream.to_offset)
 
@@ -138,9 +140,9 @@ def changes_needed_after(
     settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit]
 ) -> Offset | None:
     """
-    Return the upstream's offset after which a job needs the changes, or ``None`` if it needs none yet.
+    Return the offset after which a job needs the upstream's changes, or ``None`` if it needs none yet.
 
-    It is the one that it has read up to, or an older one while changes wait for a later epoch.
+    It is the offset up to which the job has read, or an older one while changes wait for a later epoch.
     """
     return _of_last_committed(settings, barriers, commits, lambda barrier: barrier.oldest_offset_after)
 
@@ -167,11 +169,11 @@ def watch(
     now: dt.datetime,
 ) -> tuple[Alarm, ...]:
     """
-    Return what is wrong with a job, if anything.
+    Return a job's alarms.
 
     :param barriers: the newest barriers of the settings' incarnation, ascending.
-    :param commits: the commits of those.
-    :param finished: whether every vnode is Completed; whoever schedules the job decides how fresh it stays then.
+    :param commits: their commits.
+    :param finished: whether every vnode is Completed; a finished job is never stalled, however seldom its epochs come.
     """
     if settings.cancelled:
         return ()
@@ -187,19 +189,19 @@ def watch(
 
 
 def _replaced(feed: ChangeFeed) -> Alarm | None:
-    """Tell of an upstream that the next epoch would refuse: with nothing new in it, nobody may ever start that one."""
+    """Return an alarm if the upstream was replaced; without new offsets, no epoch may start that would refuse it."""
     if not feed.replaced:
         return None
     return Alarm(
         kind=AlarmKind.REPLACED,
         message=feed.replaced,
-        remedy="rebuild the job to backfill from what is there now, or put the right table back; until then the view "
-        "stays as it is",
+        remedy="rebuild the job to backfill from the present table, or restore the right one; until then the view is "
+        "not updated",
     )
 
 
 def _given_up(barriers: Sequence[Barrier]) -> Alarm | None:
-    """Tell of an epoch that was given up, until another one is pinned; that is given up in turn, or goes well."""
+    """Return an alarm if the newest epoch was given up; it ends when another epoch is pinned."""
     newest = barriers[-1] if barriers else None
     if newest is None or newest.given_up is None:
         return None
@@ -219,7 +221,7 @@ def _stalled(
 def _stuck(
     pinned: Barrier, barriers: Sequence[Barrier], commits: Sequence[EpochCommit], now: dt.datetime
 ) -> Alarm | None:
-    """Tell of an epoch that takes much longer than the job's epochs do."""
+    """Return an alarm if an epoch takes much longer than the job's epochs usually do."""
     usual, waited = _usual_epoch(barriers, commits), now - pinned.injected_at
     patience = LONGEST_FIRST_EPOCH if usual is None else max(PATIENCE * usual, SHORTEST_WAIT)
     if waited <= patience:
@@ -228,13 +230,13 @@ def _stuck(
     return Alarm(
         kind=AlarmKind.STALLED,
         message=f"epoch {pinned.epoch} has been pinned for {_span(waited)} and is not committed; {compared}",
-        remedy=f"look at who asked for it ({pinned.injected_by}); if nobody runs it any more, run an epoch again, "
-        "which takes this one up",
+        remedy=f"check its requester ({pinned.injected_by}); if the epoch is not running any more, run an epoch, "
+        "which retries this one",
     )
 
 
 def _idle(barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> Alarm | None:
-    """Tell of epochs that were to read rows and read none."""
+    """Return an alarm if epochs should have read rows but read none."""
     may_read = {b.epoch for b in barriers if not b.paused and b.rate_limit != 0}
     last = [commit for commit in commits if not commit.given_up][-IDLE_EPOCHS:]
     if len(last) < IDLE_EPOCHS or any(
@@ -243,52 +245,52 @@ def _idle(barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> Alarm 
         return None
     return Alarm(
         kind=AlarmKind.STALLED,
-        message=f"the epochs {last[0].epoch} to {last[-1].epoch} read no row of the snapshot, although the job is "
+        message=f"epochs {last[0].epoch} to {last[-1].epoch} read no rows of the snapshot, although the job is "
         "neither paused nor finished",
-        remedy="look at the plan (airflow-backfill plan) and the newest barriers; raise the rate limit if the keys "
-        "have wide gaps",
+        remedy="check the plan (airflow-backfill plan) and the newest barriers; raise the rate limit if the keys have "
+        "wide gaps",
     )
 
 
 def _silent(
     settings: JobSettings, barriers: Sequence[Barrier], commits: Sequence[EpochCommit], now: dt.datetime
 ) -> Alarm | None:
-    """Tell of epochs that stopped coming although they used to."""
+    """Return an alarm if no epoch was pinned for much longer than usual."""
     usual = _usual_interval(barriers)
     if not commits or len(barriers) == 1:
         return None
-    # Who has just resumed the job gets some time until its next epoch.
+    # A job that was just resumed gets time until its next epoch.
     waited = now - max(commits[-1].committed_at, settings.requested_at)
-    if waited <= (LONGEST_REST if usual is None else max(PATIENCE * usual, SHORTEST_WAIT)):
+    if waited <= (LONGEST_PAUSE if usual is None else max(PATIENCE * usual, SHORTEST_WAIT)):
         return None
-    rhythm = "the last ones came in one run" if usual is None else f"they usually come every {_span(usual)}"
+    compared = "the last ones came from one DAG run" if usual is None else f"one usually comes every {_span(usual)}"
     return Alarm(
         kind=AlarmKind.STALLED,
-        message=f"no epoch came for {_span(waited)}, {rhythm}, and the view is not finished",
-        remedy="look whether the DAG is paused or its runs fail, or go on with airflow-backfill run",
+        message=f"no epoch came for {_span(waited)}, {compared}, and the view is not finished",
+        remedy="check whether the DAG is paused or its runs fail, or continue with airflow-backfill run",
     )
 
 
 def _unknown_retention(settings: JobSettings, feed: ChangeFeed) -> Alarm | None:
-    """Tell of an upstream whose changes may be gone at any time, for all that can be read."""
+    """Return an alarm if it is unknown how long the upstream keeps its changes."""
     if not feed.unreadable:
         return None
     return Alarm(
         kind=AlarmKind.HEADROOM,
-        message=f"nobody can tell how long {settings.job['upstream']['path']} keeps its changes, for Delta does not "
-        f"read {feed.unreadable}",
-        remedy="set it as Delta reads it, such as 'interval 30 days', with ALTER TABLE … SET TBLPROPERTIES",
+        message=f"it is unknown how long {settings.definition.upstream.location} keeps its changes, because Delta "
+        f"cannot parse {feed.unreadable}",
+        remedy="set a valid interval, such as 'interval 30 days', with ALTER TABLE … SET TBLPROPERTIES",
     )
 
 
 def _headroom(settings: JobSettings, barriers: Sequence[Barrier], feed: ChangeFeed, now: dt.datetime) -> Alarm | None:
-    """Tell of changes that may be gone before the next epochs read them."""
+    """Return an alarm if needed changes may be gone before the next epochs read them."""
     left = feed.headroom(now)
     if left is None:
         return None
     kept_for = feed.kept_for or dt.timedelta(0)
     path, kept = settings.definition.upstream.location, "an unknown time" if feed.kept_for is None else _span(kept_for)
-    needed = f"the changes of {path} from version {feed.needed} on"
+    needed = f"the changes of {path} from offset {feed.needed} on"
     if not left:
         return Alarm(
             kind=AlarmKind.HEADROOM,
@@ -303,7 +305,7 @@ def _headroom(settings: JobSettings, barriers: Sequence[Barrier], feed: ChangeFe
         kind=AlarmKind.HEADROOM,
         message=f"{needed} may be gone in {_span(left)}: no epoch has read them, and the table keeps changes for "
         f"{kept}",
-        remedy="run an epoch before, or keep changes longer (delta.deletedFileRetentionDuration, "
+        remedy="run an epoch before then, or keep changes longer (delta.deletedFileRetentionDuration, "
         "delta.logRetentionDuration)",
     )
 
@@ -316,13 +318,13 @@ def _pinned(barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> Barr
 
 
 def _usual_epoch(barriers: Sequence[Barrier], commits: Sequence[EpochCommit]) -> dt.timedelta | None:
-    """Return how long an epoch usually is pinned until it is committed."""
+    """Return how long it usually takes from an epoch's injection to its commit."""
     injected = {barrier.epoch: barrier.injected_at for barrier in barriers}
     return _median(c.committed_at - injected[c.epoch] for c in commits if c.epoch in injected)
 
 
 def _usual_interval(barriers: Sequence[Barrier]) -> dt.timedelta | None:
-    """Return how long after one run of a DAG, or one barrier of somebody else, the next usually comes."""
+    """Return the usual interval between DAG runs; each barrier of another requester counts as one."""
     begins: dict[object, dt.datetime] = {}
     for barrier in barriers:
         asked = barrier.injected_by

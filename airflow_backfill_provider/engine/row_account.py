@@ -97,6 +97,6 @@ class RowAccount:
         what = f"{differing} {'row' if differing == 1 else 'rows'} {'fewer' if there > read else 'more'}"
         return MissingRowsError(
             f"epoch {barrier.epoch} of job {barrier.job} would leave {what} than {self.rows.location} has as of "
-            f"version {offset} ({read} of {there}); statistics in the table's log, or in its files, hide rows from "
+            f"offset {offset} ({read} of {there}); statistics in the table's log, or in its files, hide rows from "
             "readers. Have Spark write the table's files anew, and then repair all vnodes or rebuild the job"
         )

@@ -117,7 +117,7 @@ class EpochEvaluator:
             StageKind.KEEP_CHANGES: self._keep_changes,
         }
         for stage in stages:
-            with stage.taken(self.seconds):
+            with stage.entered(self.seconds):
                 visits[stage.kind]()
 
     def _check_tables(self) -> None:
@@ -223,9 +223,9 @@ class EpochEvaluator:
 
     def _count_and_write(self, part: int, chunk: Chunk, seconds: dict[str, float]) -> dict[int, int]:
         count, write = part_stages()
-        with count.taken(seconds):
+        with count.entered(seconds):
             rows = dict(chunk.count())
-        with write.taken(seconds):
+        with write.entered(seconds):
             # Commit a part without rows, too: a part without a commit is given up, or may still be.
             self._tables.writer.write_part(chunk.rows(), part, self._tables.identity, self._barrier)
         return rows

@@ -20,7 +20,7 @@ from airflow_backfill_provider.lake.object_store import hadoop_settings, is_secr
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.protocol.backfill import Backfill
-    from airflow_backfill_provider.state.reader import BackfillReader
+    from airflow_backfill_provider.state.backfill_reader import BackfillReader
 
 JobDefinition = BackfillJob | Mapping[str, Any] | str
 """A job in a DAG: the object, its fields, or the path of its YAML file."""
@@ -127,7 +127,7 @@ class BackfillHook(BaseHook):
 
     def reader(self, state: str) -> BackfillReader:
         """Return the reader of the control tables at a location."""
-        from airflow_backfill_provider.state.reader import BackfillReader
+        from airflow_backfill_provider.state.backfill_reader import BackfillReader
 
         return BackfillReader(state, self.connection.storage_options)
 

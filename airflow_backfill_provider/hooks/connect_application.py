@@ -17,7 +17,7 @@ from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
-from airflow_backfill_provider.core.application import DONE, FAILED_FOR_GOOD, SAYS_ERROR
+from airflow_backfill_provider.core.application import DONE, ERROR_PREFIX, FAILED_FOR_GOOD
 from airflow_backfill_provider.core.errors import InvalidRemoteError
 from airflow_backfill_provider.core.remote import Remote, is_remote
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
@@ -99,7 +99,7 @@ class ConnectApplicationHook(BaseHook):
                 self._end_process()
             for line in self._process.stdout or ():
                 self.log.info("%s", line.rstrip())
-                _, found, message = line.partition(SAYS_ERROR)
+                _, found, message = line.partition(ERROR_PREFIX)
                 error = message.strip() if found else error
             code = self._process.wait()
         finally:

@@ -9,7 +9,7 @@ from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.status import progress_of
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.state.reader import BackfillReader
+    from airflow_backfill_provider.state.backfill_reader import BackfillReader
 
 
 def current_progress(reader: BackfillReader, incarnation: str) -> tuple[float, int]:

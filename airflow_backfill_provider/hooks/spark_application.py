@@ -20,7 +20,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 import airflow_backfill_provider
-from airflow_backfill_provider.core.application import FAILED_FOR_GOOD, SAYS_ERROR
+from airflow_backfill_provider.core.application import ERROR_PREFIX, FAILED_FOR_GOOD
 from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.errors import airflow_error
@@ -188,7 +188,7 @@ class SparkApplicationHook(SparkSubmitHook):
     def _watched(self, lines: Iterator[str]) -> Iterator[str]:
         """Pass the application's output on, and keep the error that it reports."""
         for line in lines:
-            _, found, message = line.partition(SAYS_ERROR)
+            _, found, message = line.partition(ERROR_PREFIX)
             if found:
                 self._error = message.strip()
             yield line

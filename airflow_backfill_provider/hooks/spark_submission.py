@@ -15,7 +15,7 @@ import threading
 from collections.abc import Sequence
 from types import FrameType
 
-from airflow_backfill_provider.core.application import DONE, FAILED, FAILED_FOR_GOOD, SAYS_ERROR
+from airflow_backfill_provider.core.application import DONE, ERROR_PREFIX, FAILED, FAILED_FOR_GOOD
 
 
 def main(application: str, arguments: Sequence[str]) -> int:
@@ -36,7 +36,7 @@ def main(application: str, arguments: Sequence[str]) -> int:
     try:
         hook.run(application, arguments)
     except AirflowException as error:
-        print(f"{SAYS_ERROR}{' '.join(str(error).split())}", file=sys.stderr, flush=True)  # noqa: T201 - read by the submitter
+        print(f"{ERROR_PREFIX}{' '.join(str(error).split())}", file=sys.stderr, flush=True)  # noqa: T201 - read by the submitter
         return FAILED_FOR_GOOD if isinstance(error, AirflowFailException) else FAILED
     return DONE
 

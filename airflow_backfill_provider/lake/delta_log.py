@@ -47,7 +47,6 @@ class Commit:
     :param transactions: application transaction id → version that the commit recorded.
     :param changes_data: whether it added, removed or changed rows (compaction does not).
     :param replaces_metadata: whether it wrote schema, properties and table id again.
-    :param output_rows: rows written, if the writer recorded them.
     """
 
     version: int
@@ -57,7 +56,6 @@ class Commit:
     transactions: Mapping[str, int]
     changes_data: bool
     replaces_metadata: bool
-    output_rows: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +227,6 @@ def _parse(version: int, actions: Iterable[dict[str, dict[str, object]]], modifi
                 replaces_metadata = True
             elif kind == "cdc" or (kind in {"add", "remove"} and content.get("dataChange", True)):
                 changes_data = True
-    metrics = info.get("operationMetrics")
-    rows = metrics.get("numOutputRows") if isinstance(metrics, dict) else None
     metadata = info.get("userMetadata")
     return Commit(
         version=version,
@@ -240,5 +236,4 @@ def _parse(version: int, actions: Iterable[dict[str, dict[str, object]]], modifi
         transactions=transactions,
         changes_data=changes_data,
         replaces_metadata=replaces_metadata,
-        output_rows=None if rows is None else int(rows),
     )

@@ -14,7 +14,7 @@ from airflow_backfill_provider.core.application import epoch_application
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, EpochFailedError
-from airflow_backfill_provider.core.giving_up import require_done
+from airflow_backfill_provider.core.giving_up import require_not_given_up
 from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
 from airflow_backfill_provider.hooks.task_run import empty_interval_warning, requester_of, until_of
@@ -195,9 +195,9 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             commit = store.commit_of(barrier.epoch)
             return commit is not None and not commit.given_up
 
-        require_done(store.commit_of(barrier.epoch), barrier.job)
+        require_not_given_up(store.commit_of(barrier.epoch), barrier.job)
         ran = self._submit(backfill, barrier, [], done=done)
-        commit = require_done(store.commit_of(barrier.epoch), barrier.job)
+        commit = require_not_given_up(store.commit_of(barrier.epoch), barrier.job)
         if commit is None:
             raise _not_committed(backfill, barrier)
         self._report(backfill, [commit], ran=ran)

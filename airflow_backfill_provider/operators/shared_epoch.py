@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowException
 from airflow_backfill_provider.core.application import epoch_application
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
-from airflow_backfill_provider.core.giving_up import require_done
+from airflow_backfill_provider.core.giving_up import require_not_given_up
 from airflow_backfill_provider.hooks.progress import current_progress, progress_after
 from airflow_backfill_provider.operators.arguments import epoch_of
 from airflow_backfill_provider.operators.base import BackfillOperator, SparkBackfillOperator
@@ -121,7 +121,7 @@ class EpochSummaryOperator(EpochReportingOperator):
             if barrier is None:
                 progress, _ = current_progress(store, store.settings().incarnation)
                 return no_epoch(str(self.barrier.get("reason", "there is no barrier")), progress)
-            commit = require_done(store.commit_of(barrier.epoch), barrier.job)
+            commit = require_not_given_up(store.commit_of(barrier.epoch), barrier.job)
             if commit is None:
                 raise EpochFailedError(
                     f"epoch {barrier.epoch} of job {backfill.job.name} is not committed; parts that are not read yet: "
@@ -141,7 +141,7 @@ def _pinned(backfill: Backfill, barrier: Any) -> Barrier | None:
 
 def _left(backfill: Backfill, barrier: Barrier) -> list[int]:
     """Return the parts that are not read yet."""
-    if require_done(backfill.store.commit_of(barrier.epoch), barrier.job) is not None:
+    if require_not_given_up(backfill.store.commit_of(barrier.epoch), barrier.job) is not None:
         return []
     reported = {report.part for report in backfill.store.reports(barrier)}
     return [part for part in range(len(barrier.parts)) if part not in reported]
@@ -149,7 +149,7 @@ def _left(backfill: Backfill, barrier: Barrier) -> list[int]:
 
 def _is_done(backfill: Backfill, barrier: Barrier, part: int | None) -> bool:
     """Return whether a task run has nothing left to do: it has reported, and another one commits or has committed."""
-    if require_done(backfill.store.commit_of(barrier.epoch), barrier.job) is not None:
+    if require_not_given_up(backfill.store.commit_of(barrier.epoch), barrier.job) is not None:
         return True
     reported = {report.part for report in backfill.store.reports(barrier)}
     return part in reported and len(reported) < len(barrier.parts) + 1

@@ -4,9 +4,9 @@ The epoch protocol: inject, execute, commit, finish.
 One barrier is one epoch::
 
     inject   (no JVM)  read settings, state and barrier log; adopt the pinned uncommitted barrier, or pin the next one:
-                       version window, new positions, what was read before, rate limit, mutations
+                       window of offsets, new positions, what was read before, rate limit, mutations
     execute  (Spark)   changes of the window for rows that were read before, as one merge; then the chunk, as
-                       of the window's end, as one append, or as one of each parallel run
+                       of the window's end, as one append, or as one per part
     commit   (no JVM)  the per-vnode state, then the barrier log's record of the epoch
     finish   (no JVM)  once every vnode is Completed, exactly once
 

@@ -21,7 +21,7 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.speed import RECENT_EPOCHS
 from airflow_backfill_provider.core.status import JobStatus, JobSummary, job_status, job_summary
 from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.core.watchdog import ChangeFeed, changes_needed_after, come_to, read_up_to
+from airflow_backfill_provider.core.watchdog import ChangeFeed, changes_needed_after, reached_point, read_up_to
 from airflow_backfill_provider.lake.allowed_roots import require_allowed, require_location_allowed
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
@@ -129,7 +129,7 @@ class Backfill:
                 read_up_to(settings, barriers, commits),
                 changes_needed_after(settings, barriers, commits),
                 created_on=settings.upstream,
-                come_to=come_to(settings, barriers),
+                come_to=reached_point(settings, barriers),
             ),
             **self._read_verifications(settings),
         )

@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.core.table_version import left_behind
+from airflow_backfill_provider.core.table_version import commit_fields
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.strategies import KINDS, Strategy
 from airflow_backfill_provider.strategies.base import SnapshotPlan
@@ -65,10 +65,10 @@ class Basis:
         return previous.upstream.to_offset if previous else settings.first_offset
 
     @property
-    def come_to(self) -> HistoryPoint | None:
+    def reached_point(self) -> HistoryPoint | None:
         """The point of the upstream's history that the job has reached."""
         previous, settings = self.previous, self.settings
-        return previous.upstream.come_to if previous else settings.start
+        return previous.upstream.reached_point if previous else settings.start
 
     @property
     def new_records(self) -> tuple[JobSettings, ...]:
@@ -227,7 +227,7 @@ def why_idle(basis: Basis, planned: PlannedEpoch, *, has_changes: bool) -> str:
         return waiting + "changes of what was read wait until the view is finished"
     if not planned.needs_changes:
         return waiting + "nothing was read yet that could change"
-    return "" if has_changes else waiting + f"the upstream has no changes after version {planned.changes_after}"
+    return "" if has_changes else waiting + f"the upstream has no changes after offset {planned.changes_after}"
 
 
 def next_barrier(
@@ -283,7 +283,7 @@ def idle_commit(barrier: Barrier, basis: Basis, now: dt.datetime) -> EpochCommit
         rows_read=rows_read(basis.settings.scan, state),
         state_epoch=state.epoch,
         completed=state.completed,
-        **left_behind(before.tables if before and continues else None),
+        **commit_fields(before.tables if before and continues else None),
         watermark=barrier.upstream.watermark,
         seconds={},
         committed_at=now,

@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.stages import StageKind, stage_of
-from airflow_backfill_provider.core.table_version import TableVersions, left_behind
+from airflow_backfill_provider.core.table_version import TableVersions, commit_fields
 from airflow_backfill_provider.protocol.clock import Clock
 from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
 from airflow_backfill_provider.state.store import BackfillStore
@@ -68,12 +68,12 @@ class EpochRun:
     def commit(self, writes: EpochWrites) -> EpochCommit:
         """Commit state and log; both follow from the pinned barrier and the view's commits."""
         seconds = dict(writes.seconds)
-        with stage_of(StageKind.ACCOUNT).taken(seconds):
+        with stage_of(StageKind.ACCOUNT).entered(seconds):
             present = self.engine.account(self.settings, self.barrier, self.rows_present(self.barrier, writes))
         state, tables = self.commit_state(self.barrier, writes, seconds)
         tables = tables.model_copy(update={"rows_present": present})
         commit = self.committed(self.barrier, state, tables, replace(writes, seconds=seconds))
-        with stage_of(StageKind.COMMIT_LOG).taken(seconds):
+        with stage_of(StageKind.COMMIT_LOG).entered(seconds):
             recorded = self.store.record_commit(self.barrier, commit)
         clean_up_after_cancelling(self.store)
         return recorded
@@ -91,14 +91,14 @@ class EpochRun:
         barrier, settings, store = self.barrier, self.settings, self.store
         # The next epoch checks the commits after these versions, so all commits up to them must be checked here.
         tables = self.engine.table_versions(settings, barrier, since=self.since)
-        with stage_of(StageKind.COMMIT_STATE).taken(seconds):
+        with stage_of(StageKind.COMMIT_STATE).entered(seconds):
             require_current(barrier, store.settings(), store)
             state, scan = store.state(), settings.scan
             if state.epoch < barrier.epoch:
                 ranges = done.chunk(scan.order)
                 state = scan.advanced(state, epoch=barrier.epoch, ranges=ranges, rows=writes.snapshot_rows)
                 store.write_state(state, settings)
-        with stage_of(StageKind.PUBLISH).taken(seconds):
+        with stage_of(StageKind.PUBLISH).entered(seconds):
             if state.completed:
                 self.engine.mark_finished(settings, barrier)
             else:
@@ -121,7 +121,7 @@ class EpochRun:
             rows_read=rows_read(self.settings.scan, state),
             state_epoch=state.epoch,
             completed=state.completed,
-            **left_behind(tables),
+            **commit_fields(tables),
             watermark=done.upstream.watermark,
             seconds=writes.seconds,
             committed_at=self.clock(),

@@ -36,7 +36,7 @@ def give_up(run: EpochRun, error: BackfillError) -> EpochCommit | None:
     :param error: why the attempt failed.
     :returns: the epoch's commit, given up or not; ``None`` if the epoch stays pinned.
     """
-    if not (error.pinned_anew or isinstance(error, EpochGivenUpError)):
+    if not (error.gives_epoch_up or isinstance(error, EpochGivenUpError)):
         return None
     try:
         return _given_up(run, error)
@@ -51,7 +51,7 @@ def given_up_error(error: BackfillError, barrier: Barrier) -> BackfillError:
     """Return the error with the addition that the epoch was given up because of it."""
     return type(error)(
         f"{error}. Epoch {barrier.epoch} of job {barrier.job} is given up: what is not written of it never will be. "
-        "Correct what is wrong and run the next epoch, which is pinned anew; no rebuild is needed for that"
+        "Correct the cause and run the next epoch, which pins a new barrier; no rebuild is needed"
     )
 
 
@@ -103,7 +103,7 @@ def _given_up(run: EpochRun, error: BackfillError) -> EpochCommit:
     tables = tables.model_copy(update={"rows_present": run.rows_present(left, writes)})
     reached(CrashPoint.BEFORE_GIVING_UP)
     commit = run.committed(left, state, tables, writes)
-    with stage_of(StageKind.COMMIT_LOG).taken({}):
+    with stage_of(StageKind.COMMIT_LOG).entered({}):
         recorded = store.record_given_up(GivenUpEpoch(barrier=left, commit=commit))
     clean_up_after_cancelling(store)
     return recorded

@@ -29,7 +29,7 @@ from airflow_backfill_provider.protocol.decision import (
 )
 from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
 from airflow_backfill_provider.sources.base import Source, UpstreamDescription
-from airflow_backfill_provider.state.reader import LogEnd
+from airflow_backfill_provider.state.backfill_reader import LogEnd
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
 from airflow_backfill_provider.strategies.chunk_plan import plan_snapshot
@@ -111,7 +111,7 @@ def inject_barrier(
         if barrier is None:
             newest = None if previous is None or commit is None else (previous, commit)
             return Injection(None, reason=idle, newest=newest)
-        with stage_of(StageKind.PIN).taken({}):
+        with stage_of(StageKind.PIN).entered({}):
             pinned = store.pin(barrier)
         if pinned.incarnation != settings.incarnation or pinned.given_up is not None:
             continue
@@ -148,8 +148,8 @@ def _next_barrier(
         return None, covered
     if basis.previous is not None:
         store.require_settings_of(basis.previous, basis.settings)
-    is_ahead = basis.state.epoch > basis.last_known_epoch
-    basis.require_state(store.last_epoch() if is_ahead else basis.last_epoch, store.location)
+    state_is_newer = basis.state.epoch > basis.last_known_epoch
+    basis.require_state(store.last_epoch() if state_is_newer else basis.last_epoch, store.location)
     may_wait = basis.could_wait and _changes_may_wait(upstream, basis, now)
     planned = plan_epoch(basis, *_chunk(tables, basis, described.offset, may_wait=may_wait), may_wait=may_wait)
     after = planned.changes_after
@@ -170,18 +170,18 @@ def _window_end(upstream: Source, basis: Basis, until: dt.datetime | None) -> tu
     :raises UpstreamError: if the upstream was replaced, or changed so that the job cannot read it.
     """
     settings, from_offset = basis.settings, basis.from_offset
-    if basis.come_to is not None:
-        upstream.require_same_history(basis.come_to)
+    if basis.reached_point is not None:
+        upstream.require_same_history(basis.reached_point)
     to_offset = upstream.latest() if until is None else upstream.offset_at(until)
     if basis.repair and basis.previous is not None and (to_offset is None or to_offset < from_offset):
         # A repair belongs to no data interval: the next epoch does it, at the committed offset.
         to_offset = from_offset
     if to_offset is None:
-        return None, f"the upstream has no version as old as {until}"
+        return None, f"the upstream has no offset as old as {until}"
     described = upstream.at(to_offset)
     described.require_same_table(settings.upstream)
     if to_offset < from_offset:
-        return None, f"the window up to version {to_offset} is covered: version {from_offset} is committed already"
+        return None, f"the window up to offset {to_offset} is covered: the epochs have read up to offset {from_offset}"
     described.require_as_created(settings.upstream)
     return described, ""
 
@@ -233,7 +233,7 @@ def _changes_may_wait(upstream: Source, basis: Basis, now: dt.datetime) -> bool:
     oldest = upstream.committed_at(basis.oldest_offset)
     # If even the commit's time is gone, its changes are about to go, too.
     return oldest is not None and may_wait(
-        versions=len(basis.read_as_of),
+        offsets=len(basis.read_as_of),
         oldest_age=now - oldest,
         kept_for=upstream.changes_kept_for(),
     )
@@ -241,4 +241,6 @@ def _changes_may_wait(upstream: Source, basis: Basis, now: dt.datetime) -> bool:
 
 def _who_cancelled(history: Sequence[JobSettings]) -> str:
     records = reversed(history)
-    return next((record.requested_by for record in records if record.change is SettingsChange.CANCEL), "somebody")
+    return next(
+        (record.requested_by for record in records if record.change is SettingsChange.CANCEL), "an unknown user"
+    )

@@ -9,7 +9,7 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.engine import Engine, PartWrites
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import BackfillError, EpochFailedError, EpochGivenUpError, StateError
-from airflow_backfill_provider.core.giving_up import require_done
+from airflow_backfill_provider.core.giving_up import require_not_given_up
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.protocol.epoch_run import EpochRun, reported_by, require_current
 from airflow_backfill_provider.protocol.give_up import give_up, given_up_error, record_failure, still_pinned_error
@@ -107,7 +107,7 @@ def _uncommitted(
     with engine.exclusive(store.settings()):
         committed = store.commit_of(barrier.epoch)
         if committed is not None:
-            require_done(committed, barrier.job)
+            require_not_given_up(committed, barrier.job)
             return committed
         by = by or str(barrier.injected_by)
         try:
@@ -137,18 +137,18 @@ def _taken(run: EpochRun, step: Callable[[EpochRun], Step]) -> Step | EpochCommi
         committed = run.store.commit_of(barrier.epoch)
         if committed is None:
             committed = give_up(run, error)
-            if committed is None and error.pinned_anew:
+            if committed is None and error.gives_epoch_up:
                 raise still_pinned_error(error, barrier) from error
             if committed is None:
                 raise
             if committed.given_up and not isinstance(error, EpochGivenUpError):
                 raise given_up_error(error, barrier) from error
-        require_done(committed, barrier.job)
+        require_not_given_up(committed, barrier.job)
         return committed
 
 
 def _required(taken: Step, barrier: Barrier) -> Step:
     """Return the result of a step; refuse an epoch that another attempt gave up."""
     if isinstance(taken, EpochCommit):
-        require_done(taken, barrier.job)
+        require_not_given_up(taken, barrier.job)
     return taken

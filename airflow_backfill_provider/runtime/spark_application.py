@@ -22,7 +22,14 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core import verification_text
-from airflow_backfill_provider.core.application import DONE, FAILED, FAILED_FOR_GOOD, SAYS, SAYS_ERROR, SAYS_SPARK
+from airflow_backfill_provider.core.application import (
+    DONE,
+    ERROR_PREFIX,
+    FAILED,
+    FAILED_FOR_GOOD,
+    MESSAGE_PREFIX,
+    SPARK_PREFIX,
+)
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.compaction import APPLICATION, CompactionPolicy
 from airflow_backfill_provider.core.epoch_record import EpochCommit
@@ -64,12 +71,12 @@ def run_application(action: Callable[..., None], **arguments: Any) -> int:
         with _submitted() if remote is None else _on_server(remote) as engine:
             action(engine, storage_options_from_environment(), **arguments)
     except BackfillError as error:
-        _say(SAYS_ERROR, str(error))
+        _say(ERROR_PREFIX, str(error))
         return FAILED if error.retryable else FAILED_FOR_GOOD
     except (PySparkException, Py4JError) as error:
         # Without this line, the submitter would show the last lines of the output, which may quote rows.
         traceback.print_exc()
-        _say(SAYS_ERROR, f"Spark failed: {said(error)}")
+        _say(ERROR_PREFIX, f"Spark failed: {said(error)}")
         return FAILED
     return DONE
 
@@ -78,7 +85,7 @@ def run_application(action: Callable[..., None], **arguments: Any) -> int:
 def _submitted() -> Iterator[EngineFor]:
     spark = SparkSession.builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    _say(SAYS_SPARK, f"{spark.sparkContext.applicationId} {spark.sparkContext.uiWebUrl or ''}".strip())
+    _say(SPARK_PREFIX, f"{spark.sparkContext.applicationId} {spark.sparkContext.uiWebUrl or ''}".strip())
     try:
         yield lambda storage_options, _: SparkEngine(spark, storage_options)
     finally:
@@ -92,7 +99,7 @@ def _on_server(remote: Remote) -> Iterator[EngineFor]:
         connected(remote, what=what, conf=session_conf_from_environment()) as connection,
         ended_by_sigterm(connection.spark),
     ):
-        _say(SAYS_SPARK, f"{connection.session.session_id} {remote}")
+        _say(SPARK_PREFIX, f"{connection.session.session_id} {remote}")
         yield lambda storage_options, purpose: ConnectEngine(connection, storage_options, purpose=purpose)
 
 
@@ -118,17 +125,17 @@ def run_epochs(
 
     def begun(barrier: Barrier) -> SparkEngine:
         if barrier != first:
-            _say(SAYS, "; ".join(epoch_log.begin(barrier, backfill.job.upstream.location)))
+            _say(MESSAGE_PREFIX, "; ".join(epoch_log.begin(barrier, backfill.job.upstream.location)))
             for warning in barrier.warnings:
                 if warning not in first.warnings:
-                    _say(SAYS, f"epoch {barrier.epoch}: {warning}")
+                    _say(MESSAGE_PREFIX, f"epoch {barrier.epoch}: {warning}")
         return made
 
     for done in protocol.run_epochs(
         first, store=backfill.store, upstream=backfill.upstream, engine=begun, epochs=epochs, until=until
     ):
         if done.commit is None:
-            _say(SAYS, f"no further epoch: {done.reason}")
+            _say(MESSAGE_PREFIX, f"no further epoch: {done.reason}")
         else:
             _log(done.commit)
     _verify_if_asked(backfill, made)
@@ -144,7 +151,7 @@ def run_changes(engine: EngineFor, storage_options: dict[str, str], *, state: st
     barrier = backfill.store.pinned(epoch)
     made = engine(storage_options, "epoch-changes")
     commit = protocol.run_changes(barrier, store=backfill.store, engine=made)
-    _say(SAYS, f"the changes of epoch {epoch} are applied")
+    _say(MESSAGE_PREFIX, f"the changes of epoch {epoch} are applied")
     if commit is not None:
         _log(commit)
         _verify_if_asked(backfill, made)
@@ -160,7 +167,7 @@ def run_part(engine: EngineFor, storage_options: dict[str, str], *, state: str, 
     barrier = backfill.store.pinned(epoch)
     made = engine(storage_options, f"epoch-snapshot-{part}")
     commit = protocol.run_part(barrier, part, store=backfill.store, engine=made)
-    _say(SAYS, f"part {part} of epoch {epoch} is read")
+    _say(MESSAGE_PREFIX, f"part {part} of epoch {epoch} is read")
     if commit is not None:
         _log(commit)
         _verify_if_asked(backfill, made)
@@ -174,7 +181,7 @@ def compact(
     policy = CompactionPolicy(at=at, target_file_size=target_file_size)
     done = compaction.compact_job(backfill, engine=lambda: engine(storage_options, APPLICATION), policy=policy)
     for what in done_lines(done):
-        _say(SAYS, what)
+        _say(MESSAGE_PREFIX, what)
 
 
 def verify(
@@ -189,9 +196,11 @@ def verify(
         requester=requester,
         anew=newest is None or newest.pinned.begun_by != requester,
         steps=steps,
-        on_step=lambda so_far: _say(SAYS, f"{len(so_far.compared)} of {len(so_far.pinned.steps)} steps are compared"),
+        on_step=lambda so_far: _say(
+            MESSAGE_PREFIX, f"{len(so_far.compared)} of {len(so_far.pinned.steps)} steps are compared"
+        ),
     )
-    _say(SAYS, verification_text.compared_line(backfill.job.name, VerifiedState.of(found)))
+    _say(MESSAGE_PREFIX, verification_text.compared_line(backfill.job.name, VerifiedState.of(found)))
 
 
 def repair(engine: EngineFor, storage_options: dict[str, str], *, state: str, requester: Requester) -> None:
@@ -201,9 +210,9 @@ def repair(engine: EngineFor, storage_options: dict[str, str], *, state: str, re
         backfill,
         engine=lambda: engine(storage_options, "epoch"),
         requester=requester,
-        on_epoch=lambda barrier: _say(SAYS, f"epoch {barrier.epoch} is committed"),
+        on_epoch=lambda barrier: _say(MESSAGE_PREFIX, f"epoch {barrier.epoch} is committed"),
     )
-    _say(SAYS, verification_text.compared_line(backfill.job.name, VerifiedState.of(found)))
+    _say(MESSAGE_PREFIX, verification_text.compared_line(backfill.job.name, VerifiedState.of(found)))
 
 
 def _verify_if_asked(backfill: Backfill, engine: SparkEngine) -> None:
@@ -211,14 +220,14 @@ def _verify_if_asked(backfill: Backfill, engine: SparkEngine) -> None:
     try:
         found = verifier.carry_out_waiting(backfill, engine)
     except BackfillError as error:
-        _say(SAYS, f"the requested verification failed: {error}")
+        _say(MESSAGE_PREFIX, f"the requested verification failed: {error}")
         return
     if found is not None:
-        _say(SAYS, verification_text.compared_line(backfill.job.name, VerifiedState.of(found)))
+        _say(MESSAGE_PREFIX, verification_text.compared_line(backfill.job.name, VerifiedState.of(found)))
 
 
 def _log(commit: EpochCommit) -> None:
-    _say(SAYS, epoch_log.end(commit))
+    _say(MESSAGE_PREFIX, epoch_log.end(commit))
 
 
 def create(

@@ -27,7 +27,14 @@ from typing import IO
 from pydantic import Field
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
 
-from airflow_backfill_provider.core.application import DONE, FAILED, SAYS, SAYS_ERROR, SAYS_SPARK, ApplicationRecord
+from airflow_backfill_provider.core.application import (
+    DONE,
+    ERROR_PREFIX,
+    FAILED,
+    MESSAGE_PREFIX,
+    SPARK_PREFIX,
+    ApplicationRecord,
+)
 from airflow_backfill_provider.core.errors import StorageUnavailableError
 from airflow_backfill_provider.core.frozen import Frozen
 from airflow_backfill_provider.runtime.process_group import end_group
@@ -147,7 +154,7 @@ class Supervisor:
             beats += LOOK_SECONDS
             if beats >= HEARTBEAT_SECONDS:
                 beats = 0.0
-                self._record = self._record.beaten()
+                self._record = self._record.with_next_heartbeat()
                 self._write(self._current())
 
     def _read(self, lines: IO[str], log: IO[str]) -> None:
@@ -157,16 +164,16 @@ class Supervisor:
             log.flush()
             text = line.rstrip()
             self._tail.append(text)
-            _, found, message = text.partition(SAYS_ERROR)
+            _, found, message = text.partition(ERROR_PREFIX)
             if found:
                 self._error = message
                 continue
-            _, found, message = text.partition(SAYS_SPARK)
+            _, found, message = text.partition(SPARK_PREFIX)
             if found:
                 identity, _, url = message.partition(" ")
                 self._spark = {"application_id": identity, "web_url": url}
                 continue
-            _, found, message = text.partition(SAYS)
+            _, found, message = text.partition(MESSAGE_PREFIX)
             if found:
                 self._said.append(message)
 

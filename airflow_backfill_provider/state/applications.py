@@ -1,8 +1,8 @@
 """
-Records of a job's applications, beside its control tables.
+Records of a job's Spark applications, beside its control tables.
 
-One small file for each thing that an application does, replaced as a whole by every write; nothing of the epoch
-protocol depends on them. A file that is gone or unreadable means that nothing is known, and another attempt is safe.
+There is one small file per application name, and each write replaces the whole file. The epoch protocol does not depend
+on these records. If a file is missing or unreadable, nothing is known, and another attempt is safe.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ApplicationRecords:
 
     def read(self, name: str) -> ApplicationRecord | None:
         """
-        Return what is known of the newest attempt, if anything is.
+        Return the record of the newest attempt, if there is a readable one.
 
         :raises StorageUnavailableError: if the storage does not answer.
         """
@@ -55,25 +55,25 @@ class ApplicationRecords:
             return None
 
     def write(self, record: ApplicationRecord) -> None:
-        """Replace what is known."""
+        """Replace the record."""
         self._put(f"{record.name}.json", record.model_dump_json())
 
     def request_stop(self, record: ApplicationRecord) -> None:
-        """Ask the supervisor of an attempt to end its application."""
+        """Request that the supervisor of an attempt ends its application."""
         self._put(f"{record.name}.stop", record.attempt)
 
     def stop_requested(self, record: ApplicationRecord) -> bool:
-        """Tell whether somebody asked for the attempt's end."""
+        """Return whether the attempt's end is requested."""
         return self._get(f"{record.name}.stop") == record.attempt
 
     def forget(self, name: str) -> None:
-        """Remove what is known, if anything is, and the folders that were made for it."""
+        """Remove the record, if there is one, and folders that are empty then."""
         with storage_errors(self.location):
             for file in (f"{name}.json", f"{name}.stop"):
                 self._files.delete(file)
 
     def session(self, name: str) -> ServerSession | None:
-        """Return the session on a server that an application works in, or died in, if there is one."""
+        """Return the server session in which an application runs or died, if there is one."""
         text = self._get(f"{name}.session")
         try:
             return None if text is None else ServerSession.model_validate_json(text)
@@ -81,11 +81,11 @@ class ApplicationRecords:
             return None
 
     def write_session(self, name: str, session: ServerSession) -> None:
-        """Say in which session on a server an application works, which goes on there if the application dies."""
+        """Record an application's server session, in which its operations continue if the application dies."""
         self._put(f"{name}.session", session.model_dump_json())
 
     def forget_session(self, name: str) -> None:
-        """Say that an application left nothing on a server."""
+        """Remove the record of an application's server session, because nothing of it runs on the server."""
         with storage_errors(self.location):
             self._files.delete(f"{name}.session")
 
@@ -111,14 +111,14 @@ class _LocalFiles:
 
     def put(self, file: str, content: bytes) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        # Of its own, so that two writers don't meet, and a reader never sees half a file.
+        # Each writer has its own temporary file, and a reader never sees half a file.
         new = self._folder / f".{file}.{os.getpid()}"
         new.write_bytes(content)
         new.replace(self._folder / file)
 
     def delete(self, file: str) -> None:
         (self._folder / file).unlink(missing_ok=True)
-        with suppress(OSError):  # there is something else in it
+        with suppress(OSError):  # the folder is not empty
             self._folder.rmdir()
             self._folder.parent.rmdir()
 

@@ -1,9 +1,9 @@
 """
-One control table: a small Delta table whose every write is a compare-and-swap.
+One control table: a small Delta table in which each write is a compare-and-swap.
 
-A writer loads the table, decides on what it read, and commits against exactly that version: if anybody else
-committed meanwhile, deltalake's put-if-absent of the next log entry fails and the writer decides anew. That makes
-"the first in log order wins" hold without any lock, and a zombie cannot write what it decided long ago (I5).
+A writer reads the table, decides, and commits against exactly the version that it read. If another writer committed
+meanwhile, deltalake's put-if-absent of the next log entry fails, and the writer reads and decides again. So the first
+in log order wins without a lock, and a zombie cannot write an outdated decision (I5).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
@@ -18,34 +19,41 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from airflow_backfill_provider.core.errors import BackfillError, ConcurrentUpdateError, StorageUnavailableError
 from airflow_backfill_provider.lake.storage import one_line, panics_as_errors, storage_errors, storage_unavailable
+from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.state.control_table_reader import ControlTableReader, newest_write, numbered
 from airflow_backfill_provider.state.migrations import LAYOUT_PROPERTY, MIGRATIONS, Migrations
 from airflow_backfill_provider.state.patience import PATIENT, GaveUpError, OvertakenError, Patience
 from airflow_backfill_provider.state.stamps import stamped
-from airflow_backfill_provider.state.table_reader import TableReader, newest_write, numbered
-from airflow_backfill_provider.state.table_reading import Since, Write
 
 logger = logging.getLogger(__name__)
 
 _COMPACT_FILES_AT = 100
 _CLEAN_EVERY = 100
-"""Versions between two removals of replaced files."""
+"""The number of versions between two removals of replaced files."""
 
 RETENTION = "interval 1 days"
 """
 How long replaced files and old log entries are kept.
 
-Nothing reads a control table as of an earlier version: whoever reads opens the newest one, and is done within a
-second. A process that slept in between for longer fails, and what it had decided to write was overtaken anyway.
+No process reads a control table as of an earlier version: a read opens the newest version and takes less than a second.
+A process that sleeps for longer than this during a write fails. Its decision would be outdated in any case.
 """
 
 
-class ControlTable(TableReader):
+class Write(NamedTuple):
+    """The rows that a decision writes."""
+
+    rows: pa.Table
+    mode: Literal["append", "overwrite"] = "append"
+
+
+class ControlTable(ControlTableReader):
     """
     Reads and writes a control table.
 
-    :param patience: how long a write goes on while others are faster.
+    :param patience: how long a write is retried while others commit first.
 
-    The other parameters are those of :class:`TableReader`.
+    The other parameters are those of :class:`ControlTableReader`.
     """
 
     def __init__(
@@ -62,9 +70,9 @@ class ControlTable(TableReader):
 
     def create(self) -> None:
         """
-        Create the empty table, unless it exists; of two creators one succeeds and the other finds it.
+        Create the empty table, unless it exists. Of two concurrent creators, one succeeds and the other finds it.
 
-        :raises StorageUnavailableError: if there can be no table.
+        :raises StorageUnavailableError: if the table cannot be created.
         """
         if self.exists():
             self._open()
@@ -96,32 +104,32 @@ class ControlTable(TableReader):
         reading: Since | None = None,
     ) -> None:
         """
-        Read, decide, and write what was decided, as one atomic step.
+        Read, decide and write, as one atomic step.
 
-        :param decide: gets the rows that match ``reading`` and returns what to write, or ``None`` for nothing. It is
-            called again with what is there by then, if another writer was faster.
-        :param reading: which rows the decision needs.
-        :raises ConcurrentUpdateError: if others were faster for too long.
+        :param decide: gets the rows that match ``reading`` and returns what to write, or ``None`` for nothing. If
+            another writer commits first, it is called again with the new rows.
+        :param reading: the rows that the decision needs; all rows by default.
+        :raises ConcurrentUpdateError: if others commit first for too long.
         """
         try:
             self._patience.until_not_overtaken(lambda: self._attempt(decide, reading))
         except GaveUpError as error:
             raise ConcurrentUpdateError(
-                f"{self.location} was changed by others {error.attempts} times in a row, within {error.seconds:.0f} "
-                "seconds; try again"
+                f"other writers changed control table {self.location} during each of {error.attempts} attempts within "
+                f"{error.seconds:.0f} seconds; try again"
             ) from error
 
     def _attempt(self, decide: Callable[[pa.Table], Write | None], reading: Since | None) -> None:
         """
         Read, decide and write once.
 
-        :raises OvertakenError: if somebody else committed meanwhile.
+        :raises OvertakenError: if another writer committed meanwhile.
         """
-        # Of its own: what others read from must not move on under them.
-        table = self._open_anew()
+        # A separate instance: writing changes its version, and readers share the cached one.
+        table = self._open_newest()
         if self._is_old(table):
             self._migrate(table)
-        # Asked for now: later the log may be cleaned up behind this version.
+        # Read now, because the log of this version may be cleaned up later.
         before, number = table.version(), self._writes(table) + 1
         write = decide(self._remembered(table, reading))
         if write is None:
@@ -141,22 +149,22 @@ class ControlTable(TableReader):
         """
         Commit against a version.
 
-        :raises OvertakenError: if somebody else committed meanwhile.
+        :raises OvertakenError: if another writer committed meanwhile.
         """
         try:
             with storage_errors(self.location):
                 yield
         except (DeltaError, StorageUnavailableError) as error:
-            # Whoever slept for longer than the log is kept is told of a version that is gone.
-            if isinstance(error, CommitFailedError) or self._open_anew().version() > before:
+            # If this process slept for longer than the log is kept, the error is a missing version.
+            if isinstance(error, CommitFailedError) or self._open_newest().version() > before:
                 raise OvertakenError from error
             raise
 
     def _migrate(self, table: DeltaTable) -> None:
         """
-        Replace the rows of an older layout by migrated ones, in one commit: a crash leaves the one or the other.
+        Replace the rows of an older layout by migrated ones, in one commit, so that a crash leaves no mixture.
 
-        :raises OvertakenError: if somebody else committed meanwhile.
+        :raises OvertakenError: if another writer committed meanwhile.
         """
         rows = self._migrated_rows(table)
         with self._racing(table.version()):
@@ -168,15 +176,14 @@ class ControlTable(TableReader):
                 commit_properties=numbered(newest_write(rows)),
             )
         table.update_incremental()
-        logger.info("%s was migrated to layout version %d", self.location, self._migrations.newest)
+        logger.info("control table %s was migrated to layout version %d", self.location, self._migrations.newest)
 
     def _compact(self, table: DeltaTable) -> None:
         """
-        Write many small files as one, now and then; somebody else's commit in between only puts it off.
+        Rewrite many small files as one.
 
-        The write is done, and whatever fails here is left to the next time.
-
-        Not with deltalake's own compaction: of two at once both succeed, and every row is there twice.
+        A failure or another writer's commit only postpones it, because the write itself is committed. It does not use
+        deltalake's own compaction: if two ran at once, both would succeed and duplicate every row.
         """
         try:
             with storage_errors(self.location):
@@ -190,21 +197,23 @@ class ControlTable(TableReader):
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )
         except (DeltaError, BackfillError) as error:
-            logger.info("%s is not compacted for now: %s", self.location, one_line(error))
+            logger.info(
+                "control table %s was not compacted, the next write tries again: %s", self.location, one_line(error)
+            )
 
     def _clean(self, table: DeltaTable, before: int) -> None:
         """
-        Remove replaced files that are older than :data:`RETENTION`, now and then; deltalake removes log entries itself.
+        Remove replaced files that are older than :data:`RETENTION`; deltalake itself removes old log entries.
 
-        The write is done, and whatever fails here is left to the next time.
+        A failure only postpones it, because the write itself is committed.
 
-        :param before: the version that the write found.
+        :param before: the version that the write read.
         """
         if table.version() // _CLEAN_EVERY == before // _CLEAN_EVERY:
             return
         try:
-            # Fully, for the log forgets replaced files as soon as they may go.
+            # A full vacuum, because the log forgets replaced files as soon as they may be removed.
             with panics_as_errors():
                 table.vacuum(dry_run=False, full=True)
         except (DeltaError, OSError) as error:
-            logger.info("%s keeps replaced files for now: %s", self.location, one_line(error))
+            logger.info("replaced files of control table %s were not removed: %s", self.location, one_line(error))

@@ -1,9 +1,9 @@
 """
-How long a writer of a control table goes on when others are faster.
+How long a writer of a control table retries while others commit first.
 
-Any number of runs may report at the same moment. Of those that write at once, one succeeds; the others wait for a
-random time that grows with each attempt, so that they spread out. Somebody always succeeds, so the time that a writer
-needs is bounded by how many there are; the total time is bounded in case something else writes without end.
+Any number of task runs may report at the same moment. Of concurrent writers, one succeeds. The others wait for a random
+time that grows with each attempt, so that they spread out. Because one always succeeds, the number of writers bounds
+the time that each needs. The total time is limited too, in case something else writes without end.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Answer = TypeVar("Answer")
 
 
 class OvertakenError(Exception):
-    """Somebody else committed first; what was decided is decided anew."""
+    """Another writer committed first, so the decision is outdated."""
 
 
 class GaveUpError(Exception):
     """
-    Others were faster for too long.
+    Other writers committed first for too long.
 
-    :param attempts: how often.
-    :param seconds: for how long.
+    :param attempts: the number of attempts.
+    :param seconds: the time that they took.
     """
 
     def __init__(self, attempts: int, seconds: float) -> None:
@@ -39,13 +39,13 @@ class GaveUpError(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """
-    The rule by which a writer tries again.
+    The rule by which a writer retries.
 
-    :param longest: seconds after which no further attempt begins.
-    :param first_wait: the longest wait after the first attempt, in seconds; each later one may be twice as long.
-    :param longest_wait: the longest wait of all, in seconds.
-    :param sleep: waits for some seconds.
-    :param clock: returns seconds that only grow.
+    :param longest: no further attempt begins after this number of seconds.
+    :param first_wait: the longest wait after the first attempt, in seconds; it doubles with each attempt.
+    :param longest_wait: the upper limit of waits, in seconds.
+    :param sleep: waits for a number of seconds.
+    :param clock: a monotonic clock, in seconds.
     """
 
     longest: float = 300.0
@@ -56,9 +56,9 @@ class Patience:
 
     def until_not_overtaken(self, attempt: Callable[[], Answer]) -> Answer:
         """
-        Return what an attempt returns; it is made again as long as it raises :class:`OvertakenError`.
+        Call an attempt until it does not raise :class:`OvertakenError`, and return its result.
 
-        :raises GaveUpError: if that took too long.
+        :raises GaveUpError: if that takes too long.
         """
         began = self.clock()
 
@@ -79,4 +79,4 @@ class Patience:
 
 
 PATIENT = Patience()
-"""How all writers try again."""
+"""The rule of all writers."""

@@ -1,4 +1,4 @@
-"""Whether control tables can be kept at a place: tried, and nothing left behind."""
+"""Tests whether control tables can be stored in a folder, and leaves nothing there."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from airflow_backfill_provider.core.errors import StorageUnavailableError
 from airflow_backfill_provider.lake.storage import one_line, storage_errors
 
 _IMPATIENT = {"max_retries": "1", "retry_timeout": "10s", "connect_timeout": "5s", "timeout": "10s"}
-"""Somebody waits at a form."""
+"""Short timeouts, because a user waits at the connection form."""
 
 _SCHEMA = pa.schema([("probe", pa.int64())])
 
 
 def probe_state_root(root: str, storage_options: Mapping[str, str]) -> str:
     """
-    List a folder for control tables, make a table in it, write to it and remove it.
+    Test a folder for control tables: list it, create a table in it, write to the table and remove it.
 
-    :param root: its canonical location.
+    :param root: the folder's canonical location.
     :param storage_options: options of the object store, as deltalake takes them.
-    :returns: what was found, for a person.
-    :raises StorageUnavailableError: saying which of it is not possible.
+    :returns: the result as a sentence.
+    :raises StorageUnavailableError: if one of these steps fails; says which.
     """
     if location.is_local(root):
         return _probe_folder(Path(root))
@@ -45,17 +45,17 @@ def _probe_folder(root: Path) -> str:
                 return _found(sum(1 for entry in root.iterdir() if entry.is_dir()) - 1)
         except OSError as error:
             raise StorageUnavailableError(
-                f"{root} cannot be written to ({error.strerror}); give Airflow's user the right to"
+                f"{root} cannot be written to ({error.strerror}); give Airflow's user write permission"
             ) from error
     if root.exists():
-        raise StorageUnavailableError(f"{root} is a file; name a folder")
+        raise StorageUnavailableError(f"{root} is a file; give a folder")
     parent = next(folder for folder in root.parents if folder.exists())
     if not os.access(parent, os.W_OK | os.X_OK):
         raise StorageUnavailableError(
-            f"{root} does not exist, and {parent} cannot be written to; make the folder, and give Airflow's user the "
-            "right to write to it"
+            f"{root} does not exist, and {parent} cannot be written to; create the folder, and give Airflow's user "
+            "write permission on it"
         )
-    return "it does not exist yet, and the first job will make it"
+    return "it does not exist yet; the first job creates it"
 
 
 def _probe_store(root: str, options: dict[str, str]) -> str:
@@ -63,29 +63,29 @@ def _probe_store(root: str, options: dict[str, str]) -> str:
     with storage_errors(root):
         files = arrow_fs.PyFileSystem(DeltaStorageHandler(root, options))
         there = files.get_file_info(arrow_fs.FileSelector("", allow_not_found=True))
-    place = f"{root}/{name}"
+    table = f"{root}/{name}"
     try:
         with storage_errors(root):
-            DeltaTable.create(place, _SCHEMA, storage_options=options)
-            fenced = _second_commit_fails(place, options)
+            DeltaTable.create(table, _SCHEMA, storage_options=options)
+            is_safe = _second_commit_fails(table, options)
     except DeltaError as error:
         raise StorageUnavailableError(
-            f"{root} can be listed, but no table can be made in it: {one_line(error)}"
+            f"{root} can be listed, but no table can be created in it ({one_line(error)}); check the permissions"
         ) from error
-    with storage_errors(place):
+    with storage_errors(table):
         files.delete_dir(name)
-    if not fenced:
+    if not is_safe:
         raise StorageUnavailableError(
-            f"{root} lets a second writer replace what the first one wrote, so control tables are not safe in it; "
-            "choose a store with conditional put, or switch it on"
+            f"{root} lets a second writer replace the first one's commit, so control tables are not safe in it; "
+            "choose a store with conditional put, or enable it"
         )
     return _found(sum(entry.type == arrow_fs.FileType.Directory for entry in there))
 
 
-def _second_commit_fails(place: str, options: dict[str, str]) -> bool:
-    """Let two writers commit the same version, which is what every control table relies on."""
+def _second_commit_fails(table: str, options: dict[str, str]) -> bool:
+    """Return whether the second of two writers of the same version fails, as control tables require."""
     row = pa.table({"probe": pa.array([1], pa.int64())}, _SCHEMA)
-    writers = [DeltaTable(place, storage_options=options) for _ in range(2)]
+    writers = [DeltaTable(table, storage_options=options) for _ in range(2)]
     try:
         for writer in writers:
             write_deltalake(writer, row, mode="append", commit_properties=CommitProperties(max_commit_retries=0))
@@ -95,4 +95,4 @@ def _second_commit_fails(place: str, options: dict[str, str]) -> bool:
 
 
 def _found(folders: int) -> str:
-    return f"it can be read and written to, and holds {folders} folder{'' if folders == 1 else 's'}"
+    return f"it can be read and written to, and has {folders} folder{'' if folders == 1 else 's'}"

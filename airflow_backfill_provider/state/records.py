@@ -1,8 +1,8 @@
 """
-How models become rows of the control tables and back.
+Converts models to rows of the control tables and back.
 
-Each log row carries its model whole as JSON, which is what is read back, and beside it the columns that people
-query. Rows of the per-vnode state have a column for every key column, in the key's own types.
+Each row of settings and log has its model as JSON, which is what this package reads, and columns for people's queries.
+Rows of the per-vnode state have a column for each key column, of the same type.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def settings_row(settings: JobSettings) -> pa.Table:
-    """Return the settings' row."""
+    """Return the row of a settings record."""
     row = {
         "sequence": settings.sequence,
         "change": settings.change.value,
@@ -102,7 +102,7 @@ def settings_row(settings: JobSettings) -> pa.Table:
 
 
 def barrier_row(barrier: Barrier) -> pa.Table:
-    """Return the barrier's row: the epoch is pinned."""
+    """Return the row of a pinned barrier."""
     row = {
         "epoch": barrier.epoch,
         "event": INJECTED,
@@ -119,7 +119,7 @@ def barrier_row(barrier: Barrier) -> pa.Table:
 
 
 def report_row(barrier: Barrier, report: EpochReport) -> pa.Table:
-    """Return the report's row: a run that shares the epoch is done."""
+    """Return the row of a report of one of the task runs that share an epoch."""
     counts = "upstream_output_row_count" if report.part is None else "snapshot_read_row_count"
     row = {
         "epoch": report.epoch,
@@ -138,17 +138,17 @@ def report_row(barrier: Barrier, report: EpochReport) -> pa.Table:
 
 
 def commit_row(barrier: Barrier, commit: EpochCommit) -> pa.Table:
-    """Return the commit's row: the epoch is done."""
+    """Return the row of an epoch's commit."""
     return _done_row(barrier, commit, COMMITTED, commit)
 
 
 def given_up_row(given_up: GivenUpEpoch) -> pa.Table:
-    """Return the row of an epoch that was given up: what is left of it is done."""
+    """Return the row of an epoch that was given up."""
     return _done_row(given_up.barrier, given_up.commit, GIVEN_UP, given_up)
 
 
 def failure_row(barrier: Barrier, failure: EpochFailure) -> pa.Table:
-    """Return the row of an attempt that failed."""
+    """Return the row of a failed attempt."""
     row = {
         "epoch": failure.epoch,
         "event": FAILED,
@@ -183,17 +183,17 @@ def _done_row(barrier: Barrier, commit: EpochCommit, event: str, record: BaseMod
 
 def parse(model: type[Model], record: str, table: str) -> Model:
     """
-    Read a model back from its row.
+    Parse the record of a row.
 
-    :raises StateLayoutError: if the record is not what this package writes.
+    :raises StateLayoutError: if it does not have the form that this package writes.
     """
     try:
         return model.model_validate_json(record)
     except ValidationError as error:
         fields = ", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_url=False))
         raise StateLayoutError(
-            f"a record of {table} is damaged or was written by another version of this package (wrong: {fields}): "
-            f"{what_to_do(table)}"
+            f"a record of control table {table} is damaged or was written by another version of this package (wrong "
+            f"fields: {fields}); {what_to_do(table)}"
         ) from error
 
 
@@ -224,21 +224,21 @@ def state_rows(state: BackfillState, incarnation: str, order: KeyOrder) -> pa.Ta
 
 def parse_state(rows: pa.Table, *, vnode_count: int, incarnation: str, order: KeyOrder, table: str) -> BackfillState:
     """
-    Read the per-vnode state back and check it.
+    Parse and check the per-vnode state.
 
-    :raises StateLayoutError: if vnodes are missing, repeated, or of different epochs or incarnations.
+    :raises StateLayoutError: if vnodes are missing or repeated, or have different epochs or incarnations.
     """
     rows = rows.sort_by("vnode")
     if rows.column("vnode").to_pylist() != list(range(vnode_count)):
         raise StateLayoutError(
-            f"{table} has {rows.num_rows} rows, but the job has the vnodes 0 to {vnode_count - 1}; something else "
-            "wrote to it: restore the table, or rebuild the job"
+            f"control table {table} has {rows.num_rows} rows, but not exactly one for each of the vnodes 0 to "
+            f"{vnode_count - 1}, so something else wrote to it; {what_to_do(table)}"
         )
     epochs = rows.column("epoch").unique().to_pylist()
     if len(epochs) != 1 or rows.column("incarnation").unique().to_pylist() != [incarnation]:
         raise StateLayoutError(
-            f"{table} mixes epochs {sorted(epochs)} or belongs to another incarnation of the job; restore the table, "
-            "or rebuild the job"
+            f"control table {table} mixes epochs {sorted(epochs)} or belongs to another incarnation of the job; "
+            f"{what_to_do(table)}"
         )
     keys = zip(*(rows.column(column).to_pylist() for column in _key_columns(order).values()), strict=True)
     columns = (rows.column(name).to_pylist() for name in ("has_position", "backfill_finished", "row_count"))
@@ -246,7 +246,7 @@ def parse_state(rows: pa.Table, *, vnode_count: int, incarnation: str, order: Ke
     before = None
     for recorded in zip(keys, *columns, strict=True):
         if recorded == before:
-            # Without an arrangement all vnodes are alike.
+            # Under no_shuffle all vnodes are equal.
             vnodes.append(vnodes[-1])
             continue
         before = recorded
@@ -262,7 +262,7 @@ def _progress(position: Position | None, *, finished: bool, row_count: int) -> V
 
 
 def _key_columns(order: KeyOrder) -> dict[str, str]:
-    """Return the state's column for each key column: its own name, unless the state has that name already."""
+    """Return the state's column for each key column: the same name, unless the state uses it."""
     taken = {*_TAKEN, *(name.lower() for name in order.names if name.lower() not in _TAKEN)}
     columns = {}
     for name in order.names:

@@ -1,9 +1,8 @@
 """
-What to do about a control table that is damaged: it depends on what the table is for.
+Advice for damaged control tables.
 
-Settings and barrier log are the truth about a job, and a rebuild reads both of them. The state of the vnodes is
-replaced by a rebuild. Verifications are history, and nothing waits for them. (Records of applications need nothing: one
-that cannot be read means that nothing is known, and is overwritten.)
+A rebuild reads the settings and the barrier log, so it cannot replace them. It does replace the state of the vnodes.
+Verifications are only history. (Records of applications need no advice: an unreadable one is ignored and overwritten.)
 """
 
 from __future__ import annotations
@@ -11,24 +10,23 @@ from __future__ import annotations
 VERIFICATIONS = "verifications"
 VNODE_STATE = "vnode_state"
 
-_OF_THE_JOB = (
-    "restore the job's control tables from a copy of how they were last, or delete them and the view, and create the "
-    "job anew"
+_RESTORE_JOB = (
+    "restore the job's control tables from an up-to-date copy, or delete them and the view, and create the job again"
 )
-_OF_THE_STATE = "restore it from a copy of how it was last, or rebuild the job"
-_OF_THE_VERIFICATIONS = (
-    "delete this table's folder, which holds nothing but the history of verifications, and verify the job again; its "
-    "epochs and its view do not need it"
+_RESTORE_STATE = "restore it from an up-to-date copy, or rebuild the job"
+_DELETE_VERIFICATIONS = (
+    "delete this table's folder and verify the job again; it contains only the history of verifications, which epochs "
+    "and view do not need"
 )
 
 
 def what_to_do(table: str) -> str:
     """
-    Return what helps if a control table is damaged.
+    Return what to do if a control table is damaged.
 
     :param table: its location.
     """
     name = table.rstrip("/").rpartition("/")[2]
     if name == VERIFICATIONS:
-        return _OF_THE_VERIFICATIONS
-    return _OF_THE_STATE if name.startswith(VNODE_STATE) else _OF_THE_JOB
+        return _DELETE_VERIFICATIONS
+    return _RESTORE_STATE if name.startswith(VNODE_STATE) else _RESTORE_JOB

@@ -1,12 +1,11 @@
 """
-The stamps on rows of control tables, by which a row that a stranger edited, added or took away is known.
+Stamps on rows of control tables, which detect rows that something else edited, added or removed.
 
-A table's writes are numbered from 1. Each row carries the number of the write that made it, and a checksum over that
-number and all of its content; the table's own transaction says how many writes there were. A checksum tells of rows
-that were edited or come from elsewhere, a gap in the numbers of rows that are lost, and rows older than the newest
-write of a table that was restored.
+A table's writes are numbered from 1. Each row has the number of its write, and a checksum over this number and its
+content. The table's own transaction records the number of the newest write. A wrong checksum means that a row was
+edited or added, a gap in the numbers that rows were removed, and a missing newest write that the table was restored.
 
-Stamps find damage, not forgery: whoever knows how they are made can make them.
+Stamps detect damage, not forgery: they are not secret.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ _SEPARATOR = "\x1f"
 
 
 def stamped_schema(schema: pa.Schema) -> pa.Schema:
-    """Return a table's columns after those of the stamps: Delta keeps statistics of the first columns only."""
+    """Return the stamps' columns and then a table's own: Delta keeps statistics of the first columns only."""
     return pa.schema([*_FIELDS, *schema])
 
 
 def stamped(rows: pa.Table, version: int) -> pa.Table:
     """
-    Stamp rows that one write makes.
+    Return the rows of one write with their stamps.
 
     :param version: the number of the write.
     """
@@ -44,46 +43,46 @@ def stamped(rows: pa.Table, version: int) -> pa.Table:
 
 def require_stamps(rows: pa.Table, table: str) -> None:
     """
-    Refuse rows that are not as they were written.
+    Refuse rows that were edited or added.
 
-    :param rows: with their stamps.
-    :param table: its location, for the message.
+    :param rows: rows with their stamps.
+    :param table: the table's location, for the message.
     :raises StateError: naming the first such row.
     """
     wrong = pc.not_equal(_checksums(rows.drop_columns([CHECKSUM])), rows.column(CHECKSUM))
     index = pc.index(pc.fill_null(wrong, True), True).as_py()
     if index >= 0:
         raise StateError(
-            f"control table {table}: row {_name(rows, index)} is not what was written there; something else changed or "
-            f"added it: {what_to_do(table)}"
+            f"control table {table}: row {_name(rows, index)} has a wrong checksum, so something else changed or added "
+            f"it; {what_to_do(table)}"
         )
     _require_once(rows, table)
 
 
 def _require_once(rows: pa.Table, table: str) -> None:
-    """Refuse a row that is there twice, as it was written."""
+    """Refuse an exact copy of a row."""
     if rows.num_rows == 1:
-        # That of most settings, which every poke of a sensor reads.
+        # A shortcut for settings: most jobs have a single record, and each poke of a sensor reads it.
         return
     stamps = rows.group_by([VERSION, CHECKSUM], use_threads=False).aggregate([([], "count_all")])
     for stamp in stamps.filter(pc.greater(stamps.column("count_all"), 1)).to_pylist():
         same = pc.and_(*(pc.equal(rows.column(name), stamp[name]) for name in (VERSION, CHECKSUM)))
         alike = rows.filter(same)
-        # Of very many rows, two may have one checksum.
+        # Among many rows, two different ones may have the same checksum.
         if len(set(map(repr, alike.to_pylist()))) < alike.num_rows:
             raise StateError(
-                f"control table {table}: row {_name(alike, 0)} is there twice; something else added it: "
+                f"control table {table}: row {_name(alike, 0)} is repeated, so something else added it; "
                 f"{what_to_do(table)}"
             )
 
 
 def require_writes(rows: pa.Table, newest: int, table: str) -> None:
     """
-    Refuse rows of a table's newest writes if those of a write are missing between them, or at their end.
+    Refuse rows of a table's newest writes if the rows of one of these writes are missing.
 
-    :param rows: with their stamps; all that the table has from some write on, not none.
+    :param rows: all rows from some write on, with their stamps; not empty.
     :param newest: the number of the newest write.
-    :raises StateError: naming the first write whose rows are gone.
+    :raises StateError: naming the first write without rows.
     """
     there = set(rows.column(VERSION).to_pylist())
     for version in range(min(there), newest + 1):
@@ -92,22 +91,22 @@ def require_writes(rows: pa.Table, newest: int, table: str) -> None:
 
 
 def lost(version: int, newest: int, table: str) -> StateError:
-    """Return the error that says that the rows of a write are gone."""
+    """Return the error for missing rows of a write."""
     return StateError(
-        f"control table {table}: row {VERSION} {version} of {newest} is missing; something else removed "
-        f"rows or restored the table: {what_to_do(table)}"
+        f"control table {table}: row {VERSION} {version} of {newest} is missing, so something else removed rows or "
+        f"restored the table; {what_to_do(table)}"
     )
 
 
 def _name(rows: pa.Table, index: int) -> str:
-    """Say which row, by its number and its first column of content."""
+    """Describe a row by the number of its write and its first column of content."""
     first = rows.column_names[len(_FIELDS)]
     number, value = (rows.column(name)[index].as_py() for name in (VERSION, first))
     return f"{VERSION} {number} ({first} {value})"
 
 
 def _checksums(rows: pa.Table) -> pa.Array:
-    """Return a checksum of each row's content: its values as text, in which null is no text and texts have lengths."""
+    """Return a checksum of each row's values as text, with the lengths of texts; nulls differ from all texts."""
     if not rows.num_rows:
         return pa.array([], pa.int64())
     parts: list[pa.ChunkedArray] = []
@@ -117,7 +116,7 @@ def _checksums(rows: pa.Table) -> pa.Array:
         if text.type == column.type:
             parts.append(pc.binary_length(text).cast(pa.string()))
     joined = pc.binary_join_element_wise(*parts, _SEPARATOR, null_handling="replace", null_replacement=_NULL)
-    # The tables have tens of thousands of rows, and stamps find damage only: no need for a slower one.
+    # CRC-32 is fast for tens of thousands of rows, and sufficient to detect damage.
     return pa.array(map(zlib.crc32, joined.cast(pa.binary()).to_pylist()), pa.int64())
 
 

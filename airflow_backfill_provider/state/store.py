@@ -1,9 +1,9 @@
 """
-A job's control tables together: what was asked for, what was pinned, what is done.
+Reads and writes all control tables of a job.
 
-:class:`BackfillReader` only reads and is what sensors and status use; :class:`BackfillStore` adds the writes of
-the epoch protocol. Every write decides on the rows that it replaces (see
-:mod:`~airflow_backfill_provider.state.control_table`), so none needs a lock.
+:class:`.BackfillReader` only reads; sensors and status use it. :class:`BackfillStore` adds the writes of the epoch
+protocol. Each write is a compare-and-swap (see :mod:`~airflow_backfill_provider.state.control_table`), so no lock is
+needed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import pyarrow as pa
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport, GivenUpEpoch
 from airflow_backfill_provider.core.errors import StateError, StateLayoutError
-from airflow_backfill_provider.core.failures import EpochFailure, is_news
+from airflow_backfill_provider.core.failures import EpochFailure, is_worth_recording
 from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.state import records
-from airflow_backfill_provider.state.reader import BackfillReader
-from airflow_backfill_provider.state.table_reading import Since, Write
+from airflow_backfill_provider.state.backfill_reader import BackfillReader
+from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.state.control_table import Write
+from airflow_backfill_provider.state.recovery import what_to_do
 
 
 class BackfillStore(BackfillReader):
@@ -28,9 +30,9 @@ class BackfillStore(BackfillReader):
 
     def create(self, settings: JobSettings) -> JobSettings:
         """
-        Create the control tables and write the first settings, unless they are there.
+        Create the control tables and write the first settings, unless they exist.
 
-        :returns: the settings in force: the given ones, or those of a creator that was faster.
+        :returns: the settings in force: the given ones, or those of another creator that was faster.
         """
         for table in (self._settings, self._barrier_log):
             table.create()
@@ -44,10 +46,10 @@ class BackfillStore(BackfillReader):
 
     def repair_state(self, settings: JobSettings | None = None) -> BackfillState:
         """
-        Return the per-vnode state, and make it exist before; a crash of its creation is repaired so.
+        Return the per-vnode state, and create it if a crash interrupted its creation.
 
         :param settings: the settings in force, if they were read already.
-        :raises StateLayoutError: if it is gone although epochs were committed; to begin again would read rows twice.
+        :raises StateLayoutError: if it is missing although epochs were pinned; a new state would read rows twice.
         """
         settings = settings or self.settings()
         table = self._state_table(settings)
@@ -56,8 +58,8 @@ class BackfillStore(BackfillReader):
             return self._parse_state(rows, settings)
         if self.newest_barrier(settings) is not None:
             raise StateLayoutError(
-                f"{table.location} is empty or missing, but epochs of the job were pinned; restore it from a copy, or "
-                "rebuild the job"
+                f"control table {table.location} is empty or missing, but epochs of the job were pinned; "
+                f"{what_to_do(table.location)}"
             )
         table.create()
         initial = settings.scan.initial(settings.base_epoch)
@@ -74,8 +76,8 @@ class BackfillStore(BackfillReader):
         """
         Write the next settings record.
 
-        :param change: returns the next record for the one in force, or ``None`` if nothing is to change; may be
-            called several times.
+        :param change: gets the record in force and returns the next one, or ``None`` for no change; may be called
+            several times.
         :returns: the settings in force afterwards.
         """
         self.settings()
@@ -91,9 +93,9 @@ class BackfillStore(BackfillReader):
         """
         Pin a barrier, unless its epoch is pinned already.
 
-        :returns: the barrier that the log holds for the epoch: of two injectors, the first in log order wins and the
-            other adopts its barrier.
-        :raises StateError: if the epoch before was not pinned; somebody cut the log.
+        :returns: the barrier that is pinned for the epoch: of two injectors, the first in log order wins, and the other
+            adopts its barrier.
+        :raises StateError: if the previous epoch is not the newest in the log, because rows of the log were removed.
         """
         pinned = barrier
 
@@ -106,8 +108,8 @@ class BackfillStore(BackfillReader):
             newest = max(known, default=0)
             if newest != barrier.prev_epoch:
                 raise StateError(
-                    f"epoch {barrier.epoch} cannot follow epoch {newest} in {self.location}/barrier_log; the log "
-                    "and the state disagree: rebuild the job"
+                    f"epoch {barrier.epoch} cannot follow epoch {newest} in {self.location}/barrier_log, so log and "
+                    "state disagree; rebuild the job"
                 )
             pinned = barrier
             return Write(records.barrier_row(barrier))
@@ -117,9 +119,9 @@ class BackfillStore(BackfillReader):
 
     def write_state(self, state: BackfillState, settings: JobSettings) -> None:
         """
-        Commit the progress of an epoch; a no-op if it, or a later one, is there already.
+        Commit the progress of an epoch; a no-op if this epoch or a later one is committed.
 
-        :param settings: the settings that the epoch belongs to; the state of another incarnation is left alone.
+        :param settings: the epoch's settings; the state of another incarnation is not changed.
         :raises StateError: if the state would go back (I3).
         """
 
@@ -136,15 +138,15 @@ class BackfillStore(BackfillReader):
 
     def record_commit(self, barrier: Barrier, commit: EpochCommit) -> EpochCommit:
         """
-        Write into the barrier log that an epoch is done.
+        Write an epoch's commit to the barrier log.
 
-        :returns: the commit that the log holds: the first one wins.
+        :returns: the commit in the log: the first one wins.
         """
         return self._record_end(commit, records.commit_row(barrier, commit))
 
     def record_given_up(self, given_up: GivenUpEpoch) -> EpochCommit:
         """
-        Write into the barrier log that an epoch is given up, and what is left of it is done.
+        Write to the barrier log that an epoch is given up.
 
         :returns: as :meth:`record_commit`.
         """
@@ -163,7 +165,7 @@ class BackfillStore(BackfillReader):
         return recorded
 
     def record_failure(self, barrier: Barrier, failure: EpochFailure) -> None:
-        """Write into the barrier log that an attempt failed, unless that is said often enough, or the epoch is done."""
+        """Write a failed attempt to the barrier log, unless it is a repetition or the epoch is committed."""
 
         def decide(rows: pa.Table) -> Write | None:
             earlier = [
@@ -172,12 +174,16 @@ class BackfillStore(BackfillReader):
                 if (found.epoch, found.incarnation) == (failure.epoch, failure.incarnation)
             ]
             done = any(commit.epoch == failure.epoch for commit in self._commits(rows))
-            return None if done or not is_news(earlier, failure) else Write(records.failure_row(barrier, failure))
+            return (
+                None
+                if done or not is_worth_recording(earlier, failure)
+                else Write(records.failure_row(barrier, failure))
+            )
 
         self._barrier_log.update(decide, reading=Since("epoch", failure.epoch))
 
     def record_report(self, barrier: Barrier, report: EpochReport) -> None:
-        """Write into the barrier log what one of several runs did; a no-op if the run reported before."""
+        """Write a part's report to the barrier log; a no-op if the part is already reported."""
 
         def decide(rows: pa.Table) -> Write | None:
             if any(found.part == report.part for found in self._reports(rows, barrier.epoch)):

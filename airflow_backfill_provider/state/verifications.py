@@ -1,7 +1,7 @@
 """
-A job's verifications: what each compares, and what its steps found, beside the other control tables.
+The control table of a job's verifications: what each compares, and the results of its steps.
 
-The table is made by the first verification, for a job needs none. Nothing of the epoch protocol depends on it.
+The first verification creates the table. The epoch protocol does not depend on it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from airflow_backfill_provider.core.verification import (
     Verification,
 )
 from airflow_backfill_provider.state import records
-from airflow_backfill_provider.state.control_table import ControlTable
+from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.recovery import VERIFICATIONS
-from airflow_backfill_provider.state.table_reading import Since, Write
 
 ASKED = "asked"
 BEGUN = "begun"
@@ -48,7 +48,7 @@ SCHEMA = pa.schema(
 )
 
 _RECENT = 8
-"""Verifications that are read before all of them are."""
+"""The number of newest verifications that are searched before all others."""
 
 
 class Verifications:
@@ -63,21 +63,21 @@ class Verifications:
         self.table = ControlTable(f"{state}/{VERIFICATIONS}", SCHEMA, storage_options)
 
     def newest(self, incarnation: str) -> Verification | None:
-        """Return the newest verification of an incarnation, finished or not."""
+        """Return the newest verification of an incarnation, finished or not, if there is a recent one."""
         return next(iter(self._recent(incarnation)), None)
 
     def newest_finished(self, incarnation: str) -> Verification | None:
-        """Return the newest finished verification of an incarnation."""
+        """Return the newest finished verification of an incarnation, if there is one."""
         return next((found for found in self._recent(incarnation) if found.finished), None) or next(
             (found for found in self.all() if found.pinned.incarnation == incarnation and found.finished), None
         )
 
     def all(self) -> list[Verification]:
-        """Return all verifications of the job, the newest first."""
+        """Return all verifications of the job, newest first."""
         return self._parse(self.table.read()) if self.table.exists() else []
 
     def waiting(self, incarnation: str) -> AskedVerification | None:
-        """Return the verification that was asked for, unless one has begun since."""
+        """Return the requested verification, unless a verification has begun since the request."""
         if not self.table.exists():
             return None
         _, rows = self.table.read_last("number", 1)
@@ -88,9 +88,9 @@ class Verifications:
 
     def ask(self, make: Callable[[int], AskedVerification]) -> AskedVerification:
         """
-        Write down that a verification is wanted.
+        Record the request for a verification.
 
-        :param make: returns what is written, by the number that it gets.
+        :param make: gets the number and returns the request.
         """
         asked: list[AskedVerification] = []
 
@@ -104,9 +104,9 @@ class Verifications:
 
     def begin(self, pin: Callable[[int], PinnedVerification]) -> Verification:
         """
-        Write down that a verification begins.
+        Record the beginning of a verification.
 
-        :param pin: returns what it compares, by the number that it gets.
+        :param pin: gets the number and returns what the verification compares.
         """
         self.table.create()
         begun: list[PinnedVerification] = []
@@ -120,22 +120,22 @@ class Verifications:
 
     def record(self, pinned: PinnedVerification, compared: ComparedVnodes) -> Verification:
         """
-        Write down what a step found; a no-op if somebody else did.
+        Record the result of a step; a no-op if it is recorded already.
 
-        :returns: the verification with all steps that are done.
-        :raises NotVerifiedError: if the verification is not there any more.
+        :returns: the verification with all results so far.
+        :raises NotVerifiedError: if the verification is missing in the table.
         """
 
         def decide(rows: pa.Table) -> Write | None:
             known = self._one(rows, pinned)
             return None if known.with_step(compared) == known else Write(_compared_row(pinned, compared))
 
-        # Of all others nothing is needed, and there may be very many.
+        # Only this verification is needed, and there may be many others.
         self.table.update(decide, reading=Since("number", pinned.number))
         return self._one(self.table.read_since("number", pinned.number), pinned)
 
     def _newest(self) -> Since:
-        """Return which rows tell the number of the next verification."""
+        """Return the condition for the rows that determine the number of the next verification."""
         return Since("number", self.table.greatest("number"))
 
     def _recent(self, incarnation: str) -> list[Verification]:
@@ -148,13 +148,13 @@ class Verifications:
         found = next((found for found in self._parse(rows) if found.pinned == pinned), None)
         if found is None:
             raise NotVerifiedError(
-                f"verification {pinned.number} of job {pinned.job} is not in {self.table.location} any more; "
-                "verify anew"
+                f"verification {pinned.number} of job {pinned.job} is missing in control table {self.table.location}; "
+                "start a new verification"
             )
         return found
 
     def _parse(self, rows: pa.Table) -> list[Verification]:
-        """Return verifications, the newest first."""
+        """Parse verifications, newest first."""
         found: dict[int, Verification] = {}
         for entry in _entries(rows, BEGUN):
             found[entry["number"]] = Verification(

@@ -16,7 +16,7 @@ from airflow_backfill_provider.hooks.backfill import BackfillHook
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.state.applications import ApplicationRecords
-    from airflow_backfill_provider.state.reader import BackfillReader
+    from airflow_backfill_provider.state.backfill_reader import BackfillReader
 
 SUCCEEDED = "succeeded"
 FAILED = "failed"

@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.vnodes import format_vnodes, parse_vnodes
 from airflow_backfill_provider.hooks.progress import current_progress
 
 if TYPE_CHECKING:
-    from airflow_backfill_provider.state.reader import BackfillReader
+    from airflow_backfill_provider.state.backfill_reader import BackfillReader
 
 
 @dataclass(frozen=True, slots=True)

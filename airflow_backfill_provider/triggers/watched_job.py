@@ -21,7 +21,7 @@ from airflow_backfill_provider.triggers.conditions import Condition, Observation
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.lake.version_watch import Versions, VersionsWatch
-    from airflow_backfill_provider.state.reader import BackfillReader
+    from airflow_backfill_provider.state.backfill_reader import BackfillReader
 
 Answer = TypeVar("Answer")
 

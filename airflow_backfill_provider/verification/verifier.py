@@ -298,7 +298,7 @@ def _committed(backfill: Backfill) -> tuple[JobSettings, BackfillState, Barrier]
         epoch = max(state.epoch, newest.epoch if newest else settings.base_epoch)
         barrier = None if epoch == settings.base_epoch else store.pinned(epoch)
         # If the job's first epochs were given up, its view shows no version of the upstream.
-        if barrier is None or barrier.upstream.come_to is None:
+        if barrier is None or barrier.upstream.reached_point is None:
             raise NotVerifiedError(
                 f"no epoch of job {backfill.job.name} was committed yet, so there is nothing to verify; run it"
             )

@@ -131,7 +131,7 @@ def test_verifications_that_cannot_be_read_are_unknown_and_not_never(lakes, visi
     for file in Path(lake.backfill.job.state, "verifications", "_delta_log").glob("*.json"):
         file.write_bytes(b"{" * 50)
     expect(page.get_by_text("Unknown", exact=True)).to_be_visible()
-    expect(page.get_by_text("whether the view was verified is unknown: ")).to_be_visible()
+    expect(page.get_by_text("it is unknown whether the view was verified: ")).to_be_visible()
     expect(page.get_by_text("Never")).to_have_count(0)
 
 

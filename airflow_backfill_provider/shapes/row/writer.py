@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core.barrier import Barrier
-from airflow_backfill_provider.core.columns import OF_DELETION_VECTORS, OF_DELTAS_WRITES, own_columns
+from airflow_backfill_provider.core.columns import DELETION_VECTOR_COLUMNS, MERGE_COLUMNS, own_columns
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.job_rows import column
@@ -128,7 +128,7 @@ class RowWriter(ViewWriter):
         spark = self._context.spark
         default = spark.conf.get(f"spark.databricks.delta.properties.defaults.{_DELETION_VECTORS}", None)
         has_vectors = table_properties.get(f"delta.{_DELETION_VECTORS}", default or "false").lower() == "true"
-        refused = OF_DELTAS_WRITES | OF_DELETION_VECTORS if has_vectors else OF_DELTAS_WRITES
+        refused = MERGE_COLUMNS | DELETION_VECTOR_COLUMNS if has_vectors else MERGE_COLUMNS
         for name in schema.names:
             if name.lower() in refused:
                 raise InvalidJobError(

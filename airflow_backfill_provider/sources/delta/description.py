@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_backfill_provider.core.columns import OF_CHANGE_FEED
+from airflow_backfill_provider.core.columns import CHANGE_FEED_COLUMNS
 from airflow_backfill_provider.core.errors import ChangeDataFeedDisabledError, UpstreamError
 from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.core.sql import quote
@@ -41,7 +41,7 @@ class DeltaDescription(UpstreamDescription):
                 f"ALTER TABLE delta.{quote(self.location)} SET TBLPROPERTIES ({CHANGE_DATA_FEED} = true)"
             )
         for name in self.types:
-            if name.lower() in OF_CHANGE_FEED:
+            if name.lower() in CHANGE_FEED_COLUMNS:
                 raise UpstreamError(
                     f"{self.location} has a column {name}, a name that Delta's change data feed uses itself, so the "
                     "table's changes cannot be read; rename or remove the column"

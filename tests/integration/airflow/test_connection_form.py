@@ -81,7 +81,7 @@ def test_the_form_is_there_and_hides_the_storage_options(api):
 def test_the_forms_test_says_what_it_found(api, tmp_path: Path):
     assert api("POST", f"{CONNECTIONS}/test", body(state_root=str(tmp_path))) == {
         "status": True,
-        "message": f"control tables lie under {tmp_path}; it can be read and written to, and holds 0 folders",
+        "message": f"control tables lie under {tmp_path}; it can be read and written to, and has 0 folders",
     }
 
 

@@ -33,7 +33,7 @@ def connect(monkeypatch, s3: S3):
 def test_a_bucket_that_can_be_written_to_is_left_as_it_was(s3, connect):
     good, message = connect()
     assert good, message
-    assert message.endswith("it can be read and written to, and holds 0 folders")
+    assert message.endswith("it can be read and written to, and has 0 folders")
     assert "<KeyCount>0</KeyCount>" in s3.listing()
 
 
@@ -58,5 +58,5 @@ def test_a_store_that_lets_a_second_writer_in_is_no_place_for_control_tables(s3,
     monkeypatch.setattr(probe, "write_deltalake", write_behind_the_first)
     good, message = connect()
     assert not good
-    assert "lets a second writer replace what the first one wrote" in message
+    assert "lets a second writer replace the first one's commit" in message
     assert "<KeyCount>0</KeyCount>" in s3.listing()

@@ -12,8 +12,7 @@ from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.sources.delta.versions import offset_of
-from airflow_backfill_provider.state.control_table import ControlTable
-from airflow_backfill_provider.state.table_reading import Write
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 from tests.integration.object_store.no_engine import NoEngine, inject
 
 pytestmark = pytest.mark.slow

@@ -65,7 +65,7 @@ class TestBadInput:
 
     def test_bounds_that_are_no_keys(self, job, command):
         job.write(restrict_to={"keys": {"after": ["soon"]}})
-        fails(job(command), "restrict_to.keys.after", "'order_id' is no long")
+        fails(job(command), "restrict_to.keys.after", "'order_id' is not of type long")
 
     def test_runs_that_cannot_share_one_position(self, job, command):
         job.write(strategy="no_shuffle", parallelism=2)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 EQUAL = (
-    "small_orders as of epoch 1, upstream version 3: 10 rows expected, 0 missing, 0 unexpected, 0 repeated, 0 different"
+    "small_orders as of epoch 1, upstream offset 3: 10 rows expected, 0 missing, 0 unexpected, 0 repeated, 0 different"
 )
 
 

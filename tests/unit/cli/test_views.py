@@ -71,7 +71,7 @@ def test_a_status_shows_lag_headroom_and_what_to_do():
     drawn = console.file.getvalue()
     assert "(lag 1 version, 6 d 21 h)" in drawn
     assert "headroom    3 h 0 min until unread changes may be deleted" in drawn
-    assert "warning     the changes of /lake/orders from version 1 on may be gone in 3 h 0 min" in drawn
+    assert "warning     the changes of /lake/orders from offset 1 on may be gone in 3 h 0 min" in drawn
 
 
 def test_a_line_names_the_alarms():

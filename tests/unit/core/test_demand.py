@@ -37,7 +37,7 @@ def test_a_job_that_was_just_created_is_what_the_run_that_creates_it_was_told_of
 def test_a_version_that_no_epoch_covers_needs_one_whatever_else_is():
     for settings in (settings_of(), settings_of(paused=True), settings_of(rate_limit=0), settings_of(finished_epoch=1)):
         for commit in (None, UNFINISHED, COMPLETED):
-            assert "version 6" in reason_of(settings, FIRST, commit, 6)
+            assert "offset is 6" in reason_of(settings, FIRST, commit, 6)
 
 
 @pytest.mark.parametrize("latest", [5, 4])
@@ -55,7 +55,7 @@ def test_what_was_created_of_the_newest_version_still_needs_its_first_epoch():
     arranged = settings_of(strategy="arrangement", start=HistoryPoint(offset=5))
 
     assert "snapshot" in reason_of(arranged, None, None, 5)
-    assert "version 5" in reason_of(settings_of(), None, None, 5)
+    assert "offset is 5" in reason_of(settings_of(), None, None, 5)
 
 
 @pytest.mark.parametrize("commit", [None, UNFINISHED, COMPLETED])
@@ -77,7 +77,7 @@ def test_a_job_that_reads_no_snapshot_waits_for_new_versions_alone(held):
 def test_a_repair_needs_an_epoch_until_a_barrier_carries_it():
     asked = settings_of(finished_epoch=1, sequence=3, repair_sequence=3)
 
-    assert reason_of(asked, FIRST, COMPLETED, 5) == "a repair waits for an epoch"
+    assert reason_of(asked, FIRST, COMPLETED, 5) == "a repair is requested"
     assert demand(asked, barrier_of(1, upstream=window_of(-1, 5), settings_sequence=3), COMPLETED, 5) is None
 
 
@@ -120,6 +120,9 @@ def test_what_was_given_up_asks_for_nothing_until_the_upstream_or_the_settings_c
     commit = commit_of(newest, given_up=True)
     settings = settings_of()
     assert demand(settings, newest, commit, 7) is None
-    assert demand(settings, newest, commit, 8).reason == "the upstream has version 8, and epochs cover those up to 4"
+    assert (
+        demand(settings, newest, commit, 8).reason
+        == "the upstream's newest offset is 8, and the epochs have read up to 4"
+    )
     resumed = settings.model_copy(update={"sequence": 2})
     assert demand(resumed, newest, commit, 7) is not None

@@ -129,12 +129,12 @@ def test_what_is_allowed(change):
         ({"table_properties": {"a": 1}}, "table_properties.a", "valid string"),
         ({"table_properties": ["a"]}, "table_properties", "valid dictionary"),
         ({"table_properties": {"Backfill.job": "other"}}, "table_properties", "Backfill.job"),
-        ({"table_properties": {"delta.appendOnly": "TRUE"}}, "table_properties", "cannot take changes"),
-        ({"table_properties": {"DELTA.appendonly": "true"}}, "table_properties", "cannot take changes"),
+        ({"table_properties": {"delta.appendOnly": "TRUE"}}, "table_properties", "append-only view"),
+        ({"table_properties": {"DELTA.appendonly": "true"}}, "table_properties", "append-only view"),
         (
             {"table_properties": {"delta.setTransactionRetentionDuration": "interval 7 days"}},
             "table_properties",
-            "written again by the next attempt",
+            "a retry writes the same rows twice",
         ),
         ({"upstream": "/lake/orders"}, "upstream", "valid dictionary"),
         ({"upstream": upstream(path="lake/orders")}, "upstream.path", "absolute path"),
@@ -312,9 +312,9 @@ def test_yaml_gives_the_same_job_as_python(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "holds no mapping of a job's fields (name, upstream, "),
-        (b"- name: x", "holds no mapping"),
-        (b"just text", "holds no mapping"),
+        (b"", "is not a mapping of a job's fields (name, upstream, "),
+        (b"- name: x", "is not a mapping"),
+        (b"just text", "is not a mapping"),
         (b"name: [", "cannot be read as YAML"),
         (b"name:\tx\n\t- y", "cannot be read as YAML"),
         (b"\xff\xfe\x00", "cannot be read as YAML"),
@@ -441,5 +441,7 @@ def plain(value):
 @pytest.mark.parametrize("upstream", [{"path": "/lake/orders"}, {"path": "/lake/orders", "key": []}])
 def test_an_upstream_without_a_key_is_refused_saying_why_and_what_to_do(upstream):
     """Design §5.8: the executors have keyless, singleton upstreams; here a change finds its row by the key."""
-    with pytest.raises(InvalidJobError, match=r"^upstream\.key: is required, .* without a key.* give it a column"):
+    with pytest.raises(
+        InvalidJobError, match=r"^upstream\.key: is required, .* without a key.* give it a unique column"
+    ):
         job_of(upstream=upstream)

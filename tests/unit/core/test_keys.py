@@ -211,7 +211,7 @@ def test_what_is_written_does_not_depend_on_this_machines_time_zone(monkeypatch)
 )
 def test_text_of_another_type_is_damaged_state(kind, text):
     """I6: the column and its type are named."""
-    with pytest.raises(StateLayoutError, match=f"'k1' is no {kind}".replace("(", r"\(").replace(")", r"\)")):
+    with pytest.raises(StateLayoutError, match=f"'k1' is not of type {kind}".replace("(", r"\(").replace(")", r"\)")):
         order_of(kind).decode((text,))
 
 
@@ -220,8 +220,8 @@ def test_text_of_another_type_is_damaged_state(kind, text):
     [
         ("integer", "2147483648", "2147483648 is not between -2147483648 and 2147483647"),
         ("decimal(5,2)", "-1000.1", "-1000.1 has more than 3 digits before, or 2 after the point"),
-        ("decimal(5,2)", "NaN", "'NaN' is no number"),
-        ("decimal(5,2)", "-Infinity", "'-Infinity' is no number"),
+        ("decimal(5,2)", "NaN", "'NaN' is not a number"),
+        ("decimal(5,2)", "-Infinity", "'-Infinity' is not a number"),
         ("timestamp_ntz", "2024-03-31T02:30:00Z", "'2024-03-31T02:30:00Z' has a time zone"),
         ("boolean", "True", "'True' is neither 'true' nor 'false'"),
     ],

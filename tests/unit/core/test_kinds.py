@@ -35,11 +35,11 @@ def test_a_kind_is_found_by_its_name():
         [first, second],
         True,
     )
-    with pytest.raises(ValueError, match="a strategy of the name first is registered already"):
+    with pytest.raises(ValueError, match="a strategy named first is already registered"):
         kinds.register(Named("first"))
     kinds.forget("first")
     kinds.forget("never there")
-    with pytest.raises(InvalidJobError, match="strategy: first is not known; allowed are second"):
+    with pytest.raises(InvalidJobError, match="strategy: first is unknown; allowed are second"):
         kinds.named("first")
 
 

@@ -90,5 +90,5 @@ def test_epochs_never_go_back_and_may_be_written_again():
 
 
 def test_the_number_of_vnodes_is_frozen():
-    with pytest.raises(StateError, match="has 1 vnodes, the next one 2"):
+    with pytest.raises(StateError, match="has 1 vnodes, but the next one has 2"):
         state_of(NotStarted()).require_successor(state_of(NotStarted(), NotStarted(), epoch=6), ORDER)

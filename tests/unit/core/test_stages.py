@@ -61,7 +61,7 @@ def test_a_stage_announces_its_points_and_adds_its_time():
     crash_points.install(seen.append)
     seconds = {"changes": 100.0}
     try:
-        with stage_of(StageKind.WRITE_CHANGES).taken(seconds):
+        with stage_of(StageKind.WRITE_CHANGES).entered(seconds):
             seen.append("work")
     finally:
         crash_points.install(None)
@@ -74,7 +74,7 @@ def test_a_stage_that_fails_is_not_done():
     crash_points.install(seen.append)
     seconds = {}
     try:
-        with pytest.raises(ZeroDivisionError), stage_of(StageKind.WRITE_PART).taken(seconds):
+        with pytest.raises(ZeroDivisionError), stage_of(StageKind.WRITE_PART).entered(seconds):
             raise ZeroDivisionError
     finally:
         crash_points.install(None)

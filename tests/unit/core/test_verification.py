@@ -153,7 +153,7 @@ def test_a_view_that_is_equal_is_said_to_be_verified():
     assert shown.verified_line(found, NOW) == "verified at epoch 41, 0 s ago"
     assert shown.verified_line(None, NOW) == "never verified"
     assert shown.compared_line("paid_orders", found) == (
-        "paid_orders as of epoch 41, upstream version 12: 20 rows expected, 0 missing, 0 unexpected, 0 repeated, "
+        "paid_orders as of epoch 41, upstream offset 12: 20 rows expected, 0 missing, 0 unexpected, 0 repeated, "
         "0 different"
     )
 

@@ -35,7 +35,7 @@ def test_numbers_and_ranges_may_be_written_in_any_way(written, meant):
 )
 def test_what_names_no_vnode_of_the_job_is_refused_saying_what_is_allowed(written):
     """I6."""
-    with pytest.raises(InvalidJobError, match=r"^vnodes: .*numbers from 0 to 7 and ranges of them, such as 0-15"):
+    with pytest.raises(InvalidJobError, match=r"^vnodes: .*numbers from 0 to 7, and ranges such as 0-15"):
         parse_vnodes(written, 8)
 
 

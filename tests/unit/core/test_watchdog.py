@@ -12,7 +12,7 @@ from airflow_backfill_provider.core.watchdog import (
     AlarmKind,
     ChangeFeed,
     changes_needed_after,
-    come_to,
+    reached_point,
     read_up_to,
     watch,
 )
@@ -74,9 +74,9 @@ def test_epochs_that_stopped_coming_are_noticed_by_their_own_rhythm(every, after
 def test_the_alarm_says_what_is_wrong_and_what_to_do():
     (alarm,) = alarms_of(log_of(), 10 * HOUR)
     assert (
-        alarm.message == "no epoch came for 9 h 55 min, they usually come every 1 h 0 min, and the view is not finished"
+        alarm.message == "no epoch came for 9 h 55 min, one usually comes every 1 h 0 min, and the view is not finished"
     )
-    assert alarm.remedy == "look whether the DAG is paused or its runs fail, or go on with airflow-backfill run"
+    assert alarm.remedy == "check whether the DAG is paused or its runs fail, or continue with airflow-backfill run"
     assert str(alarm) == f"{alarm.message}; {alarm.remedy}"
 
 
@@ -104,14 +104,14 @@ def test_epochs_that_one_run_carries_have_the_rhythm_of_the_runs(after, stalled)
     """Six epochs in a row, and then none for six hours."""
     alarms = alarms_of(in_runs(log_of(epochs=12), 6), after)
     assert len(alarms) == stalled
-    assert all("they usually come every 6 h 0 min" in alarm.message for alarm in alarms)
+    assert all("one usually comes every 6 h 0 min" in alarm.message for alarm in alarms)
 
 
 @pytest.mark.parametrize(("after", "stalled"), [(23 * HOUR, False), (25 * HOUR, True)])
 def test_a_run_that_carried_all_that_is_looked_at_has_a_day(after, stalled):
     alarms = alarms_of(in_runs(log_of(epochs=12, every=MINUTE), 12), after)
     assert len(alarms) == stalled
-    assert all("the last ones came in one run" in alarm.message for alarm in alarms)
+    assert all("the last ones came from one DAG run" in alarm.message for alarm in alarms)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_first_epoch_has_a_day(after, stalled):
 def test_epochs_in_a_row_that_read_no_row_are_noticed():
     log = log_of(snapshot_read_row_count=0)
     (alarm,) = alarms_of(log, MINUTE)
-    assert (alarm.kind, "the epochs 3 to 5 read no row" in alarm.message) == (AlarmKind.STALLED, True)
+    assert (alarm.kind, "epochs 3 to 5 read no rows" in alarm.message) == (AlarmKind.STALLED, True)
 
 
 @pytest.mark.parametrize("change", [{"paused": True}, {"rate_limit": 0}])
@@ -193,7 +193,7 @@ def test_nothing_is_late_before_its_time_is_over(log, limit, beyond, late):
 def test_epochs_that_stopped_after_they_read_nothing_are_told_as_such():
     """That is the cause; what to do about it is another thing than where runs fail."""
     (alarm,) = alarms_of(log_of(snapshot_read_row_count=0), 90 * DAY)
-    assert "read no row" in alarm.message
+    assert "read no rows" in alarm.message
 
 
 def test_epochs_that_had_nothing_left_to_read_are_not_idle():
@@ -243,7 +243,7 @@ def test_a_slow_rhythm_is_warned_earlier():
 def test_the_warning_says_which_changes_how_long_and_what_to_do():
     (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=needed(6 * DAY + 4 * HOUR))
     assert alarm.message == (
-        "the changes of /lake/orders from version 5 on may be gone in 20 h 0 min: no epoch has read them, and the "
+        "the changes of /lake/orders from offset 5 on may be gone in 20 h 0 min: no epoch has read them, and the "
         "table keeps changes for 7 d 0 h"
     )
     assert "delta.deletedFileRetentionDuration" in alarm.remedy
@@ -264,7 +264,7 @@ def test_a_time_that_nobody_can_read_is_an_alarm_and_not_the_default(feed):
     (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=feed)
     assert alarm.kind is AlarmKind.HEADROOM
     assert alarm.message == (
-        "nobody can tell how long /lake/orders keeps its changes, for Delta does not read x = 'soon'"
+        "it is unknown how long /lake/orders keeps its changes, because Delta cannot parse x = 'soon'"
     )
     assert "ALTER TABLE" in alarm.remedy
     assert feed.headroom(NOW) is None
@@ -274,7 +274,7 @@ def test_a_time_that_nobody_can_read_is_an_alarm_and_not_the_default(feed):
 def test_changes_that_may_be_gone_are_told_as_such(feed):
     """By the clock, or because the log has forgotten them."""
     (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=feed)
-    assert "version 5 on may be gone: no epoch has read them" in alarm.message
+    assert "offset 5 on may be gone: no epoch has read them" in alarm.message
     assert "rebuild the job" in alarm.remedy
     assert feed.headroom(NOW) == dt.timedelta(0)
 
@@ -348,8 +348,8 @@ def test_an_upstream_that_was_replaced_is_told_of_whatever_the_job_does(finished
 def test_a_job_has_come_to_its_newest_barrier_whether_it_is_committed_or_not():
     log = log_of(epochs=3)
     settings = settings_of()
-    assert come_to(settings, log[0]) == log[0][-1].upstream.end
+    assert reached_point(settings, log[0]) == log[0][-1].upstream.end
     others = [barrier.model_copy(update={"incarnation": "b2"}) for barrier in log[0]]
-    assert come_to(settings, others) is None
+    assert reached_point(settings, others) is None
     arranged = settings_of(start=HistoryPoint(offset=5, mark="then"))
-    assert come_to(arranged, others) == HistoryPoint(offset=5, mark="then")
+    assert reached_point(arranged, others) == HistoryPoint(offset=5, mark="then")

@@ -64,7 +64,7 @@ def test_a_view_of_another_incarnation_is_refused(view):
 
 def commit(stamp: dict[str, Any] | None = None, **fields: Any) -> Commit:
     """Return a commit that changes rows, unless it is said otherwise."""
-    written = {"operation": "WRITE", "changes_data": True, "replaces_metadata": False, "output_rows": None, **fields}
+    written = {"operation": "WRITE", "changes_data": True, "replaces_metadata": False, **fields}
     text = None if stamp is None else json.dumps(stamp)
     return Commit(version=3, timestamp=NOW, user_metadata=text, transactions={}, **written)
 

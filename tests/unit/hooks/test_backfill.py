@@ -100,14 +100,14 @@ def test_testing_a_connection_says_where_control_tables_lie(connection, tmp_path
     good = BackfillHook(connection(extra=json.dumps({"state_root": str(tmp_path)})))
     assert good.test_connection() == (
         True,
-        f"control tables lie under {tmp_path}; it can be read and written to, and holds 0 folders",
+        f"control tables lie under {tmp_path}; it can be read and written to, and has 0 folders",
     )
 
 
 def test_testing_a_connection_says_what_is_wrong(connection, tmp_path):
     (tmp_path / "file").touch()
     bad = BackfillHook(connection(extra=json.dumps({"state_root": f"{tmp_path}/file"})))
-    assert bad.test_connection() == (False, f"{tmp_path}/file is a file; name a folder")
+    assert bad.test_connection() == (False, f"{tmp_path}/file is a file; give a folder")
     worse = BackfillHook(connection(extra=json.dumps({"stat_root": str(tmp_path)})))
     assert worse.test_connection() == (
         False,

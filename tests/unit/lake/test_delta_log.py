@@ -101,7 +101,7 @@ def test_a_commits_time_is_the_one_it_was_committed_with(tmp_path, info, timesta
 
 def test_a_commit_without_any_information_is_read(tmp_path):
     commit = commit_of(tmp_path, {"add": {"path": "x", "dataChange": True}})
-    assert (commit.operation, commit.user_metadata, commit.output_rows) == ("", None, None)
+    assert (commit.operation, commit.user_metadata) == ("", None)
     assert commit.changes_data
 
 
@@ -122,11 +122,6 @@ def test_a_commit_without_any_information_is_read(tmp_path):
 )
 def test_what_counts_as_a_change_of_rows(tmp_path, action, changes):
     assert commit_of(tmp_path, action).changes_data is changes
-
-
-@pytest.mark.parametrize(("metrics", "rows"), [({"numOutputRows": "12"}, 12), ({"numOutputRows": 0}, 0), ({}, None)])
-def test_written_rows_are_counted_where_the_writer_said_so(tmp_path, metrics, rows):
-    assert commit_of(tmp_path, {"commitInfo": {"operationMetrics": metrics}}).output_rows == rows
 
 
 def test_blank_lines_are_no_actions(tmp_path):

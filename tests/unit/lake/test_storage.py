@@ -14,7 +14,7 @@ from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.storage import data_file_errors, log_errors, one_line, storage_errors
 from airflow_backfill_provider.lake.view_identity import view_identity
 from airflow_backfill_provider.sources.delta.source import DeltaSource
-from airflow_backfill_provider.state.reader import BackfillReader
+from airflow_backfill_provider.state.backfill_reader import BackfillReader
 
 NOBODY_THERE = {
     "AWS_ENDPOINT_URL": "http://127.0.0.1:1",

@@ -47,7 +47,7 @@ def test_injecting_again_in_the_same_task_run_returns_the_same_barrier_even_once
 def test_an_injection_into_a_finished_view_without_changes_says_why_there_is_nothing_to_do(created: Lake):
     created.finish()
 
-    assert inject(created) == {"epoch": None, "reason": "the upstream has no changes after version 3"}
+    assert inject(created) == {"epoch": None, "reason": "the upstream has no changes after offset 3"}
 
 
 def test_a_run_epoch_task_injects_and_runs_its_own_barrier(created: Lake, spark: StandInSpark):

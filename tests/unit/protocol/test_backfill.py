@@ -222,7 +222,7 @@ def test_damaged_verifications_are_a_warning_and_everything_else_is_shown(backfi
     assert "verifications cannot be read" in status.verification_problem
     assert "delete this table's folder" in status.verification_problem
     (warning,) = status.warnings
-    assert warning == f"whether the view was verified is unknown: {status.verification_problem}"
+    assert warning == f"it is unknown whether the view was verified: {status.verification_problem}"
     assert status.verified is None
     shown = {"verification_problem": None, "warnings": ()}
     assert status.model_copy(update=shown) == sound

@@ -152,7 +152,7 @@ def test_a_column_of_a_name_that_the_package_uses_itself_is_one_like_any_other(l
         ({"query": "SELECT id, user FROM upstream"}, "user, which does not give the same value every time"),
         (
             {"restrict_to": {"keys": {"after": ["x"]}}},
-            r"restrict_to.keys.after: .* key column 'id' is no long",
+            r"restrict_to.keys.after: .* key column 'id' is not of type long",
         ),
         ({"restrict_to": {"keys": {"up_to": [1, 2]}}}, r"restrict_to.keys.up_to: .* has 2 columns"),
         ({"restrict_to": {"keys": {"after": [6], "up_to": [2]}}}, r"no key lies after .*6.* and at or before .*2"),

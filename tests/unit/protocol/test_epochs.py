@@ -101,7 +101,7 @@ def test_a_run_up_to_an_instant_stays_there(backfilling):
 
 def test_a_pause_takes_effect_with_the_next_epoch_and_nothing_to_do_ends_the_run(backfilling):
     pause = steer(backfilling, mutations.pause_job)
-    assert run(backfilling, 4, pause) == [1, "paused, and the upstream has no changes after version 0"]
+    assert run(backfilling, 4, pause) == [1, "paused, and the upstream has no changes after offset 0"]
     assert backfilling.store.last_epoch() == 1
 
 
@@ -167,7 +167,7 @@ def test_the_next_epoch_of_somebody_at_a_terminal_is_injected_and_run(backfillin
         )
 
     assert [next_epoch().commit.epoch for _ in range(4)] == [1, 2, 3, 4]
-    assert next_epoch().reason == "the upstream has no changes after version 0"
+    assert next_epoch().reason == "the upstream has no changes after offset 0"
     assert len(backfilling.engines) == 4, "none where there is nothing to do"
 
 

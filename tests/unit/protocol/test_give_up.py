@@ -142,7 +142,7 @@ def test_a_late_attempt_is_told_that_its_epoch_was_given_up(backfilling):
     barrier = fail(backfilling)
     heal(backfilling, *range(10))
     for attempt in (backfilling.run, backfilling.changes, lambda barrier: backfilling.part(barrier, 0)):
-        with pytest.raises(EpochGivenUpError, match="epoch 1 of job paid_orders was given up.*pinned anew"):
+        with pytest.raises(EpochGivenUpError, match="epoch 1 of job paid_orders was given up.*pins a new barrier"):
             attempt(barrier)
     assert EpochGivenUpError.retryable
 

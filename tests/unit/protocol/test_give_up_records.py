@@ -8,7 +8,7 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import EpochFailedError
-from airflow_backfill_provider.core.failures import MOST_FAILURES, EpochFailure, is_news
+from airflow_backfill_provider.core.failures import MOST_FAILURES, EpochFailure, is_worth_recording
 from airflow_backfill_provider.core.status import JobCondition
 from tests.builders import NOW
 from tests.unit.protocol import give_up_helpers
@@ -57,7 +57,7 @@ def test_a_given_up_epoch_is_the_last_failure_until_one_is_committed(backfilling
     assert failure.epoch == 1
     assert failure.error == "QueryFailedError"
     assert failure.by == "tester"
-    assert "pinned anew" in failure.remedy
+    assert "a new barrier is pinned" in failure.remedy
     heal(backfilling, *range(10))
     assert backfilling.backfill.status().last_failure == failure
     backfilling.epoch()
@@ -95,7 +95,7 @@ def test_months_of_failures_leave_few_records():
     recorded = []
     for attempt in range(6 * 24 * 180):
         failure = failure_after(600 * attempt)
-        if is_news(recorded, failure):
+        if is_worth_recording(recorded, failure):
             recorded.append(failure)
     assert len(recorded) < MOST_FAILURES
     assert recorded[-1].at - NOW > dt.timedelta(days=90)
@@ -103,6 +103,6 @@ def test_months_of_failures_leave_few_records():
 
 def test_another_failure_is_news_up_to_a_bound():
     recorded = [failure_after(0), failure_after(1), failure_after(2)]
-    assert not is_news(recorded, failure_after(2.5))
-    assert is_news(recorded, failure_after(2.5, "another"))
-    assert not is_news(recorded * MOST_FAILURES, failure_after(10**9, "another"))
+    assert not is_worth_recording(recorded, failure_after(2.5))
+    assert is_worth_recording(recorded, failure_after(2.5, "another"))
+    assert not is_worth_recording(recorded * MOST_FAILURES, failure_after(10**9, "another"))

@@ -155,4 +155,4 @@ def test_a_barrier_carries_the_planners_warnings(lake):
     backfilling.create()
     barrier = backfilling.inject()
     assert len(barrier.warnings) == 1
-    assert "not laid out in the key's order" in barrier.warnings[0]
+    assert "not laid out in key order" in barrier.warnings[0]

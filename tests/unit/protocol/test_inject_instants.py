@@ -32,21 +32,21 @@ def test_a_run_whose_window_is_covered_has_nothing_to_do(dated):
     dated.run(dated.inject(until=minute(3)))
     injection = dated.ask(TASK, until=minute(1))
     assert injection.barrier is None
-    assert injection.reason == "the window up to version 1 is covered: version 3 is committed already"
+    assert injection.reason == "the window up to offset 1 is covered: the epochs have read up to offset 3"
     assert len(dated.store.barriers()) == 1
 
 
 def test_a_run_that_is_one_version_behind_has_nothing_to_do(dated):
     dated.run(dated.inject(until=minute(3)))
     assert dated.ask(TASK, until=minute(2)).reason == (
-        "the window up to version 2 is covered: version 3 is committed already"
+        "the window up to offset 2 is covered: the epochs have read up to offset 3"
     )
 
 
 def test_a_run_before_the_upstream_began_has_nothing_to_do(dated):
     injection = dated.ask(until=minute(-1))
     assert injection.barrier is None
-    assert "no version as old as" in injection.reason
+    assert "no offset as old as" in injection.reason
 
 
 def test_an_unfinished_job_goes_on_reading_at_the_same_version(dated):

@@ -33,7 +33,7 @@ def test_a_repair_is_carried_by_a_run_whose_window_is_covered(dated, number):
 
 def test_a_repair_before_the_first_epoch_waits_for_the_upstream_to_begin(dated):
     mutations.repair_job(keys=[[0]], store=dated.store, requested_by="x")
-    assert "no version as old as" in dated.ask(until=minute(-1)).reason
+    assert "no offset as old as" in dated.ask(until=minute(-1)).reason
     assert dated.inject(until=minute(0)).repair.keys == (("0",),)
 
 

@@ -24,8 +24,7 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.state import records
-from airflow_backfill_provider.state.control_table import ControlTable
-from airflow_backfill_provider.state.table_reading import Write
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 from tests.builders import Orders, put_back
 from tests.property.memory_engine import Backfilling
 from tests.unit.protocol import inject_helpers

@@ -99,7 +99,7 @@ def test_changes_that_wait_are_no_work_for_an_arrangement_either(arranged):
     assert not arranged.inject().publishes
     arranged.epoch()
     mutations.pause_job(store=arranged.store, requested_by="x")
-    assert arranged.ask().reason == "paused, and the upstream has no changes after version 1"
+    assert arranged.ask().reason == "paused, and the upstream has no changes after offset 1"
     assert arranged.ask().barrier is None
     mutations.resume_job(store=arranged.store, requested_by="x")
     arranged.finish()
@@ -107,7 +107,7 @@ def test_changes_that_wait_are_no_work_for_an_arrangement_either(arranged):
 
 def test_changes_wait_until_rows_are_as_of_too_many_versions(arranged, monkeypatch):
     """Each makes the condition of the merge longer."""
-    monkeypatch.setattr("airflow_backfill_provider.core.visibility.MOST_VERSIONS", 2)
+    monkeypatch.setattr("airflow_backfill_provider.core.visibility.MOST_OFFSETS", 2)
     published = []
     for amount in range(4):
         barrier = arranged.inject()

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 def test_a_finished_job_without_changes_has_nothing_to_do(backfilling):
     backfilling.finish()
     injection = backfilling.ask()
-    assert injection == protocol.Injection(None, reason="the upstream has no changes after version 0")
+    assert injection == protocol.Injection(None, reason="the upstream has no changes after offset 0")
     barriers, commits = backfilling.store.log()
     assert len(barriers) == 3
     assert injection.newest == (barriers[-1], commits[-1])
@@ -36,7 +36,7 @@ def test_versions_that_change_no_row_are_passed_without_an_engine(backfilling):
     DeltaTable(backfilling.orders.path).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
     injection = backfilling.ask()
     assert (injection.barrier, injection.commit) == (None, None)
-    assert injection.reason == "the upstream has no changes after version 1"
+    assert injection.reason == "the upstream has no changes after offset 1"
     barriers, commits = backfilling.store.log(since_epoch=4)
     assert [(b.upstream.from_offset.number, b.upstream.to_offset.number, b.parts) for b in barriers] == [(1, 3, ())]
     assert [(c.snapshot_read_row_count, c.upstream_output_row_count, c.completed) for c in commits] == [(0, 0, True)]
@@ -104,7 +104,7 @@ def test_a_paused_job_reads_no_snapshot_and_still_applies_changes(backfilling):
     """I4."""
     backfilling.epoch()
     mutations.pause_job(store=backfilling.store, requested_by="x")
-    assert backfilling.ask().reason == "paused, and the upstream has no changes after version 0"
+    assert backfilling.ask().reason == "paused, and the upstream has no changes after offset 0"
     backfilling.orders.change([0, 6], amount=50)
     barrier = backfilling.inject()
     assert (barrier.parts, barrier.paused) == ((), True)

@@ -77,7 +77,7 @@ def test_a_record_is_replaced_as_a_whole(lake: Path):
     records = ApplicationRecords(str(lake / "state"))
     records.write(RECORD)
     with Path(records.location, "epoch-1.json").open(encoding="utf-8") as old:
-        records.write(RECORD.beaten())
+        records.write(RECORD.with_next_heartbeat())
         assert ApplicationRecord.model_validate_json(old.read()) == RECORD
-    assert records.read(RECORD.name) == RECORD.beaten()
+    assert records.read(RECORD.name) == RECORD.with_next_heartbeat()
     assert [file.name for file in Path(records.location).iterdir()] == ["epoch-1.json"]

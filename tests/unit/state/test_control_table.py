@@ -19,11 +19,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider.core.errors import ConcurrentUpdateError, StateLayoutError, StorageUnavailableError
-from airflow_backfill_provider.state import control_table, table_reader
-from airflow_backfill_provider.state.control_table import ControlTable
+from airflow_backfill_provider.state import control_table, control_table_reader
+from airflow_backfill_provider.state.conditions import Since, text_literal
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.patience import Patience
 from airflow_backfill_provider.state.stamps import stamped, stamped_schema
-from airflow_backfill_provider.state.table_reading import Since, Write, text_literal
 from tests.builders import commit_file
 from tests.unit.lake.test_storage import NOBODY_THERE, PLACE
 from tests.variants import exhaustive
@@ -60,7 +60,7 @@ def test_a_table_is_opened_once_for_each_of_its_versions(table, monkeypatch):
     add_next(table)
     opened = []
     monkeypatch.setattr(
-        table_reader, "DeltaTable", lambda *args, **options: opened.append(1) or DeltaTable(*args, **options)
+        control_table_reader, "DeltaTable", lambda *args, **options: opened.append(1) or DeltaTable(*args, **options)
     )
     for _ in range(3):
         assert numbers(table) == [1]
@@ -284,7 +284,7 @@ def test_whoever_is_overtaken_for_too_long_gives_up_with_an_error_that_a_retry_h
         add_next(other)
         return Write(row(-1))
 
-    with pytest.raises(ConcurrentUpdateError, match=r"changed by others \d+ times in a row, within \d+ seconds; try"):
+    with pytest.raises(ConcurrentUpdateError, match=r"during each of \d+ attempts within \d+ seconds; try"):
         mine.update(decide)
     assert ConcurrentUpdateError.retryable
     assert decided == list(range(len(waits) + 1))
@@ -320,7 +320,7 @@ def test_any_number_of_threads_at_once_lose_nothing(table, writers):
 WORKER = """
 import sys
 import pyarrow as pa
-from airflow_backfill_provider.state.table_reading import Write
+from airflow_backfill_provider.state.control_table import Write
 from airflow_backfill_provider.state.control_table import ControlTable
 location, who = sys.argv[1:]
 table = ControlTable(location, pa.schema([("n", pa.int64()), ("who", pa.string())]))
@@ -378,9 +378,10 @@ def test_a_full_disk_puts_a_compaction_off(table, monkeypatch, caplog):
     monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 1)
     monkeypatch.setattr(control_table, "write_deltalake", _full)
     with caplog.at_level("INFO"):
-        table._compact(table._open_anew())
+        table._compact(table._open_newest())
     assert caplog.messages[-1].startswith(
-        f"{table.location} is not compacted for now: the storage of {table.location} is full"
+        f"control table {table.location} was not compacted, the next write tries again: "
+        f"the storage of {table.location} is full"
     )
     assert numbers(table) == [1]
 
@@ -389,7 +390,7 @@ def test_a_compaction_that_meets_a_writer_loses_nothing(table, monkeypatch):
     for _ in range(5):
         add_next(table)
     monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 3)
-    stale = table._open_anew()
+    stale = table._open_newest()
     with monkeypatch.context() as patched:
         patched.setattr(control_table, "_COMPACT_FILES_AT", 1000)
         add_next(table)
@@ -404,14 +405,16 @@ def test_of_two_compactions_at_once_one_is_put_off(table, monkeypatch, caplog):
     for _ in range(5):
         add_next(table)
     monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 3)
-    stale = table._open_anew()
-    table._compact(table._open_anew())
+    stale = table._open_newest()
+    table._compact(table._open_newest())
     # The other one committed after this one had looked at the log for the last time.
     monkeypatch.setattr(DeltaTable, "update_incremental", lambda _: None)
     with caplog.at_level("INFO"):
         table._compact(stale)
     assert numbers(table) == list(range(1, 6))
-    assert caplog.messages[-1].startswith(f"{table.location} is not compacted for now: Failed to commit")
+    assert caplog.messages[-1].startswith(
+        f"control table {table.location} was not compacted, the next write tries again: Failed to commit"
+    )
 
 
 def test_a_write_is_done_also_if_nothing_can_be_compacted(table, monkeypatch):
@@ -524,7 +527,7 @@ def test_a_write_is_done_also_if_nothing_can_be_removed(table, monkeypatch, capl
     with caplog.at_level("INFO"):
         add_next(table)
     assert numbers(table) == [1]
-    assert caplog.messages[-1] == f"{table.location} keeps replaced files for now: read-only"
+    assert caplog.messages[-1] == f"replaced files of control table {table.location} were not removed: read-only"
 
 
 # --- damage ---------------------------------------------------------------------------------------
@@ -597,14 +600,14 @@ def test_a_damaged_table_is_refused_with_what_to_do_and_never_written_to(table, 
         with pytest.raises(StateLayoutError) as caught:
             look()
         assert table.location in str(caught.value)
-        assert "create the job anew" in str(caught.value)
+        assert "create the job again" in str(caught.value)
         assert not caught.value.retryable
     assert {path: path.read_bytes() for path in Path(table.location).rglob("*") if path.is_file()} == before
 
 
 def test_a_missing_table_is_refused_with_what_to_do(tmp_path):
     with pytest.raises(
-        StateLayoutError, match="is missing; restore .* or delete them and the view, and create the job anew"
+        StateLayoutError, match="is missing; restore .* or delete them and the view, and create the job again"
     ):
         ControlTable(str(tmp_path / "control"), SCHEMA).read()
 

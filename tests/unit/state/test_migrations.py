@@ -13,10 +13,10 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.errors import StateError, StateLayoutError
 from airflow_backfill_provider.state import control_table
-from airflow_backfill_provider.state.control_table import ControlTable
+from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.migrations import FIRST_LAYOUT, MIGRATIONS, Migrations
 from airflow_backfill_provider.state.store import BackfillStore
-from airflow_backfill_provider.state.table_reading import Since, Write
 from tests.builders import barrier_of, commit_file, commit_of, settings_of
 
 FIRST = pa.schema([("n", pa.int64()), ("who", pa.string())])
@@ -69,7 +69,7 @@ def test_this_package_has_no_migrations_yet():
 
 @pytest.mark.parametrize("numbers", [[2], [4], [3, 5], [4, 3]])
 def test_migrations_are_numbered_without_a_gap(numbers):
-    with pytest.raises(ValueError, match="instead of"):
+    with pytest.raises(ValueError, match="but must produce"):
         Migrations(dict.fromkeys(numbers, with_hours))
 
 
@@ -241,7 +241,7 @@ def test_migrated_rows_are_stamped_like_any_others(old):
     for n in (4, 5):
         table.update(lambda _, n=n: Write(row(n, SECOND, hours=n)), reading=Since("n", n - 1))
     DeltaTable(old.location).update({"hours": "7"}, predicate="n = 1")
-    with pytest.raises(StateError, match="is not what was written there"):
+    with pytest.raises(StateError, match="has a wrong checksum"):
         opened(old, SECOND, ONE).read()
 
 

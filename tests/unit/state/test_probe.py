@@ -13,18 +13,18 @@ from airflow_backfill_provider.state.probe import probe_state_root
 def test_a_folder_is_left_as_it_was(lake):
     (lake / "job").mkdir()
     (lake / "file").touch()
-    assert probe_state_root(str(lake), {}) == "it can be read and written to, and holds 1 folder"
+    assert probe_state_root(str(lake), {}) == "it can be read and written to, and has 1 folder"
     assert sorted(path.name for path in lake.iterdir()) == ["file", "job"]
 
 
 def test_a_folder_that_is_not_there_is_not_made(lake):
-    assert "the first job will make it" in probe_state_root(f"{lake}/a/b", {})
+    assert "the first job creates it" in probe_state_root(f"{lake}/a/b", {})
     assert list(lake.iterdir()) == []
 
 
 def test_a_file_is_no_folder(lake):
     (lake / "file").touch()
-    with pytest.raises(StorageUnavailableError, match="is a file; name a folder"):
+    with pytest.raises(StorageUnavailableError, match="is a file; give a folder"):
         probe_state_root(f"{lake}/file", {})
 
 

@@ -22,7 +22,9 @@ ORDER = order_of("long")
 
 
 def parse(rows, order=ORDER, vnode_count=2, incarnation="a1"):
-    return records.parse_state(rows, vnode_count=vnode_count, incarnation=incarnation, order=order, table="/state")
+    return records.parse_state(
+        rows, vnode_count=vnode_count, incarnation=incarnation, order=order, table="/vnode_state"
+    )
 
 
 def state_of(*vnodes, epoch=5):
@@ -141,7 +143,7 @@ def test_a_commits_row_has_the_columns_that_people_query():
 def test_a_garbage_record_is_damaged_state(record, wrong):
     """I6."""
     with pytest.raises(
-        StateLayoutError, match="a record of /log is damaged or was written by another version"
+        StateLayoutError, match="a record of control table /log is damaged or was written by another version"
     ) as caught:
         records.parse(Barrier, record, "/log")
     assert wrong in str(caught.value)
@@ -243,7 +245,7 @@ def replaced(rows, name, values):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (rows_of(NotStarted()), "has 1 rows, but the job has the vnodes 0 to 1"),
+        (rows_of(NotStarted()), "has 1 rows, but not exactly one for each of the vnodes 0 to 1"),
         (rows_of(*[NotStarted()] * 3), "has 3 rows"),
         (rows_of().slice(0, 0), "has 0 rows"),
         (replaced(rows_of(*[NotStarted()] * 2), "vnode", [0, 0]), "has 2 rows"),

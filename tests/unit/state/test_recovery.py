@@ -64,7 +64,7 @@ def damaged(backfilling: Backfilling, table: str, damage) -> Path:
 def test_the_truth_about_a_job_is_made_anew_with_its_view(backfilling, table, damage):
     """Nothing else helps: a rebuild reads both."""
     damaged(backfilling, table, damage)
-    with pytest.raises(StateError, match="delete them and the view, and create the job anew"):
+    with pytest.raises(StateError, match="delete them and the view, and create the job again"):
         finish(backfilling)
     shutil.rmtree(backfilling.job.state)
     shutil.rmtree(backfilling.job.materialized_view)
@@ -76,7 +76,7 @@ def test_the_truth_about_a_job_is_made_anew_with_its_view(backfilling, table, da
 def test_the_truth_about_a_job_is_restored_as_it_was_last(backfilling, table, tmp_path):
     shutil.copytree(Path(backfilling.job.state) / table, tmp_path / table)
     folder = damaged(backfilling, table, "log")
-    with pytest.raises(StateError, match="restore the job's control tables from a copy of how they were last"):
+    with pytest.raises(StateError, match="restore the job's control tables from an up-to-date copy"):
         finish(backfilling)
     shutil.rmtree(folder)
     shutil.copytree(tmp_path / table, folder)

@@ -12,8 +12,8 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.state import stamps
-from airflow_backfill_provider.state.control_table import ControlTable
-from airflow_backfill_provider.state.table_reading import Since, Write
+from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 
 SCHEMA = pa.schema([("n", pa.int64()), ("who", pa.string())])
 
@@ -94,7 +94,7 @@ def test_what_a_stranger_did_is_refused_and_nothing_is_written(table, stranger, 
     with pytest.raises(StateError) as caught:
         looks[reading]()
     assert table.location in str(caught.value)
-    assert "create the job anew" in str(caught.value)
+    assert "create the job again" in str(caught.value)
     assert not caught.value.retryable
     assert DeltaTable(table.location).version() == version
 
@@ -174,7 +174,7 @@ def test_rows_that_share_a_checksum_by_chance_are_not_one_row_twice():
     stamps.require_stamps(stamped.take(alike), "t")
 
     for twice in ([*alike, alike[0]], [alike[0], alike[0]]):
-        with pytest.raises(StateError, match=f"n {numbers[alike[0]]}. is there twice"):
+        with pytest.raises(StateError, match=f"n {numbers[alike[0]]}. is repeated"):
             stamps.require_stamps(stamped.take(twice), "t")
 
 
@@ -188,7 +188,7 @@ def test_a_row_without_a_checksum_is_not_as_it_was_written():
     rows = stamps.stamped(pa.table({"n": [7], "who": ["tester"]}, SCHEMA), 1)
     stamps.require_stamps(rows, "/log")
     bare = rows.set_column(1, rows.schema.field(1), pa.array([None], pa.int64()))
-    with pytest.raises(StateError, match=r"/log: row __version 1 \(n 7\) is not what was written there"):
+    with pytest.raises(StateError, match=r"/log: row __version 1 \(n 7\) has a wrong checksum"):
         stamps.require_stamps(bare, "/log")
 
 

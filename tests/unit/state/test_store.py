@@ -18,10 +18,9 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.state import control_table, records, stamps
-from airflow_backfill_provider.state.control_table import ControlTable
-from airflow_backfill_provider.state.reader import BackfillReader, LogEnd
+from airflow_backfill_provider.state.backfill_reader import BackfillReader, LogEnd
+from airflow_backfill_provider.state.control_table import ControlTable, Write
 from airflow_backfill_provider.state.store import BackfillStore
-from airflow_backfill_provider.state.table_reading import Write
 from tests.builders import NOW, Template, barrier_of, commit_file, commit_of, job_of, part_of, report_of, settings_of
 
 TASK = Requester(dag_id="o'brien's dag", run_id="manual__2026-01-01T00:00:00+00:00", task_id="inject")
@@ -444,7 +443,7 @@ def test_a_report_that_somebody_edited_is_refused(store):
     barrier = store.pin(barrier_of(1))
     store.record_report(barrier, report_of(barrier, 0))
     DeltaTable(f"{store.location}/barrier_log").update(updates={"record": "'{}'"}, predicate="event = 'reported'")
-    with pytest.raises(StateError, match=r"row __version 2 \(epoch 1\) is not what was written"):
+    with pytest.raises(StateError, match=r"row __version 2 \(epoch 1\) has a wrong checksum"):
         store.reports(barrier)
 
 
@@ -550,7 +549,7 @@ def test_barriers_that_are_not_one_for_each_epoch_are_refused(store, epochs, sai
     """I3 and I6: also where each of them is as it was written."""
     for epoch in epochs:
         store._barrier_log.update(lambda _: Write(records.barrier_row(barrier_of(epoch))))  # noqa: B023 - at once
-    with pytest.raises(StateError, match=rf"control table .*/barrier_log: {said}; something else wrote there"):
+    with pytest.raises(StateError, match=rf"control table .*/barrier_log: {said}, so something else wrote to it"):
         store.barriers()
 
 
@@ -568,7 +567,7 @@ def test_a_hole_in_the_state_is_not_what_was_written(store, column):
     """I6: a null where none can be."""
     DeltaTable(f"{store.location}/vnode_state").update({column: "NULL"}, predicate="vnode = 2")
     for look in (store.state, store.repair_state, lambda: store.write_state(at_position(7, epoch=1), settings_of())):
-        with pytest.raises(StateError, match=r"vnode_state: row __version 1 .* not what was written.* rebuild the job"):
+        with pytest.raises(StateError, match=r"vnode_state: row __version 1 .* a wrong checksum.* rebuild the job"):
             look()
 
 
@@ -705,7 +704,7 @@ def test_a_record_that_somebody_edited_is_refused(store, name):
     used(store)
     table = DeltaTable(f"{store.location}/{name}")
     table.update(updates={"record": "'{\"epoch\": 1}'"})
-    with pytest.raises(StateError, match=r"row __version \d+ .* is not what was written"):
+    with pytest.raises(StateError, match=r"row __version \d+ .* has a wrong checksum"):
         store.settings() if name == "settings" else store.barriers()
 
 
@@ -716,7 +715,7 @@ def test_a_record_that_another_version_wrote_is_refused_with_its_place(store, na
     record = row.schema.get_field_index("record")
     written = row.set_column(record, row.schema.field(record), [['{"of": "another version"}']])
     ControlTable(f"{store.location}/{name}", row.schema).update(lambda _: Write(written))
-    with pytest.raises(StateLayoutError, match=f"a record of {store.location}/{name} is damaged"):
+    with pytest.raises(StateLayoutError, match=f"a record of control table {store.location}/{name} is damaged"):
         store.settings() if name == "settings" else store.barriers()
 
 
@@ -726,7 +725,7 @@ def test_progress_that_somebody_edited_is_refused(store, column):
     used(store)
     value = "true" if column == "backfill_finished" else "77"
     DeltaTable(f"{store.location}/vnode_state").update(updates={column: value}, predicate="vnode = 2")
-    with pytest.raises(StateError, match=r"vnode_state: row __version \d+ \(vnode 2\) is not what was written"):
+    with pytest.raises(StateError, match=r"vnode_state: row __version \d+ \(vnode 2\) has a wrong checksum"):
         store.state()
 
 
@@ -765,7 +764,7 @@ def test_a_record_that_is_there_twice_is_refused(store):
     used(store)
     rows = pa.table(DeltaTable(f"{store.location}/settings").to_pyarrow_table())
     write_deltalake(f"{store.location}/settings", rows, mode="append")
-    with pytest.raises(StateError, match=r"row __version 1 \(sequence 1\) is there twice"):
+    with pytest.raises(StateError, match=r"row __version 1 \(sequence 1\) is repeated"):
         store.settings()
 
 

@@ -130,7 +130,7 @@ def test_a_living_application_is_waited_for_and_what_it_says_is_told_once(lake, 
         end = asyncio.ensure_future(anext(waiting.run()))
         record = RECORD
         for said in (("one",), ("one", "two"), ("two", "three")):
-            record = record.beaten().model_copy(
+            record = record.with_next_heartbeat().model_copy(
                 update={"said": said, "application_id": "local-1", "web_url": "http://ui"}
             )
             records.write(record)
@@ -198,7 +198,7 @@ def test_another_attempt_tells_its_story_from_the_beginning():
     watch = _Watch()
     said = RECORD.model_copy(update={"said": ("starting", "reading")})
     assert watch.news(said) == ["starting", "reading"]
-    assert watch.news(said.beaten()) == []
+    assert watch.news(said.with_next_heartbeat()) == []
     assert watch.news(said.model_copy(update={"attempt": "b", "said": ("starting",)})) == ["starting"]
 
 

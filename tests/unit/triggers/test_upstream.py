@@ -75,8 +75,8 @@ def nothing() -> None:
 
 
 def test_a_backfill_is_driven_to_its_end_without_commits_and_by_commits_from_then_on(orders: Lake):
-    version = "the upstream has version 4, and epochs cover those up to 3"
-    snapshot = "the snapshot has rows that are not read yet"
+    version = "the upstream's newest offset is 4, and the epochs have read up to 3"
+    snapshot = "the snapshot has unread rows"
 
     assert events(
         orders,
@@ -106,7 +106,7 @@ def test_a_commit_while_nobody_watches_is_told_after_the_restart(created: Lake):
 
     created.append([ROWS])
 
-    assert events(created, nothing) == [["the upstream has version 4, and epochs cover those up to 3"]]
+    assert events(created, nothing) == [["the upstream's newest offset is 4, and the epochs have read up to 3"]]
 
 
 def test_compaction_is_told_once_and_then_covered(created: Lake):
@@ -136,7 +136,7 @@ def test_a_paused_job_waits_for_commits_and_goes_on_when_it_is_resumed(created: 
         lambda: mutations.pause_job(store=store, requested_by="somebody"),
         lambda: mutations.resume_job(store=store, requested_by="somebody"),
         created.cancel,
-    ) == [["the snapshot has rows that are not read yet"], [], ["the snapshot has rows that are not read yet"], []]
+    ) == [["the snapshot has unread rows"], [], ["the snapshot has unread rows"], []]
 
 
 def test_control_tables_are_read_only_when_they_changed(created: Lake, monkeypatch):
@@ -162,7 +162,7 @@ def test_an_event_says_what_was_committed_and_when(created: Lake):
         "upstream": f"{created.folder}/orders",
         "version": 4,
         "timestamp": created.backfill.upstream.watermark(offset_of(4)).isoformat(),
-        "reason": "the upstream has version 4, and epochs cover those up to 3",
+        "reason": "the upstream's newest offset is 4, and the epochs have read up to 3",
     }
 
 

@@ -1,9 +1,8 @@
 """
-Reading one control table, a small Delta table of this package's own.
+Reads one control table and checks it.
 
-What is read is believed only if its stamps are right (:mod:`~airflow_backfill_provider.state.stamps`): whatever else
-wrote to the table is refused (I6). Rows of an older layout are migrated
-(:mod:`~airflow_backfill_provider.state.migrations`).
+Rows with wrong stamps (:mod:`~airflow_backfill_provider.state.stamps`) are refused, because something else wrote to the
+table (I6). Rows of an older layout are migrated (:mod:`~airflow_backfill_provider.state.migrations`).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
@@ -27,7 +27,8 @@ from airflow_backfill_provider.lake.storage import (
     storage_errors,
     storage_unavailable,
 )
-from airflow_backfill_provider.state.migrations import FIRST_LAYOUT, MIGRATIONS, Migrations, layout_of, said_to_have
+from airflow_backfill_provider.state.conditions import Since
+from airflow_backfill_provider.state.migrations import FIRST_LAYOUT, MIGRATIONS, Migrations, layout_of, with_layout
 from airflow_backfill_provider.state.recovery import what_to_do
 from airflow_backfill_provider.state.stamps import (
     CHECKSUM,
@@ -38,22 +39,34 @@ from airflow_backfill_provider.state.stamps import (
     stamped,
     stamped_schema,
 )
-from airflow_backfill_provider.state.table_reading import Opened, Since
 
 _WRITES = "airflow-backfill/control"
-"""The transaction whose version is the number of the newest write; it outlasts a RESTORE."""
+"""The id of the transaction that counts writes; a RESTORE does not reset its version."""
 
 _ANSWERS_KEPT = 16
 
 
-class TableReader:
+class _Opened(NamedTuple):
+    """
+    A table that is open for reading.
+
+    :param version: the newest version of its log.
+    :param end: size and time of this version's commit file.
+    """
+
+    table: DeltaTable
+    version: int
+    end: Written
+
+
+class ControlTableReader:
     """
     Reads a control table.
 
     :param location: the table's canonical location.
-    :param schema: the columns that it has beside the stamps.
+    :param schema: the table's columns without stamps.
     :param storage_options: options of the object store, as deltalake takes them.
-    :param migrations: what makes rows of the newest layout of older ones.
+    :param migrations: the migrations of older layouts.
     """
 
     def __init__(
@@ -70,46 +83,46 @@ class TableReader:
         self._stored = stamped_schema(schema)
         self._options = dict(storage_options or {}) or None
         self._log = DeltaLog(location, storage_options)
-        self._opened: Opened | None = None
+        self._opened: _Opened | None = None
         self._remove_copy: Callable[[], object] | None = None
         self._counted: tuple[tuple[str, int], int] = (("", -1), 0)
         self._known: tuple[tuple[str, int], dict[str | Since | None, pa.Table]] = (("", -1), {})
 
     def exists(self) -> bool:
-        """Tell whether the table was created."""
+        """Return whether the table exists."""
         with storage_errors(self.location):
             return DeltaTable.is_deltatable(self.location, storage_options=self._options)
 
     def read(self, where: str | None = None) -> pa.Table:
         """
-        Return the rows, all or those that match; files whose statistics exclude a match are not opened.
+        Return all rows, or those that match; skips files by their statistics.
 
-        What was read of the same version before is not read again: a barrier, say, needs the settings many times.
+        Results are cached for the table's version, because an injection, for example, reads the settings many times.
 
-        :param where: a condition in SQL; see :func:`text_literal` for values that are not numbers.
-        :raises StateLayoutError: if the table is missing, damaged, or of another layout version.
-        :raises StateError: if a row is not as it was written, or of all rows some are gone.
-        :raises StorageUnavailableError: if its storage does not answer.
+        :param where: a condition in SQL; for text values see :func:`.text_literal`.
+        :raises StateLayoutError: if the table is missing or damaged, or has an unknown layout version.
+        :raises StateError: if a row was edited or added; without a condition, also if rows were removed.
+        :raises StorageUnavailableError: if the table's storage does not answer.
         """
         return self._remembered(self._open(), where)
 
     def read_since(self, column: str, value: int) -> pa.Table:
         """
-        Return the rows from a value of an integer column on, which grows with the table.
+        Return the rows with at least some value in an integer column; the column's values grow with each write.
 
-        :raises StateError: as :meth:`read`; also if one of those rows was taken away.
+        :raises StateError: as :meth:`read`; also if one of these rows was removed.
         """
         return self._remembered(self._open(), Since(column, value))
 
     def greatest(self, column: str) -> int:
-        """Return the greatest value of an integer column by the log's statistics; 0 if there are no rows."""
+        """Return the greatest value of an integer column, from the log's statistics; 0 if there are no rows."""
         return self._greatest(self._open(), column)
 
     def read_last(self, column: str, count: int) -> tuple[int, pa.Table]:
         """
-        Return the greatest value of an integer column, 0 if there are no rows, and the rows of the last values.
+        Return the greatest value of an integer column, 0 if there are no rows, and the rows with the last values.
 
-        :param count: how many values, down from the greatest.
+        :param count: the number of values, counted down from the greatest.
         """
         table = self._open()
         greatest = self._greatest(table, column)
@@ -117,29 +130,29 @@ class TableReader:
 
     def _open(self) -> DeltaTable:
         """
-        Return the table as of its newest version, to be read and not to be written.
+        Return the table at its newest version, for reading only.
 
-        As long as the log ends with the very commit that it ended with, that is the table which is open. Opening reads
-        the log, and an epoch asks its control tables some twenty times.
+        Returns the cached instance as long as the log ends with the same commit. Opening reads the log, and an epoch
+        reads its control tables about twenty times.
         """
         opened = self._opened
         if opened is None or self._end(opened.version) != opened.end:
-            table = self._open_anew()
+            table = self._open_newest()
             version = table.version()
             end = self._end(version)
             if self._is_old(table):
                 table = self._migrated_copy(table)
-            self._opened = None if end is None else Opened(table, version, end)
+            self._opened = None if end is None else _Opened(table, version, end)
             return table
         return opened.table
 
     def _end(self, version: int) -> Written | None:
-        """Return what a version's commit file looks like, ``None`` if the log does not end with it."""
+        """Return size and time of a version's commit file; ``None`` if the log does not end with it."""
         newest, next_one = self._log.written(version, version + 1)
         return newest if next_one is None else None
 
-    def _open_anew(self) -> DeltaTable:
-        """Return the table as it is there, of a layout that is known."""
+    def _open_newest(self) -> DeltaTable:
+        """Open the table at its newest version, and check its layout."""
         try:
             with storage_errors(self.location):
                 table = DeltaTable(self.location, storage_options=self._options)
@@ -152,17 +165,17 @@ class TableReader:
             raise self._damaged(error) from error
         if layout is None or not self._migrations.knows(layout):
             raise StateLayoutError(
-                f"control table {self.location} has layout version {layout}, but this package knows {FIRST_LAYOUT} to "
-                f"{self._migrations.newest}; upgrade airflow-backfill-provider, or {what_to_do(self.location)}"
+                f"control table {self.location} has layout version {layout}, but this package supports {FIRST_LAYOUT} "
+                f"to {self._migrations.newest}; upgrade airflow-backfill-provider, or {what_to_do(self.location)}"
             )
         return table
 
     def _is_old(self, table: DeltaTable) -> bool:
-        """Tell whether a table has an older layout."""
+        """Return whether a table has an older layout."""
         return int(layout_of(table) or 0) < self._migrations.newest
 
     def _migrated_copy(self, table: DeltaTable) -> DeltaTable:
-        """Return a table of migrated rows on this machine, for whoever must not write to the real one."""
+        """Return a local table with migrated rows, because a reader must not write to the real one."""
         rows = self._migrated_rows(table)
         if self._remove_copy is not None:
             self._remove_copy()
@@ -172,11 +185,11 @@ class TableReader:
         return DeltaTable(folder)
 
     def _migrated_rows(self, table: DeltaTable) -> pa.Table:
-        """Return rows of an older layout as the newest has them, stamped as one more write."""
+        """Return all rows in the newest layout, stamped as one more write."""
         rows = self._stored_rows(table, None)
         require_stamps(rows, self.location)
         self._require_all(table, rows, None)
-        columns = said_to_have(self._migrations.newest, self._stored)
+        columns = with_layout(self._migrations.newest, self._stored)
         if not rows.num_rows:
             return columns.empty_table()
         name = self.location.rstrip("/").rpartition("/")[2]
@@ -197,7 +210,7 @@ class TableReader:
         return answers[wanted]
 
     def _read(self, table: DeltaTable, wanted: str | Since | None) -> pa.Table:
-        """Return rows without their stamps, which are right."""
+        """Read rows, check their stamps, and return them without stamps."""
         rows = self._stored_rows(table, str(wanted) if wanted else None)
         require_stamps(rows, self.location)
         if not isinstance(wanted, str):
@@ -206,11 +219,11 @@ class TableReader:
 
     def _require_all(self, table: DeltaTable, rows: pa.Table, wanted: Since | None) -> None:
         """
-        Refuse rows of the newest writes of which some are gone.
+        Refuse the rows of the newest writes if some are missing.
 
-        A write of earlier rows may lie between them, such as a late report; it has to be there, too.
+        Between these writes there may be one of rows outside of ``wanted``, such as a late report. It must exist, too.
 
-        :param wanted: which rows they are, ``None`` for all that there are.
+        :param wanted: the condition by which the rows were read; ``None`` for all rows.
         """
         newest, there = self._writes(table), set(rows.column(VERSION).to_pylist())
         greatest = newest_write(rows) if wanted is None else self._greatest(table, VERSION)
@@ -222,7 +235,7 @@ class TableReader:
             require_writes(between, newest, self.location)
 
     def _stored_rows(self, table: DeltaTable, where: str | None) -> pa.Table:
-        # An Arrow dataset over deltalake's file system leaves threads behind that can abort the process at its exit.
+        # Not an Arrow dataset: over deltalake's file system, its threads can abort the process at exit.
         condition = f" WHERE {where}" if where else ""
         with self._readable():
             schema = pa.schema(table.schema().to_arrow()) if self._is_old(table) else self._stored
@@ -236,7 +249,7 @@ class TableReader:
         return max((value for value in values if value is not None), default=0)
 
     def _writes(self, table: DeltaTable) -> int:
-        """Return the number of the newest write, 0 before the first; deltalake reads the log for it each time."""
+        """Return the number of the newest write, 0 before the first; cached, because deltalake reads the log for it."""
         version = _version_of(table)
         if self._counted[0] != version:
             with self._readable():
@@ -260,7 +273,7 @@ class TableReader:
 
 
 def numbered(number: int) -> CommitProperties:
-    """Return what a write says of itself: its number, unless it has no rows; of two at once one fails."""
+    """Return a write's commit properties: its number, unless it has no rows, and no retries of conflicts."""
     transactions = [Transaction(_WRITES, number)] if number else []
     return CommitProperties(max_commit_retries=0, app_transactions=transactions)
 
@@ -271,5 +284,5 @@ def newest_write(rows: pa.Table) -> int:
 
 
 def _version_of(table: DeltaTable) -> tuple[str, int]:
-    """Return what tells an opened table from any other."""
+    """Return what identifies a table and its version."""
     return str(table.metadata().id), table.version()

@@ -1,4 +1,4 @@
-"""Reading a job's control tables: what was asked for, what was pinned, what is done."""
+"""Reads all control tables of a job: what is requested, what is pinned, and what is done."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.applications import ApplicationRecords
+from airflow_backfill_provider.state.conditions import text_literal
 from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.recovery import what_to_do
-from airflow_backfill_provider.state.table_reading import text_literal
 from airflow_backfill_provider.state.verifications import Verifications
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEnd:
     """
-    Where a job's barrier log ends, as of one moment.
+    The end of a job's barrier log at one moment.
 
-    :param last_epoch: the newest epoch that was ever pinned, 0 before the first.
-    :param barrier: that epoch's, of whichever incarnation.
-    :param commit: that epoch's, if it is committed.
+    :param last_epoch: the newest epoch of all incarnations, 0 before the first.
+    :param barrier: the barrier of this epoch.
+    :param commit: the commit of this epoch, if there is one.
     """
 
     last_epoch: int
@@ -43,7 +43,7 @@ class LogEnd:
 
 @dataclass(frozen=True, slots=True)
 class _ParsedState:
-    """A state, and what it was read from."""
+    """A parsed state, and the rows that it was parsed from."""
 
     rows: pa.Table
     incarnation: str
@@ -70,7 +70,7 @@ class BackfillReader:
 
     @property
     def watched_tables(self) -> tuple[str, ...]:
-        """Locations of the tables that say what is wanted, done and verified; nothing is new until one has a commit."""
+        """Locations of the settings, the barrier log and the verifications; a job's news are commits of these."""
         return self._settings.location, self._barrier_log.location, self.verifications.table.location
 
     @property
@@ -79,7 +79,7 @@ class BackfillReader:
         return ApplicationRecords(self.location, self.storage_options)
 
     def created(self) -> bool:
-        """Tell whether the job has settings."""
+        """Return whether the job has settings."""
         return self._settings.exists() and self._settings.read().num_rows > 0
 
     def settings(self) -> JobSettings:
@@ -103,26 +103,26 @@ class BackfillReader:
 
     def require_settings_of(self, barrier: Barrier, settings: JobSettings) -> None:
         """
-        Refuse settings older than those that a barrier carried: whatever was asked for since would be undone.
+        Refuse settings that are older than those of a barrier, because later changes would be lost.
 
-        A record that no barrier carried yet has no other witness.
+        The loss of a record that no barrier was pinned with cannot be detected.
 
         :raises StateError: naming both records.
         """
         if settings.sequence < barrier.settings_sequence:
             raise StateError(
-                f"the settings at {self.location} end with record {settings.sequence}, but epoch {barrier.epoch} was "
-                f"pinned with record {barrier.settings_sequence}; they were restored or changed: rebuild the job"
+                f"the settings in {self.location} end with record {settings.sequence}, but epoch {barrier.epoch} was "
+                f"pinned with record {barrier.settings_sequence}, so they were restored or changed; rebuild the job"
             )
 
     def incarnations(self) -> frozenset[str]:
-        """Return every incarnation that the job ever had."""
+        """Return all incarnations of the job."""
         return frozenset(record.incarnation for record in self.settings_history())
 
     def earlier_incarnations(self, settings: JobSettings) -> dict[str, int]:
-        """Return the incarnations before the settings', each with the most parallel runs that it ever had."""
+        """Return the incarnations before the settings' one, each with its highest parallelism."""
         most: dict[str, int] = {}
-        # Not those after it: whoever was overtaken by a rebuild must not take the new view for an old one.
+        # Later incarnations are excluded: a process with old settings must not mistake the new view for an old one.
         for record in takewhile(lambda record: record.incarnation != settings.incarnation, self.settings_history()):
             most[record.incarnation] = max(most.get(record.incarnation, 1), record.parallelism)
         return most
@@ -136,11 +136,11 @@ class BackfillReader:
         return self._parse_state(self._state_table(settings).read(), settings)
 
     def barriers(self, *, since_epoch: int = 0) -> list[Barrier]:
-        """Return the barriers pinned from an epoch on, ascending."""
+        """Return the barriers from an epoch on, ascending."""
         return self._consecutive(self._log_rows(since_epoch), max(since_epoch, 1))
 
     def commits(self, *, since_epoch: int = 0) -> list[EpochCommit]:
-        """Return the commits of epochs from one on, ascending."""
+        """Return the commits from an epoch on, ascending."""
         return self._commits(self._log_rows(since_epoch))
 
     def pinned(self, epoch: int) -> Barrier:
@@ -159,21 +159,21 @@ class BackfillReader:
         return next((commit for commit in self.commits(since_epoch=epoch) if commit.epoch == epoch), None)
 
     def reports(self, barrier: Barrier) -> list[EpochReport]:
-        """Return what the runs that share a barrier's epoch have reported so far, one for each that did."""
+        """Return the reports so far of the task runs that share a barrier's epoch."""
         return self._reports(self._barrier_log.read_since("epoch", barrier.epoch), barrier.epoch)
 
     def failures(self, *, since_epoch: int = 0) -> list[EpochFailure]:
-        """Return the recorded failures of epochs from one on, in the order of epochs and times."""
+        """Return the recorded failures from an epoch on, in order of epoch and time."""
         failures = self._parse_log(self._log_rows(since_epoch), records.FAILED, EpochFailure)
         return sorted(failures, key=lambda failure: (failure.epoch, failure.at))
 
     def log(self, *, since_epoch: int = 0, before_epoch: int | None = None) -> tuple[list[Barrier], list[EpochCommit]]:
-        """Return barriers and commits from an epoch on, and before another one, from one read."""
+        """Return barriers and commits from an epoch on, and before another one, with one read."""
         rows = self._log_rows(since_epoch, before_epoch)
         return self._consecutive(rows, max(since_epoch, 1)), self._commits(rows)
 
     def last_epoch(self) -> int:
-        """Return the newest epoch that was ever pinned, 0 before the first."""
+        """Return the newest epoch of all incarnations, 0 before the first."""
         return self._barrier_log.greatest("epoch")
 
     def newest_barrier(self, settings: JobSettings) -> Barrier | None:
@@ -181,7 +181,7 @@ class BackfillReader:
         return self._newest_up_to(self.last_epoch(), settings)
 
     def barrier_before(self, barrier: Barrier, settings: JobSettings) -> Barrier | None:
-        """Return the barrier before another one of the settings' incarnation, ``None`` if that is its first."""
+        """Return the previous barrier in the settings' incarnation; ``None`` for the first one."""
         return self._newest_up_to(barrier.epoch - 1, settings)
 
     def _newest_up_to(self, newest: int, settings: JobSettings) -> Barrier | None:
@@ -195,20 +195,20 @@ class BackfillReader:
             ]
             if ours or since == settings.base_epoch + 1:
                 return ours[-1] if ours else None
-            # A late injector of an earlier incarnation pinned the newest ones.
+            # A delayed injector of an earlier incarnation pinned the newest barriers.
             reach *= 8
         return None
 
     def log_end(self) -> LogEnd:
         """
-        Return where the log ends.
+        Return the end of the log.
 
         :raises JobNotCreatedError: if there is no job.
         """
         try:
             last_epoch, rows = self._barrier_log.read_last("epoch", 1)
         except StateLayoutError:
-            # Of a job that was never created, this says it better.
+            # If the job was never created, this raises a clearer error.
             self.settings()
             raise
         return LogEnd(
@@ -219,9 +219,9 @@ class BackfillReader:
 
     def epochs_of(self, requester: Requester) -> TaskRunEpochs:
         """
-        Return the epochs that a task run pinned, of the incarnation that it pinned the last one of.
+        Return the epochs that a task run pinned, in the incarnation of its last one.
 
-        Those that were given up it did not carry.
+        Epochs that were given up are left out.
         """
         rows = self._barrier_log.read(f"requested_by = {text_literal(str(requester))}")
         mine = [
@@ -236,7 +236,7 @@ class BackfillReader:
         return ControlTable(f"{self.location}/{name}", schema, self.storage_options)
 
     def _state_table(self, settings: JobSettings) -> ControlTable:
-        # The same each time, for it remembers what it read.
+        # The same instance each time, because it caches what it read.
         known = settings.state_table, settings.key_order
         if known not in self._state_tables:
             self._state_tables = {known: self._table(settings.state_table, records.state_schema(settings.key_order))}
@@ -253,7 +253,7 @@ class BackfillReader:
 
     def _parse_state(self, rows: pa.Table, settings: JobSettings) -> BackfillState:
         known = self._parsed
-        # An epoch looks at the state several times; the rows of a version that is known are the very same.
+        # An epoch reads the state several times. For the same version, the table returns the same object.
         if known is None or known.rows is not rows or known.incarnation != settings.incarnation:
             state = records.parse_state(
                 rows,
@@ -271,13 +271,13 @@ class BackfillReader:
         return self._barrier_log.read_since("epoch", since_epoch) if since_epoch else self._barrier_log.read()
 
     def _barriers(self, rows: pa.Table) -> list[Barrier]:
-        # What is left of an epoch that was given up stands for what was pinned.
-        left = {given_up.barrier.epoch: given_up.barrier for given_up in self._given_up(rows)}
+        # The reduced barrier of an epoch that was given up replaces the pinned one.
+        reduced = {given_up.barrier.epoch: given_up.barrier for given_up in self._given_up(rows)}
         pinned = self._parse_log(rows, records.INJECTED, Barrier)
-        return sorted((left.get(barrier.epoch, barrier) for barrier in pinned), key=lambda barrier: barrier.epoch)
+        return sorted((reduced.get(barrier.epoch, barrier) for barrier in pinned), key=lambda barrier: barrier.epoch)
 
     def _consecutive(self, rows: pa.Table, first_epoch: int) -> list[Barrier]:
-        """Return the barriers of all rows from an epoch on; every epoch has one."""
+        """Return the barriers from an epoch on, and check that every epoch has one."""
         barriers = self._barriers(rows)
         epochs = sorted({*(barrier.epoch for barrier in barriers), *rows.column("epoch").to_pylist()})
         _require_consecutive(
@@ -305,15 +305,15 @@ class BackfillReader:
 
 def _require_consecutive(numbers: Sequence[int], up_to: Sequence[int], *, first: int, table: str) -> None:
     """
-    Refuse records of which one is missing, or there twice.
+    Refuse missing or repeated records.
 
-    :param numbers: theirs, ascending.
-    :param up_to: ascending numbers of which the last one is the last record's.
-    :param first: the number of the first record, if there is any.
-    :raises StateError: naming the first that is wrong.
+    :param numbers: the records' numbers, ascending.
+    :param up_to: ascending numbers that end with the last expected one.
+    :param first: the first expected number.
+    :raises StateError: naming the first wrong record.
     """
     for expected, found in zip_longest(range(first, up_to[-1] + 1 if up_to else first), numbers):
         if expected != found:
             repeated = expected is None or (found is not None and found < expected)
             wrong = f"record {found} is repeated" if repeated else f"record {expected} is missing"
-            raise StateError(f"control table {table}: {wrong}; something else wrote there: {what_to_do(table)}")
+            raise StateError(f"control table {table}: {wrong}, so something else wrote to it; {what_to_do(table)}")
