@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-from decimal import Decimal
 
 import pytest
-import yaml
 from pydantic import ValidationError
 
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
-from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, Restriction
+from airflow_backfill_provider.core.job import BackfillJob, Restriction
 from airflow_backfill_provider.core.upstream import KeyColumn
 from airflow_backfill_provider.sources.delta import DeltaUpstream
-from tests.builders import job_fields, job_of, order_of
+from tests.builders import job_fields, job_of
+from tests.unit.core.job_refusals import refusal, upstream
 
 HOSTILE_NAMES = ["", "Paid", "a b", "a-b", "a/b", "../a", "a\n", "ä", "a.b", "a'b", "a;--", "x%00", "\x00"]
-
-
-def refusal(**changes) -> str:
-    with pytest.raises(InvalidJobError) as caught:
-        job_of(**changes)
-    return str(caught.value)
-
-
-def upstream(**changes):
-    return {"path": "/lake/orders", "key": ["id"], **changes}
 
 
 def test_a_minimal_job_gets_the_documented_defaults():
@@ -281,77 +269,6 @@ def test_an_invalid_job_is_a_value_error_that_no_retry_helps():
     assert not InvalidJobError.retryable
 
 
-# --- YAML -----------------------------------------------------------------------------------------
-
-
-def test_yaml_gives_the_same_job_as_python(tmp_path):
-    file = tmp_path / "job.yaml"
-    file.write_text(
-        """
-        name: paid_orders
-        upstream:
-          path: /lake/orders
-          key: [region, {column: id, descending: true}]
-        materialized_view: /lake/paid_orders
-        query: |
-          SELECT id, 'ünï' AS u   -- what we sell
-          FROM upstream
-          WHERE status = 'paid';
-        rate_limit: null
-        vnode_count: 16
-        """,
-        encoding="utf-8",
-    )
-    job = BackfillJob.from_yaml(file)
-    assert [column.column for column in job.upstream.key] == ["region", "id"]
-    assert [column.descending for column in job.upstream.key] == [False, True]
-    assert job == BackfillJob(**yaml.safe_load(file.read_text(encoding="utf-8")))
-    assert BackfillJob.from_yaml(str(file)) == job
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "holds no mapping of a job's fields (name, upstream, "),
-        (b"- name: x", "holds no mapping"),
-        (b"just text", "holds no mapping"),
-        (b"name: [", "cannot be read as YAML"),
-        (b"name:\tx\n\t- y", "cannot be read as YAML"),
-        (b"\xff\xfe\x00", "cannot be read as YAML"),
-        (b"name: !!python/object/apply:os.system ['touch /tmp/x']", "cannot be read as YAML"),
-        (b"a: &a [*a", "cannot be read as YAML"),
-        (b"1: 2", "1: unknown field; allowed are name, upstream, "),
-        (b"name: 2024-01-01", "name: Input should be a valid string"),
-        (b"upstream: &u {path: /a, key: [*u]}", "upstream.key.0.column: "),
-        (b"rate_limit: 1_000.5", "rate_limit: Input should be a valid integer"),
-    ],
-)
-def test_a_file_that_defines_no_job_is_refused_with_its_path(tmp_path, content, said):
-    file = tmp_path / "jöb's.yaml"
-    file.write_bytes(content)
-    with pytest.raises(InvalidJobError) as caught:
-        BackfillJob.from_yaml(file)
-    assert str(file) in str(caught.value)
-    assert said in str(caught.value)
-
-
-@pytest.mark.parametrize("place", ["missing.yaml", "."])
-def test_a_file_that_cannot_be_read_is_refused_with_its_path(tmp_path, place):
-    with pytest.raises(InvalidJobError, match="cannot be read as YAML"):
-        BackfillJob.from_yaml(tmp_path / place)
-
-
-def test_a_field_written_twice_is_a_contradiction(tmp_path):
-    """I6: which of the two rate limits is meant cannot be known."""
-    file = tmp_path / "job.yaml"
-    file.write_text(yaml.safe_dump(job_fields(rate_limit=5)) + "rate_limit: 0\n", encoding="utf-8")
-    with pytest.raises(InvalidJobError, match="rate_limit"):
-        BackfillJob.from_yaml(file)
-
-
-# --- parts of an upstream, and parallel runs ------------------------------------------------------
-
-
 def test_no_more_runs_than_vnodes_can_be_asked_for():
     assert job_of(parallelism=4).parallelism == 4
     message = refusal(parallelism=5)
@@ -380,62 +297,6 @@ def test_rate_limit_and_parallelism_only_say_where_settings_begin():
         {"restrict_to": {"keys": {"after": [1]}}},
     ):
         assert job_of(**change).definition() != definition
-
-
-@pytest.mark.parametrize(
-    ("vnodes", "meant"), [([], {0, 1, 2, 3}), ([2], {2}), (["0-1", 3], {0, 1, 3}), (["0-3"], {0, 1, 2, 3})]
-)
-def test_a_job_is_about_the_vnodes_that_it_is_restricted_to(vnodes, meant):
-    assert job_of(restrict_to={"vnodes": vnodes}).vnodes == meant
-
-
-@pytest.mark.parametrize("vnodes", [[4], ["0-4"], ["3-1"], ["all"], [""], [-1]])
-def test_a_vnode_that_the_job_does_not_have_is_refused(vnodes):
-    assert "numbers from 0 to 3" in refusal(restrict_to={"vnodes": vnodes})
-
-
-@pytest.mark.parametrize(
-    ("written", "kept"),
-    [
-        ([5], ("5",)),
-        (5, ("5",)),
-        ("x", ("x",)),
-        (["a", None, 3], ("a", None, "3")),
-        ([True, False], ("true", "false")),
-        ([b"\x00\xff"], ("00ff",)),
-        ([dt.date(2024, 2, 29)], ("2024-02-29",)),
-        ([dt.datetime.fromisoformat("2024-02-29T01:00:00.000001")], ("2024-02-29T01:00:00.000001",)),
-        ([dt.datetime.fromisoformat("2024-02-29T01:00:00+01:00")], ("2024-02-29T00:00:00.000000Z",)),
-        ([Decimal("1.50")], ("1.50",)),
-    ],
-)
-def test_bounds_are_kept_as_text_however_they_are_written(written, kept):
-    assert KeyBounds(after=written).after == kept
-    assert KeyBounds(up_to=KeyBounds(up_to=written).up_to).up_to == kept
-
-
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [
-        ("long", 5),
-        ("string", "o'brien"),
-        ("decimal(5,2)", Decimal("1.50")),
-        ("date", dt.date(2024, 2, 29)),
-        ("timestamp", dt.datetime(2024, 2, 29, tzinfo=dt.UTC)),
-        ("timestamp_ntz", dt.datetime.fromisoformat("2024-02-29T01:00:00.000001")),
-        ("binary", b"\x00\xff"),
-        ("boolean", True),
-        ("long", None),
-    ],
-)
-def test_a_bound_is_read_back_in_the_types_of_the_key(kind, value):
-    """YAML knows dates, timestamps and bytes."""
-    bounds = BackfillJob(**yaml.safe_load(yaml.safe_dump(job_fields(restrict_to={"keys": {"after": [plain(value)]}}))))
-    assert order_of(kind).decode(bounds.restrict_to.keys.after) == (value,)
-
-
-def plain(value):
-    return str(value) if isinstance(value, Decimal) else value
 
 
 @pytest.mark.parametrize("upstream", [{"path": "/lake/orders"}, {"path": "/lake/orders", "key": []}])

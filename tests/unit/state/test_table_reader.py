@@ -1,0 +1,110 @@
+"""Reading a control table: each of its versions once, whole or by a condition."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from deltalake import DeltaTable
+
+from airflow_backfill_provider.core.errors import StateLayoutError, StorageUnavailableError
+from airflow_backfill_provider.state import table_reader
+from airflow_backfill_provider.state.control_table import ControlTable
+from airflow_backfill_provider.state.table_reading import Write, text_literal
+from tests.unit.lake.test_storage import NOBODY_THERE, PLACE
+from tests.unit.state.counted_table import SCHEMA, add_next, data_files, numbers, row
+
+
+def test_a_table_is_opened_once_for_each_of_its_versions(table, monkeypatch):
+    """Opening reads the log, and an epoch asks its control tables some twenty times."""
+    add_next(table)
+    opened = []
+    monkeypatch.setattr(
+        table_reader, "DeltaTable", lambda *args, **options: opened.append(1) or DeltaTable(*args, **options)
+    )
+    for _ in range(3):
+        assert numbers(table) == [1]
+        assert table.greatest("n") == 1
+    assert len(opened) == 1
+    add_next(ControlTable(table.location, SCHEMA))
+    opened.clear()
+    assert [numbers(table), numbers(table)] == [[1, 2], [1, 2]]
+    assert len(opened) == 1
+
+
+def test_a_table_that_took_the_place_of_another_is_seen(table, lake):
+    """Also one that ends with the same version."""
+    add_next(table)
+    other = ControlTable(str(lake / "other"), SCHEMA)
+    other.create()
+    add_next(other, "somebody else")
+    assert table.read().column("who").to_pylist() == ["tester"]
+    shutil.rmtree(table.location)
+    shutil.copytree(other.location, table.location)
+    assert table.read().column("who").to_pylist() == ["somebody else"]
+    shutil.rmtree(table.location)
+    with pytest.raises(StateLayoutError, match="is missing"):
+        table.read()
+
+
+def test_what_was_read_of_a_version_is_not_read_again(table):
+    add_next(table)
+    assert numbers(table) == [1]
+    for file in data_files(table):
+        file.unlink()
+    assert numbers(table) == [1]
+    with pytest.raises(StateLayoutError):
+        table.read("n = 1")
+
+
+def test_another_writers_rows_are_seen_at_once(table):
+    assert numbers(table) == []
+    add_next(ControlTable(table.location, SCHEMA))
+    assert numbers(table) == [1]
+
+
+def test_a_table_that_was_made_anew_is_read_anew(table):
+    """I6: also where it has just as many versions."""
+    add_next(table)
+    assert numbers(table) == [1]
+    shutil.rmtree(table.location)
+    other = ControlTable(table.location, SCHEMA)
+    other.create()
+    other.update(lambda rows: Write(row(7)))
+    assert numbers(table) == [7]
+
+
+def test_a_store_that_does_not_answer_is_said(lake):
+    table = ControlTable(PLACE, SCHEMA, NOBODY_THERE)
+    with pytest.raises(StorageUnavailableError, match=rf"^{PLACE} cannot be reached .*127\.0\.0\.1:1/"):
+        table.exists()
+
+
+def test_looking_for_a_table_makes_none(tmp_path):
+    assert not ControlTable(str(tmp_path / "control"), SCHEMA).exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_is_read_whole_or_by_a_condition(table):
+    for n in range(1, 6):
+        add_next(table, who=f"o'brien {n}")
+    assert numbers(table) == [1, 2, 3, 4, 5]
+    assert numbers(table, "n >= 4") == [4, 5]
+    assert numbers(table, f"who = {text_literal(chr(111) + chr(39) + 'brien 2')}") == [2]
+    assert numbers(table, "n > 99") == []
+    assert table.read("n > 99").schema == SCHEMA
+    assert table.greatest("n") == 5
+
+
+def test_an_empty_table_has_no_rows_and_no_greatest_value(table):
+    assert numbers(table) == []
+    assert table.read().schema == SCHEMA
+    assert table.greatest("n") == 0
+
+
+@pytest.mark.parametrize("text", ["", "'", "''", "a'; DROP TABLE control; --", "\\'", "ü\n\u2028", '"', "%", "`", "{}"])
+def test_a_text_in_a_condition_is_nothing_but_text(table, text):
+    """Hostile names must not escape their place."""
+    table.update(lambda _: Write(row(1, text)))
+    table.update(lambda _: Write(row(2, text + "x")))
+    assert numbers(table, f"who = {text_literal(text)}") == [1]
