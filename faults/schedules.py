@@ -25,7 +25,7 @@ from airflow_backfill_provider.state.store import BackfillStore
 from faults.campaign import Campaign, Outcome, WrongError
 from tests.builders import NOW, PAID
 from tests.dying import Died
-from tests.property.memory_engine import Backfilling
+from tests.property.backfilling import Backfilling
 from tests.property.test_protocol import IDS, VNODE_COUNTS, steer, write
 
 DEEPEST = 3

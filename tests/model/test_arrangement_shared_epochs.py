@@ -24,7 +24,7 @@ from tests.strategies import (
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_only_the_part_that_failed_is_read_again(order: tuple[int, ...]) -> None:
-    """I2: parts come in any order, and one of them fails. What the others wrote stays, and the epoch waits for the last."""
+    """I2: parts come in any order, and one of them fails. The others keep what they wrote, the epoch waits for it."""
     run = begun(0, 1, 2, 0, 1, 2, parallelism=3)
     plan = run.drive(Attempt(settings=Barrier(rate_limit=3), only="changes"))
     assert [[covered.vnode for covered in part] for part in plan.parts] == [[0], [1], [2]]
@@ -83,7 +83,7 @@ def test_a_rescale_takes_effect_at_the_next_barrier(first: int, then: int, done:
 
 
 def test_a_run_ends_vnodes_in_progress_before_it_begins_others() -> None:
-    """After a rescale to 1, a task run owns several vnodes in progress. It continues them in order, then begins new ones."""
+    """After a rescale to 1, a task run owns several vnodes in progress. It ends them in order, then begins others."""
     run = begun(0, 0, 1, 1, 2, 2, parallelism=2, rate_limit=2)
     assert run.world.state.vnodes == (at(1), at(3), NOT_STARTED)
     run.rescale(1)
@@ -93,7 +93,7 @@ def test_a_run_ends_vnodes_in_progress_before_it_begins_others() -> None:
 
 
 def test_fewer_rows_than_runs() -> None:
-    """I4: with one row per epoch for three task runs, one of them reads in each epoch, and all rows are read in the end."""
+    """I4: with one row per epoch for three task runs, one of them reads in each epoch, until all rows are read."""
     run = begun(0, 1, 2, 0, 1, 2, parallelism=3)
     read = []
     while not run.world.state.completed:

@@ -18,7 +18,7 @@ from airflow_backfill_provider.strategies.arrangement.files import ArrangementFi
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import PAID
 from tests.dying import died
-from tests.property.memory_engine import Backfilling
+from tests.property.backfilling import Backfilling
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
