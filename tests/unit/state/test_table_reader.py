@@ -100,11 +100,3 @@ def test_an_empty_table_has_no_rows_and_no_greatest_value(table):
     assert numbers(table) == []
     assert table.read().schema == SCHEMA
     assert table.greatest("n") == 0
-
-
-@pytest.mark.parametrize("text", ["", "'", "''", "a'; DROP TABLE control; --", "\\'", "ü\n\u2028", '"', "%", "`", "{}"])
-def test_a_text_in_a_condition_is_nothing_but_text(table, text):
-    """Hostile names must not escape their place."""
-    table.update(lambda _: Write(row(1, text)))
-    table.update(lambda _: Write(row(2, text + "x")))
-    assert numbers(table, f"who = {text_literal(text)}") == [1]
