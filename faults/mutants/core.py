@@ -49,7 +49,7 @@ MUTANTS = (
         file="airflow_backfill_provider/core/planner.py",
         old="run: share + (place < odd) for place, run in enumerate(hungry)",
         new="run: share for place, run in enumerate(hungry)",
-        killers=(f"{PLANNER_PARTS}::test_a_rate_limit_below_the_number_of_runs_leaves_some_without_a_part",),
+        killers=(f"{PLANNER_PARTS}::test_a_rate_limit_below_the_number_of_task_runs_leaves_some_without_a_part",),
     ),
     Mutant(
         name="estimate-taken-for-a-count",

@@ -62,7 +62,7 @@ def ordered(files, size, step=1):
 
 
 def leading(file):
-    """Return a file of which the log knows bounds of the leading column alone."""
+    """Return the file as if the log had bounds of the leading column alone."""
     return FileStatistics(path=file.path, row_count=file.row_count, lower=file.lower[:1], upper=file.upper[:1])
 
 
@@ -81,14 +81,14 @@ BY_VNODE = order_of("integer", "long")
 
 
 class Vnodes(Layout):
-    """An arrangement of vnodes with so many rows each, in files of ten."""
+    """An arrangement of vnodes with the given numbers of rows, in files of ten rows."""
 
     def __init__(self, *rows):
         keys = [(vnode, i) for vnode, count in enumerate(rows) for i in range(count)]
         super().__init__([keys[start : start + 10] for start in range(0, len(keys), 10)], order=BY_VNODE)
 
     def parts(self, unread, rate_limit):
-        """Plan for some runs; return the plans, and the rows that each reads."""
+        """Plan for some task runs; return the plans, and the number of rows that each reads."""
         index = ExactKeys(self.keys, self.order)
         plans = plan_parts(self.files, unread=unread, rate_limit=rate_limit, order=self.order, keys=index)
         return plans, [len(ExactKeys(self.keys, self.order).within(self.keys, *plan.ranges)) for plan in plans]

@@ -1,4 +1,4 @@
-"""A job's definition: what is allowed, and that whatever is not names its field and says what is."""
+"""A job's definition: what is allowed, and errors that name the wrong field and what is allowed."""
 
 from __future__ import annotations
 
@@ -144,8 +144,8 @@ def test_what_is_allowed(change):
     ],
     ids=str,
 )
-def test_what_is_not_allowed_names_the_field_and_says_what_is(change, field, allowed):
-    """I6: refused before anything is written."""
+def test_a_wrong_field_is_named_with_what_is_allowed(change, field, allowed):
+    """I6: the job is refused before anything is written."""
     message = refusal(**change)
     assert message.startswith(f"{field}: ")
     assert allowed in message
@@ -208,19 +208,19 @@ def test_a_column_named_twice_is_refused(fields, repeated):
         ({"state": "/lake"}, "lies in state (/lake)"),
     ],
 )
-def test_places_inside_of_each_other_are_refused(change, said):
+def test_folders_inside_of_each_other_are_refused(change, said):
     message = refusal(**change)
     assert said in message
     assert "its own folder" in message
 
 
-def test_places_whose_names_only_begin_alike_are_different():
+def test_folders_with_a_common_prefix_are_different():
     job = job_of(materialized_view="/lake/orders_paid", state="/lake/orders_paid_state")
     assert job.upstream.path == "/lake/orders"
 
 
 def test_the_default_state_of_a_hostile_view_stays_beside_the_view():
-    """Names must not escape their place: only the job's name, which has no separators, goes into the path."""
+    """Only the job's name goes into the path, and it has no separators."""
     job = job_of(materialized_view="/lake/läke o'brien `x\" #1/../view")
     assert job.state == "/lake/_backfill/paid_orders"
 
@@ -231,7 +231,7 @@ def test_a_definition_cannot_be_changed_afterwards():
         job.rate_limit = 5
 
 
-def test_the_definition_leaves_out_where_the_rate_limit_begins_and_is_json():
+def test_the_definition_leaves_out_the_first_rate_limit_and_is_json():
     job = job_of(rate_limit=5)
     assert job.definition() == job_of(rate_limit=9).definition()
     assert "rate_limit" not in job.definition()
@@ -255,7 +255,7 @@ def test_everything_else_makes_another_definition(change):
     assert job_of(**change).definition() != job_of().definition()
 
 
-def test_spellings_of_one_place_are_one_definition():
+def test_spellings_of_one_path_are_one_definition():
     spelled = job_of(
         upstream=upstream(path="file:///lake/./orders/", key=[{"column": "id"}], distribution_key=["id"]),
         materialized_view="/lake//paid_orders/",
@@ -263,13 +263,13 @@ def test_spellings_of_one_place_are_one_definition():
     assert spelled.definition() == job_of().definition()
 
 
-def test_an_invalid_job_is_a_value_error_that_no_retry_helps():
+def test_an_invalid_job_is_a_value_error_that_is_not_retryable():
     assert issubclass(InvalidJobError, ValueError)
     assert issubclass(InvalidJobError, BackfillError)
     assert not InvalidJobError.retryable
 
 
-def test_no_more_runs_than_vnodes_can_be_asked_for():
+def test_parallelism_is_at_most_the_number_of_vnodes():
     assert job_of(parallelism=4).parallelism == 4
     message = refusal(parallelism=5)
     assert message.endswith("parallelism: 5 is not allowed; allowed are 1 to 4, the job's vnode_count")
@@ -280,15 +280,15 @@ def test_changes_cannot_wait_while_rows_move_between_vnodes():
     assert "a change of customer moves a row to another vnode" in message
 
 
-def test_runs_cannot_share_one_position():
-    """The contradiction names what to do."""
+def test_task_runs_cannot_share_one_position():
+    """The error about the contradiction says what to do."""
     message = refusal(strategy="no_shuffle", parallelism=2)
     assert "parallelism: 2 runs cannot share the one position" in message
     assert "use strategy arrangement, or auto" in message
 
 
-def test_rate_limit_and_parallelism_only_say_where_settings_begin():
-    """They may be edited without making another job; what decides rows may not."""
+def test_rate_limit_and_parallelism_are_only_the_first_settings():
+    """Both may be edited without making another job. Fields that decide about rows may not."""
     definition = job_of().definition()
     assert job_of(rate_limit=5, parallelism=3).definition() == definition
     for change in (
@@ -301,6 +301,6 @@ def test_rate_limit_and_parallelism_only_say_where_settings_begin():
 
 @pytest.mark.parametrize("upstream", [{"path": "/lake/orders"}, {"path": "/lake/orders", "key": []}])
 def test_an_upstream_without_a_key_is_refused_saying_why_and_what_to_do(upstream):
-    """Design §5.8: the executors have keyless, singleton upstreams; here a change finds its row by the key."""
+    """Design §5.8: streaming engines have upstreams without a key. Here a change finds its row by the key."""
     with pytest.raises(InvalidJobError, match=r"^upstream\.key: is required, .* without a key.* give it a column"):
         job_of(upstream=upstream)

@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_path(tmp_path, place):
 
 
 def test_a_field_written_twice_is_a_contradiction(tmp_path):
-    """I6: which of the two rate limits is meant cannot be known."""
+    """I6: either of the two rate limits may be meant."""
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(job_fields(rate_limit=5)) + "rate_limit: 0\n", encoding="utf-8")
     with pytest.raises(InvalidJobError, match="rate_limit"):

@@ -16,20 +16,20 @@ from tests.unit.core.layouts import Layout, chunk_of, ordered, plan_of
 
 @pytest.mark.parametrize("rate_limit", [None, 100, 101, 10**18])
 def test_all_that_is_left_is_one_chunk_without_an_upper_bound(rate_limit):
-    """Design §5.4; and no key is read to know it."""
+    """Design §5.4: no key is read to find this out."""
     plan, rows, read = Layout(ordered(10, 10)).plan(None, rate_limit)
     assert chunk_of(plan) == KeyRange(None, None)
     assert (rows, read) == (100, 0)
 
 
-def test_what_fits_by_statistics_is_read_to_the_end_without_a_look_at_keys():
-    """The file that ends at the position counts, too: with its rows it still fits."""
+def test_rows_that_fit_by_statistics_are_read_to_the_end_without_reading_keys():
+    """The file that ends at the position counts, too. The rows still fit."""
     plan, rows, read = Layout(ordered(10, 10)).plan((9,), 100)
     assert (chunk_of(plan), rows, read) == (KeyRange((9,), None), 90, 0)
 
 
-def test_what_fits_by_its_keys_is_read_to_the_end():
-    """Statistics count the rows before the position, too, and those make it too many."""
+def test_rows_that_fit_by_their_keys_are_read_to_the_end():
+    """Statistics also count the rows before the position, and with these the rows don't fit."""
     plan, rows, read = Layout(ordered(10, 10)).plan((4,), 95)
     assert (chunk_of(plan), rows, plan.rows, plan.completes) == (KeyRange((4,), None), 95, 95, True)
     assert read == 1
@@ -85,7 +85,7 @@ def test_a_bound_that_fills_exactly_nine_tenths_is_taken_too():
     assert (chunk_of(plan).up_to, rows, read) == ((89,), 90, 0)
 
 
-def test_rows_of_files_that_end_just_behind_a_bound_count_where_they_lie_before_it():
+def test_rows_at_or_before_a_bound_count_also_in_files_that_end_after_it():
     """The rate limit is a cap."""
     layout = Layout([[0, 1, 2, 3, 4, 6, 7, 8, 9, 10], [5, 12], range(20, 30)])
     plan, rows, _ = layout.plan(None, 10)
@@ -93,7 +93,7 @@ def test_rows_of_files_that_end_just_behind_a_bound_count_where_they_lie_before_
 
 
 def test_small_files_with_keys_from_everywhere_do_not_make_the_planner_read_the_large_ones():
-    """Each commit that updates rows leaves such a file; the large ones stay in key order."""
+    """Each commit that updates rows writes such a file. The large files stay in key order."""
     updated = [[3, 250, 777, 999], [11, 512, 640], [0, 444, 998]]
     moved = {key for file in updated for key in file}
     large = [[key for key in file if key not in moved] for file in ordered(10, 100)]
@@ -101,7 +101,7 @@ def test_small_files_with_keys_from_everywhere_do_not_make_the_planner_read_the_
     for end in range(99, 999, 100):
         plan, rows, read = layout.plan(after, 100)
         assert (chunk_of(plan).up_to, rows) == ((end,), 100)
-        assert read <= len(updated) + 1, "those, and at most the file that ends at the position"
+        assert read <= len(updated) + 1, "those files, and at most the file that ends at the position"
         after = chunk_of(plan).up_to
 
 
@@ -109,7 +109,7 @@ def test_small_files_with_keys_from_everywhere_do_not_make_the_planner_read_the_
 @pytest.mark.parametrize("rate_limit", [1, 7, 19, 33, 50, 99, 150])
 @pytest.mark.parametrize("size", [10, 50])
 def test_ordered_files_are_read_around_the_boundary_only(rate_limit, size):
-    """A 10 times larger upstream costs the same per epoch: the file that begins the chunk and the one that ends it."""
+    """A 10 times larger upstream costs the same per epoch: the first and the last file of the chunk are read."""
     for files in (12, 120):
         layout, after = Layout(ordered(files, size)), None
         for _ in range(5):
@@ -164,7 +164,7 @@ def test_a_composite_key_with_one_leading_value_is_cut_by_the_other_columns():
 # --- determinism ----------------------------------------------------------------------------------
 
 
-def test_two_planners_agree_in_whatever_order_the_log_lists_the_files():
+def test_the_order_of_the_files_in_the_log_does_not_change_the_plan():
     """I2."""
     layout = Layout([range(f, 500, 7) for f in range(7)])
     plans = [
@@ -189,7 +189,7 @@ def test_ranges_are_read_one_after_the_other_under_one_rate_limit():
 
 
 def test_a_cut_at_a_files_bound_ends_the_chunk():
-    """I1: what comes behind the cut is read later, so nothing that lies behind it may be read now."""
+    """I1: rows after the cut are read later, so none of them may be read now."""
     unread = [KeyRange(None, (49,)), KeyRange((79,), None)]
     plan, rows = plan_of(Layout(ordered(10, 10)), unread, 21)
     assert (plan.ranges, rows, plan.rows, plan.completes) == ((KeyRange(None, (19,)),), 20, 20, False)

@@ -14,7 +14,7 @@ from tests.unit.core.layouts import Layout, chunk_of, leading, ordered, without_
 
 
 def test_sparse_and_skewed_keys_inside_a_file_still_keep_the_rate_limit():
-    """Interpolating between a file's bounds would read one row here and 999 there."""
+    """Interpolating between a file's bounds would read one row in one chunk and 999 in another."""
     layout = Layout([[*range(999), 10**15], range(10**15 + 1, 10**15 + 1000)])
     chunks = layout.backfill(100)
     assert all(90 <= rows <= 100 for rows, _ in chunks[:-1])
@@ -42,7 +42,7 @@ def test_the_warning_comes_only_where_the_scan_is_much_larger_than_the_chunk():
 
 
 def test_the_last_chunk_is_not_warned_of():
-    """Nothing comes after it that another layout could make cheaper."""
+    """No later chunk could become cheaper by another layout."""
     layout = Layout([range(f, 2000, 20) for f in range(20)])
     before, last = (layout.plan(after, 100)[0] for after in ((1898,), (1899,)))
     assert (before.completes, len(before.warnings)) == (False, 1)
@@ -77,7 +77,7 @@ def test_a_file_of_which_the_leading_column_alone_is_known_may_begin_before_any_
 
 
 def test_rows_that_statistics_count_but_that_are_deleted_do_not_stop_a_backfill():
-    """Deletion vectors: the log counts rows that are gone."""
+    """With deletion vectors the log counts rows that are gone."""
 
     def overcounted(file):
         return FileStatistics(path=file.path, row_count=10 * file.row_count, lower=file.lower, upper=file.upper)
@@ -90,15 +90,15 @@ def test_rows_that_statistics_count_but_that_are_deleted_do_not_stop_a_backfill(
 @pytest.mark.parametrize(
     ("files", "counted", "rate_limit", "up_to", "needed"),
     [
-        # As many as the first file has, whose end is not known.
+        # As many rows as the first file has; its end is not known.
         ([[(f, i) for i in range(10)] for f in range(5)], 1, 10, (0, 9), 1),
-        # The first file has fewer than the log says, the second one has the rest.
+        # The first file has fewer rows than the log says, the second one has the rest.
         ([[(f, i) for i in range(10)] for f in range(5)], 10, 15, (1, 4), 2),
-        # The second file begins before what the first one's keys alone would say.
+        # The second file begins before the end of the first one.
         ([[(0, 0), (0, 1), (0, 2), (2, 0)], [(1, 5), (1, 6)], [(3, 0), (3, 1)]], 1, 4, (1, 5), 2),
     ],
 )
-def test_no_file_is_read_that_begins_behind_the_cut(files, counted, rate_limit, up_to, needed):
+def test_no_file_is_read_that_begins_after_the_cut(files, counted, rate_limit, up_to, needed):
     def known(file):
         return replace(leading(file), row_count=counted * file.row_count)
 
@@ -107,7 +107,7 @@ def test_no_file_is_read_that_begins_behind_the_cut(files, counted, rate_limit, 
 
 
 def test_small_files_inside_the_range_of_a_large_one_do_not_shrink_the_chunks():
-    """I4: finished within about rows ÷ rate limit epochs. (A compacted file, and appends since then.)"""
+    """I4: finished within about rows ÷ rate limit epochs. The files are a compacted one and later appends."""
     layout = Layout([range(0, 100_000, 1000), *([i] for i in range(5, 1000, 5))])
     rows = [rows for rows, _ in layout.backfill(100)]
     assert len(rows) <= math.ceil(sum(rows) / 90), rows

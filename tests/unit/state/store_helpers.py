@@ -31,7 +31,7 @@ def versions(store):
 
 
 def together(count, work):
-    """Do something in so many threads at the same moment."""
+    """Do something in several threads at the same moment."""
     start = threading.Barrier(count)
 
     def begin(number):

@@ -43,7 +43,7 @@ def test_a_table_is_made_once_and_found_afterwards(lake):
     }
 
 
-def test_where_there_can_be_no_table_is_said(lake):
+def test_a_path_that_cannot_hold_a_table_is_named(lake):
     (lake / "notes.txt").write_text("x")
     table = ControlTable(str(lake / "notes.txt" / "control"), SCHEMA)
     with pytest.raises(StorageUnavailableError, match=r"notes\.txt/control cannot be reached .*Not a directory"):
@@ -51,8 +51,8 @@ def test_where_there_can_be_no_table_is_said(lake):
 
 
 @pytest.mark.parametrize("step", ["create", "update"])
-def test_a_full_disk_is_said(lake, monkeypatch, step):
-    """I6: whatever was half written does not count."""
+def test_a_full_disk_is_named(lake, monkeypatch, step):
+    """I6: a write that was cut off does not count."""
     table = ControlTable(str(lake / "control"), SCHEMA)
     if step == "update":
         table.create()
@@ -118,8 +118,8 @@ def test_an_error_in_a_decision_writes_nothing_and_comes_through(table):
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 @pytest.mark.parametrize("other_mode", ["append", "overwrite"])
-def test_whoever_was_overtaken_decides_again_on_what_is_there_by_then(table, mode, other_mode):
-    """I5: a zombie cannot write what it decided long ago."""
+def test_a_writer_that_was_overtaken_decides_again_on_the_new_rows(table, mode, other_mode):
+    """I5: a zombie cannot write an outdated decision."""
     add_next(table)
     other = ControlTable(table.location, SCHEMA)
     seen = []
@@ -136,8 +136,8 @@ def test_whoever_was_overtaken_decides_again_on_what_is_there_by_then(table, mod
     assert numbers(table) == ([51] if mode == "overwrite" else [*after_other, 51])
 
 
-def test_whoever_is_overtaken_for_too_long_gives_up_with_an_error_that_a_retry_helps(table):
-    """It waits longer and longer in between, and the total is bounded whoever else writes."""
+def test_a_writer_that_is_overtaken_for_too_long_gives_up_with_a_retryable_error(table):
+    """The waits get longer, and their total is bounded."""
     now, waits = [0.0], []
 
     def sleep(seconds):
@@ -163,7 +163,7 @@ def test_whoever_is_overtaken_for_too_long_gives_up_with_an_error_that_a_retry_h
     assert all(0 <= wait <= min(2**n, 10) for n, wait in enumerate(waits))
 
 
-def test_whoever_is_not_overtaken_does_not_wait(table):
+def test_a_writer_that_is_not_overtaken_does_not_wait(table):
     mine = ControlTable(table.location, SCHEMA, patience=Patience(sleep=lambda _: pytest.fail("it waits")))
     add_next(mine)
     assert numbers(table) == [1]
@@ -171,8 +171,8 @@ def test_whoever_is_not_overtaken_does_not_wait(table):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("writers", [16, exhaustive(96)])
-def test_any_number_of_threads_at_once_lose_nothing(table, writers):
-    """I5: of writers at the same moment each counts on from the one before, and none gives up."""
+def test_many_threads_at_once_lose_nothing(table, writers):
+    """I5: each writer counts on from the one before, and none gives up."""
     start = threading.Barrier(writers)
 
     def work(name):
@@ -206,7 +206,7 @@ for _ in range(6):
 
 @pytest.mark.slow
 def test_processes_lose_nothing(table):
-    """I5, with nothing shared but the file system."""
+    """I5: the processes share the file system alone."""
     workers = [
         subprocess.Popen(
             [sys.executable, "-c", WORKER, table.location, f"process {n}"],
@@ -231,7 +231,7 @@ def test_processes_lose_nothing(table):
 
 
 def test_a_crash_before_the_log_entry_leaves_the_table_as_it_was(table):
-    """Data files without a log entry are nobody's."""
+    """Data files without a log entry are not part of the table."""
     add_next(table)
     write = stamped(pa.table({"n": [99], "who": ["crashed"]}, SCHEMA), 2)
     write_deltalake(table.location, write, mode="append")

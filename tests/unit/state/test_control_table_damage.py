@@ -17,7 +17,7 @@ from tests.unit.state.counted_table import SCHEMA, add_next, damage_data_cut, da
 
 
 def damage_log(table):
-    """A crash of the machine in the middle of writing the newest entry."""
+    """Cut off the newest entry, as a crash of the machine does."""
     file = commit_file(table.location, 1)
     file.write_bytes(file.read_bytes()[:40])
 
@@ -90,7 +90,7 @@ def test_a_missing_table_is_refused_with_what_to_do(tmp_path):
     ("layout", "refused"),
     [("2", False), ("1", True), ("3", True), ("999", True), (None, True), ("", True), ("one", True), ("1.5", True)],
 )
-def test_a_layout_that_nobody_knows_is_refused_before_a_row_is_read(tmp_path, layout, refused):
+def test_an_unknown_layout_is_refused_before_a_row_is_read(tmp_path, layout, refused):
     """I6 and design §5.12: checked on open."""
     configuration = {} if layout is None else {"backfill.layoutVersion": layout}
     table = ControlTable(str(tmp_path / "control"), SCHEMA)

@@ -25,7 +25,7 @@ def test_many_writes_are_compacted_and_nothing_is_lost(table, monkeypatch):
         table.update(lambda _: Write(row(n)), reading="n < 0")  # noqa: B023 - called at once
     assert numbers(table) == list(range(1, 26))
     assert table.greatest("n") == 25
-    # The twentieth write left one, and five more were written.
+    # The twentieth write left one file, and five more were written.
     assert len(DeltaTable(table.location).file_uris()) == 6
 
 
@@ -56,13 +56,13 @@ def test_a_compaction_that_meets_a_writer_loses_nothing(table, monkeypatch):
 
 
 def test_of_two_compactions_at_once_one_is_put_off(table, monkeypatch, caplog):
-    """I5: the 100th file of two runners at once. Four threads that compact all the time show it, too."""
+    """I5: two writers at once may both write the 100th file."""
     for _ in range(5):
         add_next(table)
     monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 3)
     stale = table._open_anew()
     table._compact(table._open_anew())
-    # The other one committed after this one had looked at the log for the last time.
+    # The other compaction committed after this one last read the log.
     monkeypatch.setattr(DeltaTable, "update_incremental", lambda _: None)
     with caplog.at_level("INFO"):
         table._compact(stale)
@@ -70,8 +70,8 @@ def test_of_two_compactions_at_once_one_is_put_off(table, monkeypatch, caplog):
     assert caplog.messages[-1].startswith(f"{table.location} is not compacted for now: Failed to commit")
 
 
-def test_a_write_is_done_also_if_nothing_can_be_compacted(table, monkeypatch):
-    """What is wrong with older rows, whoever needs them is told; the write did not."""
+def test_a_write_succeeds_also_if_nothing_can_be_compacted(table, monkeypatch):
+    """Older rows are damaged. A read of them raises an error, but the write doesn't need them."""
     add_next(table)
     damage_data_cut(table)
     monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 2)
@@ -101,15 +101,15 @@ def test_replaced_files_and_old_log_entries_are_removed(forgetful, mode, monkeyp
     monkeypatch.setattr(control_table, "_COMPACT_FILES_AT", 10)
     for n in range(1, 51):
         forgetful.update(lambda _: Write(row(n), mode), reading="n < 0")  # noqa: B023 - called at once
-        # As many as are written between two times, and the compacted ones.
+        # The files written between two cleanings, and the compacted ones.
         assert len(data_files(forgetful)) <= 20
         assert len(log_files(forgetful)) <= 22
     assert numbers(forgetful) == ([50] if mode == "overwrite" else list(range(1, 51)))
 
 
 @pytest.mark.slow
-def test_whoever_was_overtaken_by_more_than_the_log_still_has_decides_again(forgetful):
-    """I5: the entry that it wants to write is free again, and yet it writes nothing of what it decided."""
+def test_a_writer_that_was_overtaken_by_more_commits_than_the_log_keeps_decides_again(forgetful):
+    """I5: the log entry's number is free again, but the writer must not write its outdated decision."""
     add_next(forgetful)
     other = ControlTable(forgetful.location, SCHEMA)
     seen = []
@@ -127,7 +127,7 @@ def test_whoever_was_overtaken_by_more_than_the_log_still_has_decides_again(forg
     assert numbers(forgetful) == list(range(1, 48))
 
 
-def test_what_was_replaced_a_moment_ago_is_kept_for_whoever_reads_it(table, monkeypatch):
+def test_files_that_were_just_replaced_are_kept_for_readers(table, monkeypatch):
     monkeypatch.setattr(control_table, "_CLEAN_EVERY", 2)
     opened = table._open()
     for n in range(1, 6):
@@ -138,10 +138,10 @@ def test_what_was_replaced_a_moment_ago_is_kept_for_whoever_reads_it(table, monk
     assert numbers(table) == [5]
 
 
-def test_a_file_that_another_writer_is_about_to_commit_is_kept_and_one_that_nobody_did_goes(table, monkeypatch):
+def test_fresh_files_of_other_writers_are_kept_and_abandoned_ones_removed(table, monkeypatch):
     monkeypatch.setattr(control_table, "_CLEAN_EVERY", 2)
     add_next(table)
-    fresh, left_over = Path(table.location, "fresh.parquet"), file_that_nobody_committed(table)
+    fresh, left_over = Path(table.location, "fresh.parquet"), abandoned_file(table)
     shutil.copy(left_over, fresh)
     add_next(table)
     add_next(table)
@@ -150,19 +150,19 @@ def test_a_file_that_another_writer_is_about_to_commit_is_kept_and_one_that_nobo
     assert numbers(table) == [1, 2, 3]
 
 
-def test_files_are_removed_by_the_write_that_is_due_and_by_no_other(table, monkeypatch):
+def test_every_nth_version_removes_files(table, monkeypatch):
     monkeypatch.setattr(control_table, "_CLEAN_EVERY", 4)
     removed_by = []
     while (version := DeltaTable(table.location).version() + 1) <= 12:
-        left_over = file_that_nobody_committed(table)
+        left_over = abandoned_file(table)
         add_next(table)
         if not left_over.exists():
             removed_by.append(version)
-    # A removal is in the log itself, so that not each version is a write.
+    # A removal is an entry in the log, too, so not every version is a write.
     assert removed_by == [4, 8, 12]
 
 
-def file_that_nobody_committed(table):
+def abandoned_file(table):
     """Return a data file that a writer left behind two days ago."""
     left_over = Path(table.location, "left-over.parquet")
     left_over.write_bytes(b"half a file")
@@ -170,7 +170,7 @@ def file_that_nobody_committed(table):
     return left_over
 
 
-def test_a_write_is_done_also_if_nothing_can_be_removed(table, monkeypatch, caplog):
+def test_a_write_succeeds_also_if_nothing_can_be_removed(table, monkeypatch, caplog):
     monkeypatch.setattr(control_table, "_CLEAN_EVERY", 1)
 
     def refuse(*_, **__):

@@ -40,7 +40,7 @@ def test_the_answer_of_the_first_attempt_that_is_not_overtaken_is_returned():
     assert len(time.waits) == 5
 
 
-def test_whoever_is_not_overtaken_does_not_wait():
+def test_a_writer_that_is_not_overtaken_does_not_wait():
     time = Time()
     assert time.patience().until_not_overtaken(overtaken(0, "at once")) == "at once"
     assert time.waits == []

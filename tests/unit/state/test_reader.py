@@ -39,7 +39,7 @@ def test_a_job_whose_creation_died_before_its_first_settings_is_not_created(lake
     assert not store.created()
 
 
-def test_whoever_looks_at_a_job_watches_what_is_wanted_done_and_verified(store):
+def test_the_watched_tables_are_settings_barrier_log_and_verifications(store):
     assert store.watched_tables == tuple(
         f"{store.location}/{name}" for name in ("settings", "barrier_log", "verifications")
     )
@@ -48,8 +48,8 @@ def test_whoever_looks_at_a_job_watches_what_is_wanted_done_and_verified(store):
 # --- what a task run pinned, and the end of the log -----------------------------------------------
 
 
-def test_barriers_are_found_by_the_very_task_run_that_pinned_them(store):
-    """Names with quotes are compared whole; a mapped index and another run are other task runs."""
+def test_barriers_are_found_by_the_task_run_that_pinned_them(store):
+    """Names with quotes are compared whole. Another map index and another DAG run are other task runs."""
     requesters = [
         TASK,
         TASK.model_copy(update={"map_index": 1}),
@@ -65,28 +65,28 @@ def test_barriers_are_found_by_the_very_task_run_that_pinned_them(store):
     assert store.epochs_of(Requester(dag_id="x' OR '1'='1", run_id="", task_id="")) == TaskRunEpochs()
 
 
-def test_what_a_requester_carried_are_its_barriers_and_their_commits(store):
+def test_the_epochs_of_a_requester_are_its_barriers_and_their_commits(store):
     barriers = [store.pin(barrier_of(epoch, injected_by=OTHER if epoch == 2 else TASK)) for epoch in (1, 2, 3)]
     commits = [store.record_commit(barrier, commit_of(barrier)) for barrier in barriers[:2]]
     assert store.epochs_of(TASK) == TaskRunEpochs(barriers=(barriers[0], barriers[2]), commits=(commits[0],))
     assert store.epochs_of(OTHER) == TaskRunEpochs(barriers=(barriers[1],), commits=(commits[1],))
 
 
-def test_what_a_requester_carried_before_a_rebuild_counts_until_it_pins_again(store):
+def test_epochs_of_a_requester_from_before_a_rebuild_count_until_it_pins_again(store):
     before = store.pin(barrier_of(1, injected_by=TASK))
     assert store.epochs_of(TASK).barriers == (before,)
     after = store.pin(barrier_of(2, injected_by=TASK, incarnation="b2"))
     assert store.epochs_of(TASK).barriers == (after,)
 
 
-def test_what_a_requester_committed_before_a_rebuild_is_left_out_once_it_has_pinned_again(store):
+def test_commits_of_a_requester_from_before_a_rebuild_are_left_out_once_it_pins_again(store):
     before = store.pin(barrier_of(1, injected_by=TASK))
     store.record_commit(before, commit_of(before))
     after = store.pin(barrier_of(2, injected_by=TASK, incarnation="b2"))
     assert store.epochs_of(TASK) == TaskRunEpochs(barriers=(after,))
 
 
-def test_where_the_log_ends_is_told_with_what_is_known_of_the_last_epoch(store):
+def test_the_end_of_the_log_has_the_last_epochs_barrier_and_commit(store):
     assert store.log_end() == LogEnd(last_epoch=0)
     store.pin(barrier_of(1))
     second = store.pin(barrier_of(2, incarnation="b2"))
@@ -98,8 +98,8 @@ def test_where_the_log_ends_is_told_with_what_is_known_of_the_last_epoch(store):
 # --- state and settings ---------------------------------------------------------------------------
 
 
-def test_what_was_read_is_not_believed_once_somebody_wrote(store):
-    """A version's rows are parsed once; the state of another version, or of another incarnation, is another one."""
+def test_a_state_is_read_again_after_a_write(store):
+    """A version's rows are parsed once. Another version or another incarnation has another state."""
     read = store.state()
     assert store.state() is read
     BackfillStore(store.location).write_state(at_position(7, epoch=4, rows=5), settings_of())
@@ -109,11 +109,11 @@ def test_what_was_read_is_not_believed_once_somebody_wrote(store):
     assert store.state() == at_position(7, epoch=4, rows=5)
 
 
-def test_settings_are_held_to_the_newest_barrier(store):
-    """I6: whatever was asked for since the copy that they were restored from would be undone."""
+def test_settings_older_than_the_newest_barrier_are_refused(store):
+    """I6: settings restored from a copy would undo the changes since the copy."""
     settings = settings_of(sequence=3)
-    for carried in (1, 3):
-        store.require_settings_of(barrier_of(1, settings_sequence=carried), settings)
+    for pinned in (1, 3):
+        store.require_settings_of(barrier_of(1, settings_sequence=pinned), settings)
     with pytest.raises(StateError, match="end with record 3, but epoch 1 was pinned with record 4"):
         store.require_settings_of(barrier_of(1, settings_sequence=4), settings)
 
@@ -137,7 +137,7 @@ def test_the_log_is_read_from_an_epoch_on(store):
 
 
 def test_an_epoch_that_was_never_committed_is_not_taken_for_a_later_one(store):
-    """I2: nobody runs the barrier of an injector that slept through a rebuild."""
+    """I2: the barrier of an injector that slept through a rebuild is never run."""
     late, next_one = store.pin(barrier_of(1)), store.pin(barrier_of(2))
     done = store.record_commit(next_one, commit_of(next_one))
     assert (store.commit_of(1), store.commit_of(2)) == (None, done)
@@ -147,8 +147,8 @@ def test_an_epoch_that_was_never_committed_is_not_taken_for_a_later_one(store):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("late", [0, 1, 2, 8, 9, 20])
-def test_the_newest_barrier_of_an_incarnation_is_found_behind_late_ones_of_an_earlier_one(store, late):
-    """An injector that slept through a rebuild pins what nobody will run."""
+def test_the_newest_barrier_of_an_incarnation_is_found_among_late_ones_of_an_earlier_one(store, late):
+    """An injector that slept through a rebuild pins a barrier that is never run."""
     settings = settings_of(incarnation="b2", base_epoch=2)
     for epoch in (1, 2):
         store.pin(barrier_of(epoch))
@@ -186,15 +186,15 @@ def test_the_newest_barrier_of_an_incarnation_is_not_one_of_another_nor_an_older
     ],
 )
 def test_barriers_that_are_not_one_for_each_epoch_are_refused(store, epochs, said):
-    """I3 and I6: also where each of them is as it was written."""
+    """I3 and I6: also if each barrier is as it was written."""
     for epoch in epochs:
         store._barrier_log.update(lambda _: Write(records.barrier_row(barrier_of(epoch))))  # noqa: B023 - at once
     with pytest.raises(StateError, match=rf"control table .*/barrier_log: {said}; something else wrote there"):
         store.barriers()
 
 
-def test_an_epoch_whose_barrier_is_gone_is_missed_also_at_the_end(store):
-    """Its commit says that there was one."""
+def test_a_missing_barrier_is_noticed_also_at_the_end_of_the_log(store):
+    """The epoch's commit shows that its barrier is missing."""
     store.pin(barrier_of(1))
     store._barrier_log.update(lambda _: Write(records.commit_row(barrier_of(2), commit_of(barrier_of(2)))))
     for look in (store.barriers, store.log, store.log_end):

@@ -35,8 +35,8 @@ def test_the_object_stores_options_go_to_every_table():
 # --- creating -------------------------------------------------------------------------------------
 
 
-def test_a_state_that_somebody_else_made_meanwhile_is_left_as_it_is(store):
-    """I3: who was faster may have run an epoch already."""
+def test_a_state_that_another_writer_made_meanwhile_is_left_as_it_is(store):
+    """I3: the other one may have run an epoch already."""
     written = at_position(7, epoch=1, rows=5)
 
     class Sleeper(BackfillStore):
@@ -73,7 +73,7 @@ def test_of_creators_at_once_one_wins_and_the_others_find_its_settings(lake):
 
 @pytest.mark.parametrize("dies_after", ["settings", "barrier_log", "first settings", "vnode_state"])
 def test_a_creation_that_died_between_its_commits_is_completed_by_creating_again(lake, monkeypatch, dies_after):
-    """I2: crash between any two commits is repaired by running again."""
+    """I2: a crash between any two commits is repaired by running again."""
     store = BackfillStore(str(lake / "state"))
 
     class DiedError(Exception):
@@ -116,7 +116,7 @@ def test_any_allowed_number_of_vnodes_is_kept(lake, count):
 # --- settings -------------------------------------------------------------------------------------
 
 
-def test_a_change_is_in_force_and_the_history_tells_all(store):
+def test_a_change_is_in_force_and_the_history_has_all_changes(store):
     store.change_settings(lambda s: changed(s, paused=True))
     found = store.change_settings(lambda s: changed(s, SettingsChange.THROTTLE, rate_limit=7, value=7))
     assert (found.paused, found.rate_limit, found.sequence) == (True, 7, 3)
@@ -145,7 +145,7 @@ def test_settings_of_a_job_that_was_not_created_cannot_be_changed(lake):
 # --- pinning --------------------------------------------------------------------------------------
 
 
-def test_a_pinned_barrier_is_what_everybody_finds(store):
+def test_a_pinned_barrier_is_found_by_all_readers(store):
     barrier = barrier_of(1, injected_by=TASK)
     assert store.pin(barrier) == barrier
     assert store.barriers() == [barrier]
@@ -154,7 +154,7 @@ def test_a_pinned_barrier_is_what_everybody_finds(store):
 
 
 def test_pinning_an_epoch_again_returns_the_barrier_that_the_log_holds(store):
-    """I2: the plan is pinned once, whoever asks."""
+    """I2: the plan is pinned once for all who ask."""
     first = store.pin(barrier_of(1))
     before = versions(store)
     second = barrier_of(1, parts=(), injected_by=TASK)
@@ -172,7 +172,7 @@ def test_of_injectors_at_once_the_first_in_log_order_wins_and_the_others_adopt_i
 
 
 def test_epochs_are_pinned_one_after_the_other(store):
-    """I3: consecutive."""
+    """I3: epochs are consecutive."""
     store.pin(barrier_of(1))
     store.pin(barrier_of(2))
     with pytest.raises(StateError, match=r"epoch 4 cannot follow epoch 2 .* rebuild the job"):
@@ -181,7 +181,7 @@ def test_epochs_are_pinned_one_after_the_other(store):
 
 
 def test_an_epoch_whose_predecessor_was_never_pinned_is_refused(store):
-    """I3: as the method's own documentation says; somebody cut the log."""
+    """I3: without its predecessor, an epoch's log was cut off."""
     with pytest.raises(StateError):
         store.pin(barrier_of(5))
 
@@ -197,7 +197,7 @@ def test_a_committed_state_is_read_back(store):
 
 @pytest.mark.parametrize("epoch", [0, 3, 4])
 def test_a_state_of_the_same_or_an_earlier_epoch_is_a_no_op(store, epoch):
-    """I5: a zombie writes nothing, and a replay the same."""
+    """I5: a zombie writes nothing, and neither does a replay."""
     store.write_state(at_position(7, epoch=4, rows=5), settings_of())
     before = versions(store)
     store.write_state(at_position(99, epoch=epoch, rows=99), settings_of())
@@ -231,7 +231,7 @@ def test_the_state_of_another_incarnation_is_left_alone(store):
 
 
 def test_of_two_writers_of_one_epoch_at_once_both_succeed_and_one_writes(store):
-    """I2: a duplicate says the same."""
+    """I2: both write the same state."""
     state = at_position(7, epoch=1, rows=5)
     before = versions(store)["vnode_state"]
     together(4, lambda _: BackfillStore(store.location).write_state(state, settings_of()))

@@ -21,8 +21,8 @@ from tests.unit.state.store_helpers import at_position, used
 
 
 @pytest.mark.parametrize("column", ["vnode", "epoch", "row_count", "backfill_finished", "has_position", "incarnation"])
-def test_a_hole_in_the_state_is_not_what_was_written(store, column):
-    """I6: a null where none can be."""
+def test_a_null_in_the_state_is_refused(store, column):
+    """I6: these columns are never null."""
     DeltaTable(f"{store.location}/vnode_state").update({column: "NULL"}, predicate="vnode = 2")
     for look in (store.state, store.repair_state, lambda: store.write_state(at_position(7, epoch=1), settings_of())):
         with pytest.raises(StateError, match=r"vnode_state: row __version 1 .* not what was written.* rebuild the job"):
@@ -49,7 +49,7 @@ LOOKS = {
 @pytest.mark.parametrize("damage", ["log", "data"])
 @pytest.mark.parametrize("name", LOOKS)
 def test_a_damaged_control_table_is_refused_whatever_is_asked(store, name, damage):
-    """I6: unreadable state; nothing is written over it."""
+    """I6: unreadable control tables are not overwritten."""
     used(store)
     location = Path(store.location) / name
     if damage == "log":
@@ -75,7 +75,7 @@ def test_a_record_that_somebody_edited_is_refused(store, name):
 
 
 @pytest.mark.parametrize("name", ["settings", "barrier_log"])
-def test_a_record_that_another_version_wrote_is_refused_with_its_place(store, name):
+def test_a_record_that_another_version_wrote_is_refused_with_its_table(store, name):
     used(store)
     row = records.settings_row(store.settings()) if name == "settings" else records.barrier_row(barrier_of(2))
     record = row.schema.get_field_index("record")
@@ -87,7 +87,7 @@ def test_a_record_that_another_version_wrote_is_refused_with_its_place(store, na
 
 @pytest.mark.parametrize("column", ["id", "row_count", "backfill_finished"])
 def test_progress_that_somebody_edited_is_refused(store, column):
-    """I6: a position further on would leave rows out."""
+    """I6: with a later position, rows would be left out."""
     used(store)
     value = "true" if column == "backfill_finished" else "77"
     DeltaTable(f"{store.location}/vnode_state").update(updates={column: value}, predicate="vnode = 2")
@@ -97,7 +97,7 @@ def test_progress_that_somebody_edited_is_refused(store, column):
 
 @pytest.mark.parametrize("gone", ["epoch = 1", "epoch = 1 AND event = 'injected'", "epoch = 2", "true"])
 def test_a_log_with_a_gap_is_refused(store, gone):
-    """I6: also where rows of the newest epochs are whole."""
+    """I6: also if the rows of the newest epochs are complete."""
     used(store)
     store.pin(barrier_of(2))
     store.record_commit(barrier_of(2), commit_of(barrier_of(2)))
@@ -111,7 +111,7 @@ def test_a_log_with_a_gap_is_refused(store, gone):
 
 @pytest.mark.parametrize("gone", ["sequence = 1", "sequence = 2", "sequence = 3"])
 def test_settings_with_a_gap_are_refused(store, gone):
-    """I6: a pause that is lost would read on."""
+    """I6: if a pause was lost, the job would read on."""
     for value in (5, 6):
         store.change_settings(
             lambda settings: settings.changed(
@@ -142,7 +142,7 @@ def test_rows_that_somebody_appended_to_the_state_are_refused(store):
         store.state()
 
 
-def test_a_state_that_completed_and_was_taken_back_is_refused_to_go_on(store):
+def test_a_completed_vnode_cannot_become_incomplete(store):
     """I3: a completed vnode is never scanned again."""
     store.write_state(BackfillState(epoch=1, vnodes=(Completed(None, 9),) * 4), settings_of())
     with pytest.raises(StateError, match="vnode 0 would go back"):
@@ -150,8 +150,8 @@ def test_a_state_that_completed_and_was_taken_back_is_refused_to_go_on(store):
 
 
 @pytest.mark.parametrize("loss", ["table", "rows"])
-def test_a_lost_state_is_not_made_up_again(store, loss):
-    """I6: with epochs in the log an empty state means that every row would be read and appended a second time."""
+def test_a_lost_state_is_not_created_again(store, loss):
+    """I6: with epochs in the log, an empty state would read and append every row a second time."""
     used(store)
     location = Path(store.location) / "vnode_state"
     if loss == "table":

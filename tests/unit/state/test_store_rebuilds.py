@@ -11,8 +11,8 @@ from tests.builders import NOW, job_of, settings_of
 from tests.unit.state.store_helpers import at_position, changed, versions
 
 
-def test_earlier_incarnations_come_with_the_most_runs_that_they_ever_had(store):
-    """I5: a rebuild fences the writes of every run that may still be about."""
+def test_earlier_incarnations_have_their_highest_parallelism(store):
+    """I5: a rebuild fences the writes of every task run that may still be active."""
 
     def change(kind, **fields):
         store.change_settings(lambda s: s.changed(kind, requested_by="x", requested_at=NOW, **fields))
@@ -54,8 +54,8 @@ def test_repairing_leaves_alone_what_an_epoch_of_the_incarnation_wrote(store):
     assert versions(store) == before
 
 
-def test_a_state_is_that_of_the_settings_at_hand(store):
-    """I5: whoever began before a rebuild decides on what was true then."""
+def test_a_state_belongs_to_the_settings_that_are_given(store):
+    """I5: an attempt that began before a rebuild decides on the state of that time."""
     store.write_state(at_position(7, epoch=1, rows=5), settings_of())
     before = store.settings()
     rebuilt = {"incarnation": "b2", "state_table": "vnode_state_b2", "base_epoch": 1}
@@ -79,7 +79,7 @@ def test_a_rebuilt_job_may_have_another_number_of_vnodes(store):
     ],
 )
 def test_a_rebuilt_job_may_have_another_key(store, types, position):
-    """A rebuild takes another definition, and is what a changed schema's error asks for."""
+    """A rebuild takes another definition. The error about a changed schema asks for a rebuild."""
     job = job_of(upstream={"path": "/lake/orders", "key": list(types)}, query="SELECT * FROM upstream")
     resolved = settings_of(job, types=types).upstream
     settings = store.change_settings(lambda s: rebuilt(s, job=job.model_dump(mode="json"), upstream=resolved))

@@ -12,7 +12,7 @@ from tests.builders import barrier_of, report_of
 from tests.unit.state.store_helpers import together, versions
 
 
-def test_runs_that_share_an_epoch_report_one_by_one(store):
+def test_task_runs_that_share_an_epoch_report_one_by_one(store):
     barrier = store.pin(barrier_of(1))
     assert store.reports(barrier) == []
     reports = [report_of(barrier, part) for part in (1, None, 0)]
@@ -23,7 +23,7 @@ def test_runs_that_share_an_epoch_report_one_by_one(store):
 
 
 @pytest.mark.parametrize("part", [None, 0])
-def test_the_first_report_of_a_run_wins(store, part):
+def test_the_first_report_of_a_part_wins(store, part):
     """I2: a zombie of an earlier attempt reports the same rows; its timings do not count."""
     barrier = store.pin(barrier_of(1))
     first = report_of(barrier, part)
@@ -34,7 +34,7 @@ def test_the_first_report_of_a_run_wins(store, part):
     assert versions(store) == before
 
 
-def test_runs_that_report_at_once_are_all_heard_once(store):
+def test_parts_that_are_reported_at_once_are_all_recorded_once(store):
     barrier = store.pin(barrier_of(1))
     together(8, lambda n: BackfillStore(store.location).record_report(barrier, report_of(barrier, n % 4)))
     assert sorted(report.part for report in store.reports(barrier)) == [0, 1, 2, 3]
@@ -48,7 +48,7 @@ def test_each_epoch_has_its_own_reports(store):
     assert [report.part for report in store.reports(second)] == [1]
 
 
-def test_a_report_is_a_row_that_people_can_query(store):
+def test_a_report_is_a_row_that_can_be_queried(store):
     barrier = store.pin(barrier_of(1))
     store.record_report(barrier, report_of(barrier, None, rows={0: 7}))
     store.record_report(barrier, report_of(barrier, 1, rows={2: 5, 3: 6}))

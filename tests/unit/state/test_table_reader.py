@@ -16,7 +16,7 @@ from tests.unit.state.counted_table import SCHEMA, add_next, data_files, numbers
 
 
 def test_a_table_is_opened_once_for_each_of_its_versions(table, monkeypatch):
-    """Opening reads the log, and an epoch asks its control tables some twenty times."""
+    """Opening reads the log, and an epoch reads its control tables about twenty times."""
     add_next(table)
     opened = []
     monkeypatch.setattr(
@@ -32,8 +32,8 @@ def test_a_table_is_opened_once_for_each_of_its_versions(table, monkeypatch):
     assert len(opened) == 1
 
 
-def test_a_table_that_took_the_place_of_another_is_seen(table, lake):
-    """Also one that ends with the same version."""
+def test_a_table_that_replaced_another_is_noticed(table, lake):
+    """The other table may end with the same version."""
     add_next(table)
     other = ControlTable(str(lake / "other"), SCHEMA)
     other.create()
@@ -47,7 +47,7 @@ def test_a_table_that_took_the_place_of_another_is_seen(table, lake):
         table.read()
 
 
-def test_what_was_read_of_a_version_is_not_read_again(table):
+def test_a_version_is_read_once(table):
     add_next(table)
     assert numbers(table) == [1]
     for file in data_files(table):
@@ -57,14 +57,14 @@ def test_what_was_read_of_a_version_is_not_read_again(table):
         table.read("n = 1")
 
 
-def test_another_writers_rows_are_seen_at_once(table):
+def test_rows_of_another_writer_are_read_at_once(table):
     assert numbers(table) == []
     add_next(ControlTable(table.location, SCHEMA))
     assert numbers(table) == [1]
 
 
-def test_a_table_that_was_made_anew_is_read_anew(table):
-    """I6: also where it has just as many versions."""
+def test_a_table_that_was_created_again_is_read_again(table):
+    """I6: the new table may have as many versions."""
     add_next(table)
     assert numbers(table) == [1]
     shutil.rmtree(table.location)
@@ -74,7 +74,7 @@ def test_a_table_that_was_made_anew_is_read_anew(table):
     assert numbers(table) == [7]
 
 
-def test_a_store_that_does_not_answer_is_said(lake):
+def test_a_store_that_does_not_answer_is_named(lake):
     table = ControlTable(PLACE, SCHEMA, NOBODY_THERE)
     with pytest.raises(StorageUnavailableError, match=rf"^{PLACE} cannot be reached .*127\.0\.0\.1:1/"):
         table.exists()

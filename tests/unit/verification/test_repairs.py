@@ -30,8 +30,8 @@ def test_a_view_that_differs_is_refused_and_repaired(backfill):
     assert backfill.store.pinned(2).repair.keys == (("1",),)
 
 
-def test_a_repair_is_carried_behind_an_epoch_that_was_pinned_before_it_was_asked_for(backfill):
-    """The pinned one does not know of it; and a view that differed is verified anew, not taken as it was."""
+def test_a_repair_is_done_by_the_epoch_after_one_that_is_already_pinned(backfill):
+    """The pinned epoch was planned without the repair. The view that differed is verified again."""
     epoch(backfill)
     verify(backfill, "1")
     protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=Requester(user="otto"))
@@ -43,7 +43,7 @@ def test_a_repair_is_carried_behind_an_epoch_that_was_pinned_before_it_was_asked
     assert [bool(backfill.store.pinned(number).repair) for number in (1, 2, 3)] == [False, False, True]
 
 
-def test_a_task_run_that_pinned_an_epoch_before_redoes_what_differs_with_another(backfill):
+def test_a_task_run_that_has_pinned_an_epoch_repairs_with_another_one(backfill):
     task = Requester(dag_id="d", run_id="r", task_id="t")
     epoch(backfill)
     protocol.run_next_epoch(
@@ -54,8 +54,8 @@ def test_a_task_run_that_pinned_an_epoch_before_redoes_what_differs_with_another
     assert (redone.pinned.epoch, backfill.store.pinned(3).repair.keys) == (3, (("1",),))
 
 
-def test_what_was_redone_is_verified_by_a_verification_that_began_afterwards(backfill):
-    """One that is half done compares the view as it was."""
+def test_a_repair_is_verified_by_a_verification_that_began_afterwards(backfill):
+    """A verification that is half done compares the view as it was before."""
     epoch(backfill)
     verify(backfill, "1")
     half = verifier.begin_verification(backfill, requester=VERA, anew=True)
@@ -63,7 +63,7 @@ def test_what_was_redone_is_verified_by_a_verification_that_began_afterwards(bac
     assert (half.pinned.epoch, redone.pinned.epoch, redone.pinned.number) == (1, 2, 3)
 
 
-def test_where_nothing_differs_nothing_is_redone(backfill):
+def test_nothing_is_repaired_if_nothing_differs(backfill):
     epoch(backfill)
     found = verify(backfill)
     assert repairs.ask_for_repair(backfill, requested_by="vera") is None
@@ -71,7 +71,7 @@ def test_where_nothing_differs_nothing_is_redone(backfill):
     assert (backfill.store.last_epoch(), backfill.settings().sequence) == (1, 1)
 
 
-def test_what_differs_is_asked_for_by_vnode_where_keys_are_too_many(backfill, monkeypatch):
+def test_a_repair_is_by_vnode_if_too_many_keys_differ(backfill, monkeypatch):
     epoch(backfill)
     verify(backfill, "1", "2")
     monkeypatch.setattr(verifier, "MOST_KEYS", 1)
@@ -80,7 +80,7 @@ def test_what_differs_is_asked_for_by_vnode_where_keys_are_too_many(backfill, mo
     assert (len(asked.repair.vnodes) >= 1, asked.repair.keys) == (True, ())
 
 
-def test_a_repair_that_no_epoch_carries_is_an_error_that_a_retry_helps(backfill, monkeypatch):
+def test_a_repair_that_no_epoch_does_is_a_retryable_error(backfill, monkeypatch):
     epoch(backfill)
     verify(backfill, "1")
     nothing = protocol.Injection(None, reason="nothing to do")

@@ -15,8 +15,8 @@ from tests.plain_engine import CountingEngine, make
 from tests.unit.verification.verifying import VERA, Watching, epoch, verify
 
 
-def test_a_verification_that_died_goes_on_behind_the_steps_that_are_done(backfill):
-    """Each with the barrier of the epoch that is verified, whatever was committed since."""
+def test_a_verification_that_died_continues_after_the_steps_that_are_done(backfill):
+    """Each step has the barrier of the epoch that is verified, also if others were committed since."""
     epoch(backfill)
 
     def die(_: object) -> None:
@@ -44,8 +44,8 @@ def test_a_verification_in_between_is_the_newest_result_until_another_is_finishe
     assert [found.pinned.number for found in backfill.verifications.all()] == [3, 2, 1]
 
 
-def test_who_waits_for_a_verification_gets_one_of_the_epoch_that_carries_it_out(backfill):
-    """One that is half done compares an epoch from before anybody asked."""
+def test_a_requested_verification_is_of_the_epoch_that_carries_it_out(backfill):
+    """A verification that is half done compares an epoch from before the request."""
     epoch(backfill)
     half = verifier.begin_verification(backfill, requester=VERA)
     verifier.ask_for_verification(backfill, requested_by="otto")
@@ -55,7 +55,7 @@ def test_who_waits_for_a_verification_gets_one_of_the_epoch_that_carries_it_out(
     assert (half.pinned.epoch, found.pinned.epoch, str(found.pinned.begun_by)) == (1, 2, "otto")
 
 
-def test_a_step_for_so_many_rows_unless_it_is_said_otherwise(backfill, monkeypatch):
+def test_steps_have_a_number_of_rows_unless_their_number_is_given(backfill, monkeypatch):
     epoch(backfill)
     monkeypatch.setattr("airflow_backfill_provider.core.verification.ROWS_PER_STEP", 4)
     assert len(verify(backfill).pinned.steps) == 3, "nine rows"
@@ -74,7 +74,7 @@ def test_a_step_for_so_many_rows_unless_it_is_said_otherwise(backfill, monkeypat
         ("SELECT amount FROM upstream", ["id"], False),  # in a hidden column
     ],
 )
-def test_rows_are_told_by_vnode_if_the_view_has_what_vnodes_come_from(lake, orders, query, distribution_key, by_key):
+def test_rows_are_compared_by_vnode_if_the_view_has_the_distribution_key(lake, orders, query, distribution_key, by_key):
     upstream = {"path": orders.path, "key": ["id"], "distribution_key": distribution_key}
     backfill = Backfill(job_of(lake, upstream=upstream, query=query))
     make(backfill)
@@ -82,13 +82,13 @@ def test_rows_are_told_by_vnode_if_the_view_has_what_vnodes_come_from(lake, orde
     assert verifier.begin_verification(backfill, requester=VERA).pinned.by_key is by_key
 
 
-def test_a_comparison_that_nobody_asked_for_is_not_kept(backfill):
+def test_a_comparison_without_a_request_is_not_recorded(backfill):
     epoch(backfill)
     found = verifier.compare_now(backfill, CountingEngine([["7"]]))
     assert ([key.key for key in found.keys], backfill.verifications.all()) == ([("7",)], [])
 
 
-def test_what_was_asked_for_is_carried_out_once(backfill):
+def test_a_requested_verification_is_done_once(backfill):
     assert verifier.carry_out_waiting(backfill, CountingEngine()) is None
     asked = verifier.ask_for_verification(backfill, requested_by="vera")
     assert verifier.ask_for_verification(backfill, requested_by="otto") == asked
@@ -102,7 +102,7 @@ def test_what_was_asked_for_is_carried_out_once(backfill):
     assert (summary.verification_waits, summary.verified is not None and summary.verified.epoch) == (False, 1)
 
 
-def test_of_a_cancelled_job_nothing_is_asked_any_more(backfill):
+def test_verifications_and_repairs_of_a_cancelled_job_cannot_be_requested(backfill):
     epoch(backfill)
     verify(backfill)
     mutations.cancel_job(store=backfill.store, requested_by="vera")

@@ -40,7 +40,7 @@ def test_the_newest_committed_epoch_is_pinned(backfill, orders):
 
 
 def test_an_epoch_whose_state_is_committed_counts_before_the_log_says_so(backfill, orders):
-    """The state that the log is behind of is of another epoch; to compare the log's epoch with it would be wrong."""
+    """The state is one epoch later than the log. Comparing the log's epoch with it would be wrong."""
     epoch(backfill)
     orders.add(20)
 
@@ -67,7 +67,7 @@ def test_an_epoch_that_left_the_state_as_it_was_counts(backfill, orders):
     assert (pinned.epoch, pinned.upstream_version.number) == (4, 1)
 
 
-def test_an_epoch_that_is_pinned_alone_does_not_count(backfill, orders):
+def test_an_epoch_that_is_only_pinned_does_not_count(backfill, orders):
     epoch(backfill)
     orders.add(20)
     protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=VERA)
@@ -91,7 +91,7 @@ def test_before_the_first_epoch_and_after_a_rebuild_there_is_nothing_to_verify(b
 
 
 def test_the_view_is_compared_as_the_epoch_left_it(backfill):
-    """What a later one has written so far, and may not have committed, is not in it."""
+    """Rows of a later epoch that may not be committed are not compared."""
     epoch(backfill)
     view, incarnation = backfill.job.materialized_view, backfill.settings().incarnation
     for number in (1, 2):
@@ -105,8 +105,8 @@ def test_the_view_is_compared_as_the_epoch_left_it(backfill):
     assert verifier.begin_verification(backfill, requester=VERA).pinned.view_version == 1
 
 
-def test_an_epoch_that_is_committed_while_one_looks_at_the_newest_is_looked_at_itself(backfill, monkeypatch):
-    """Of one moment: the state of one epoch with the barrier of another would differ from any view."""
+def test_an_epoch_that_is_committed_meanwhile_is_verified_instead(backfill, monkeypatch):
+    """State and barrier must be of the same epoch, or no view would equal them."""
     epoch(backfill)
     look, left = BackfillStore.state_of, [1, 1]
 
@@ -124,7 +124,7 @@ def test_an_epoch_that_is_committed_while_one_looks_at_the_newest_is_looked_at_i
     assert (pinned.epoch, pinned.read[0].up_to) == (3, None)
 
 
-def test_epochs_that_are_committed_faster_than_one_looks_are_told_as_such(backfill, monkeypatch):
+def test_epochs_that_are_committed_too_fast_to_read_are_an_error(backfill, monkeypatch):
     epoch(backfill)
     commits = itertools.count()
     monkeypatch.setattr(verifier, "_newest_commit", lambda _: next(commits))
@@ -132,8 +132,8 @@ def test_epochs_that_are_committed_faster_than_one_looks_are_told_as_such(backfi
         verifier.begin_verification(backfill, requester=VERA)
 
 
-def test_a_job_that_is_rebuilt_while_one_looks_at_it_has_nothing_to_verify(backfill, monkeypatch):
-    """I5: what was read before is of a view that is gone."""
+def test_a_job_that_is_rebuilt_meanwhile_has_nothing_to_verify(backfill, monkeypatch):
+    """I5: the state that was read belongs to a view that is gone."""
     epoch(backfill)
     look = BackfillStore.state_of
 
@@ -149,7 +149,7 @@ def test_a_job_that_is_rebuilt_while_one_looks_at_it_has_nothing_to_verify(backf
 
 
 def test_epochs_of_an_earlier_incarnation_do_not_count_wherever_they_are_in_the_log(backfill, orders):
-    """Injectors that slept through a rebuild pin what nobody runs, and one without work commits it."""
+    """Injectors that slept through a rebuild pin barriers that are never run. One without work is committed."""
     epoch(backfill)
     old, store = backfill.store.pinned(1), backfill.store
     make(backfill, creation.rebuild_job)

@@ -23,8 +23,8 @@ from tests.plain_engine import CountingEngine
 from tests.unit.verification.verifying import VERA, Forgetful, Watching, epoch
 
 
-def test_another_table_at_the_views_place_is_refused(backfill, lake):
-    """I6: whatever it holds, it is not the view."""
+def test_another_table_at_the_views_path_is_refused(backfill, lake):
+    """I6: the other table is not the view, even with the same rows."""
     epoch(backfill)
     begun = verifier.begin_verification(backfill, requester=VERA)
     properties = DeltaTable(backfill.job.materialized_view).metadata().configuration
@@ -43,8 +43,8 @@ def test_another_table_at_the_views_place_is_refused(backfill, lake):
         verifier.next_step(backfill, begun, CountingEngine())
 
 
-def test_a_view_that_says_to_be_of_another_incarnation_is_not_compared(backfill):
-    """I6: nothing is known of who wrote to it since, though it is the same table."""
+def test_a_view_of_another_incarnation_is_not_compared(backfill):
+    """I6: it is the same table, but other jobs may have written to it since."""
     epoch(backfill)
     begun = verifier.begin_verification(backfill, requester=VERA)
     DeltaTable(backfill.job.materialized_view).alter.set_table_properties(
@@ -56,7 +56,7 @@ def test_a_view_that_says_to_be_of_another_incarnation_is_not_compared(backfill)
     assert watching.compared == []
 
 
-def test_a_view_that_is_another_by_the_time_it_was_compared_says_nothing_of_the_job(backfill):
+def test_a_view_that_is_replaced_while_it_is_compared_is_refused(backfill):
     """I6."""
     epoch(backfill)
 
@@ -72,7 +72,7 @@ def test_a_view_that_is_another_by_the_time_it_was_compared_says_nothing_of_the_
 
 
 def test_an_upstream_that_is_replaced_while_it_is_compared_is_refused(backfill, orders):
-    """I6: what was read of it says nothing of the table that the job was created on."""
+    """I6: rows of the new table say nothing about the table that the job was created on."""
     epoch(backfill)
 
     class Replacing(CountingEngine):
@@ -100,8 +100,8 @@ def resume(backfill: Backfill, engine: CountingEngine):
 
 @pytest.mark.parametrize("error", GONE, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("steps_done", [0, 1])
-def test_one_that_compares_what_is_gone_meanwhile_begins_anew(backfill, orders, error, steps_done, caplog):
-    """It would fail for ever: what was pinned does not come back, and whoever resumes it did not choose it."""
+def test_a_verification_of_versions_that_are_gone_begins_again(backfill, orders, error, steps_done, caplog):
+    """Resuming it would fail for ever, because the pinned versions do not come back."""
     epoch(backfill)
     begun = verifier.begin_verification(backfill, requester=VERA, steps=2)
     for _ in range(steps_done):
@@ -115,14 +115,14 @@ def test_one_that_compares_what_is_gone_meanwhile_begins_anew(backfill, orders, 
         1,
         True,
     )
-    assert len(found.compared) == 2, "of the other versions nothing is taken over"
+    assert len(found.compared) == 2, "nothing is kept from the other versions"
     (said,) = [record.getMessage() for record in caplog.records if "verification" in record.name]
     assert "verification 1 of job paid_orders, of epoch 1, can no longer be finished" in said
     assert said.endswith(f"of epoch 2: {error}")
 
 
 @pytest.mark.parametrize("error", GONE, ids=lambda error: type(error).__name__)
-def test_what_is_gone_at_the_newest_versions_too_is_an_error(backfill, error):
+def test_files_that_are_gone_at_the_newest_versions_too_are_an_error(backfill, error):
     epoch(backfill)
     verifier.begin_verification(backfill, requester=VERA, steps=2)
     for _ in range(2):
@@ -131,7 +131,7 @@ def test_what_is_gone_at_the_newest_versions_too_is_an_error(backfill, error):
     assert len(backfill.verifications.all()) == 1
 
 
-def test_one_that_is_begun_now_is_not_begun_twice(backfill, orders):
+def test_a_verification_that_just_began_does_not_begin_again(backfill, orders):
     epoch(backfill)
     verifier.begin_verification(backfill, requester=VERA, steps=2)
     orders.add(20)
@@ -146,7 +146,7 @@ def test_one_that_is_begun_now_is_not_begun_twice(backfill, orders):
     assert [found.pinned.epoch for found in backfill.verifications.all()] == [2, 1]
 
 
-def test_other_failures_leave_it_to_be_resumed(backfill, orders):
+def test_a_verification_is_resumed_after_other_failures(backfill, orders):
     epoch(backfill)
     verifier.begin_verification(backfill, requester=VERA, steps=2)
     orders.add(20)

@@ -31,7 +31,7 @@ def verify(backfill: Backfill, *missing: str, **arguments: Any):
 
 
 class Watching(CountingEngine):
-    """Notes what it is asked to compare, and lets something happen before it does."""
+    """Records what it compares, and lets something happen before."""
 
     def __init__(self, meanwhile: Callable[[], object] = bool) -> None:
         super().__init__()
@@ -46,10 +46,10 @@ class Watching(CountingEngine):
 
 class Forgetful(CountingEngine):
     """
-    Cannot read an upstream's version any more.
+    An engine that cannot read one of the upstream's versions any more.
 
     :param gone: the version.
-    :param error: what it says of that.
+    :param error: the error that it raises.
     """
 
     def __init__(self, gone: int, error: BackfillError) -> None:

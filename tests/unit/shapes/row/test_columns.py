@@ -49,7 +49,7 @@ def test_a_used_column_is_found_however_it_is_written(projection, column):
     ],
 )
 def test_a_column_is_not_used_by_an_alias_a_function_or_a_field_of_its_name(projection):
-    """Another type of such a column, or none at all, concerns no epoch."""
+    """Such a column may change its type or be dropped without any effect on an epoch."""
     text = f"SELECT {projection}\nFROM upstream"
     if "cents(" in projection:
         with pytest.raises(InvalidJobError, match="cents"):
@@ -78,7 +78,7 @@ def test_a_column_is_not_used_by_a_type_or_a_keyword_of_its_name():
     ],
 )
 def test_a_column_is_used_also_where_an_alias_has_its_name(projection):
-    """Without it, Spark would read the name as the alias, and nobody would notice."""
+    """Without the column, Spark would silently read the name as the alias."""
     assert "cents" in check_query(f"SELECT {projection} FROM upstream").columns_of(["amount", "cents", "items"])
 
 

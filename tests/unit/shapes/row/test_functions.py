@@ -41,14 +41,14 @@ def test_an_aggregate_is_refused(expression, query):
 
 @pytest.mark.parametrize("expression", NOT_ALWAYS_THE_SAME)
 @pytest.mark.parametrize("query", ["SELECT id, {} AS x FROM upstream", "SELECT id FROM upstream WHERE a = {}"])
-def test_what_does_not_give_the_same_value_every_time_is_refused(expression, query):
+def test_a_function_with_changing_values_is_refused(expression, query):
     """I2: an epoch that runs again must write the same rows."""
     with pytest.raises(InvalidJobError, match="does not give the same value every time"):
         check_query(query.format(expression))
 
 
 @pytest.mark.parametrize("expression", SEVERAL_ROWS)
-def test_what_makes_several_rows_of_one_is_refused(expression):
+def test_a_function_that_makes_several_rows_of_one_is_refused(expression):
     with pytest.raises(InvalidJobError, match="makes several rows of one"):
         check_query(f"SELECT id, {expression} FROM upstream")
 
@@ -96,7 +96,7 @@ def test_a_rarer_aggregate_is_refused(expression):
     ],
 )
 def test_a_function_that_is_not_sparks_own_is_refused_by_name(expression):
-    """I2: it can hold rand() or a subquery under any name, and can be replaced while the view is built."""
+    """I2: such a function can hide rand() or a subquery, and can be replaced while the view is built."""
     with pytest.raises(InvalidJobError, match="not one of Spark's own functions.* write out its expression") as caught:
         check_query(f"SELECT id, {expression} AS x FROM upstream")
     assert "function" in str(caught.value).lower()

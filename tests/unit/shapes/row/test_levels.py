@@ -93,7 +93,7 @@ def test_a_syntax_error_is_one_line_without_terminal_codes(text):
     ],
     ids=lambda text: text[:40],
 )
-def test_what_the_parser_chokes_on_is_a_wrong_job_and_no_crash(text):
+def test_a_query_that_the_parser_fails_on_is_refused_without_a_crash(text):
     """I6: a clear error, never a traceback of the SQL parser."""
     with pytest.raises(InvalidJobError):
         check_query(text)
@@ -159,7 +159,7 @@ def test_hidden_keys_pass_through_every_level(text, rendered):
         ("FROM upstream |> AS t |> SELECT t.id AS k", "k"),
         ("FROM upstream |> DROP id", None),
         ("FROM upstream |> EXTEND id AS k |> DROP id", "k"),
-        # `t` may be a struct by then: the key is kept once more, to be sure.
+        # `t` may be a struct here, so the key is kept in a hidden column as well.
         ("FROM upstream AS t |> SELECT s AS t, id |> SELECT t.id", None),
     ],
 )
@@ -181,8 +181,8 @@ def test_only_the_level_over_the_upstream_uses_its_columns(text, used):
     assert check_query(text).columns_of(["id", "amount", "cents", "note"]) == (used or ("id", "amount", "note"))
 
 
-def test_a_function_without_parentheses_is_looked_for_among_what_the_level_before_gives():
-    """Spark reads the name as a function where the level before does not give such a column."""
+def test_a_function_without_parentheses_is_compared_with_the_columns_of_the_level_before():
+    """Spark reads the name as a function if the level before has no such column."""
     query = check_query("SELECT user FROM (SELECT id AS user FROM upstream)")
     query.require_names(["id"])
     query = check_query("SELECT id, user FROM (SELECT id FROM upstream)")

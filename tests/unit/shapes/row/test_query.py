@@ -132,7 +132,7 @@ def test_a_clause_that_looks_beyond_one_row_is_refused(text, said):
     ],
 )
 def test_the_clock_in_a_literal_is_refused(expression):
-    """I2: ``date 'today'`` is another day when the epoch is run again."""
+    """I2: ``date 'today'`` is another day when the epoch runs again."""
     with pytest.raises(InvalidJobError, match="every time"):
         check_query(f"SELECT id, {expression} AS x FROM upstream")
 
@@ -148,7 +148,7 @@ def test_a_comment_after_the_closing_semicolon_is_harmless():
 
 @pytest.mark.parametrize("name", ["user", "current_time", "localtimestamp"])
 def test_a_function_without_parentheses_is_refused_unless_a_column_has_its_name(name):
-    """I2: Spark reads such a name as a function where the upstream has no such column."""
+    """I2: Spark reads such a name as a function if the upstream has no such column."""
     query = check_query(f"SELECT id, {name} FROM upstream")
     with pytest.raises(InvalidJobError, match=f"{name}, which does not give the same value every time"):
         query.require_names(["id"])

@@ -168,7 +168,7 @@ def test_identifiers_are_quoted_for_spark(name, quoted):
 
 @pytest.mark.parametrize("projection", PROJECTIONS)
 def test_a_rendered_query_is_again_row_level(projection):
-    """The splice keeps the clause structure: what comes out parses to one select with the hidden key behind."""
+    """The rendered query parses to one SELECT with the hidden key as its last column."""
     rendered = check_query(f"SELECT {projection} FROM upstream WHERE a = 1").render("upstream", ["__never_selected"])
     again = check_query(rendered)
     assert again.text.endswith("WHERE a = 1")

@@ -52,5 +52,5 @@ def ten_versions(tmp_path_factory):
 
 @pytest.fixture
 def cleaned(ten_versions):
-    """A table with the versions 0 to 9 of whose log 0 to 4 were cleaned up behind a checkpoint."""
+    """A table with the versions 0 to 9. The log entries of 0 to 4 were cleaned up after a checkpoint."""
     return Orders(ten_versions.restore()).table

@@ -46,7 +46,7 @@ def test_nested_types_are_described_so_that_a_change_shows(tmp_path):
     assert one["l"] != other["l"]
 
 
-def test_the_table_of_creation_is_accepted_also_with_more_columns(orders):
+def test_the_table_of_the_creation_is_accepted_also_with_more_columns(orders):
     orders.add(1)
     created = as_created(orders.table.at())
     DeltaTable(orders.path).alter.add_columns(
@@ -58,7 +58,7 @@ def test_the_table_of_creation_is_accepted_also_with_more_columns(orders):
 
 
 def test_another_table_at_the_path_is_refused(orders):
-    """I6, design §5: an old range would return the new table's rows."""
+    """I6, design §5: a window of the old table would return the new table's rows."""
     orders.add(1)
     created = as_created(orders.table.at())
     shutil.rmtree(orders.path)
@@ -103,7 +103,7 @@ def test_the_feed_is_on_as_of_the_version_looked_at(orders, value, on):
     assert orders.table.at(offset_of(0)).change_data_feed
 
 
-def test_a_part_of_a_column_that_was_made_anew_is_another_type(tmp_path):
+def test_a_nested_column_that_was_replaced_is_another_type(tmp_path):
     def typed(stored):
         part = pa.field("street", pa.string(), metadata={"stored": stored})
         return mapped(tmp_path / stored, ("address", pa.struct([part]), "col-1")).at().types["address"]
@@ -111,7 +111,7 @@ def test_a_part_of_a_column_that_was_made_anew_is_another_type(tmp_path):
     assert typed("col-2") != typed("col-3")
 
 
-def test_a_comment_on_a_part_of_a_column_changes_no_type(tmp_path):
+def test_a_comment_on_a_nested_column_changes_no_type(tmp_path):
     def typed(comment, *, nullable=True, name="street"):
         part = pa.field(name, pa.string(), nullable=nullable, metadata={"comment": comment})
         path = tmp_path / f"{comment} {nullable} {name}"
@@ -133,7 +133,7 @@ def test_a_constraint_on_the_values_of_a_map_changes_no_type(tmp_path):
     assert typed(nullable=True) == typed(nullable=False)
 
 
-def test_a_key_column_has_its_type_as_of_the_version_and_its_direction_of_the_job(orders):
+def test_a_key_column_has_the_type_of_the_version_and_the_direction_of_the_job(orders):
     orders.add(1)
     key = [KeyColumn(column="id", descending=True), KeyColumn(column="status")]
     assert orders.table.at().key_order(key) == KeyOrder(

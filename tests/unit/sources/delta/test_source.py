@@ -22,7 +22,7 @@ from tests.unit.sources.delta.delta_tables import order_by
 
 
 @pytest.mark.parametrize("make", ["nothing", "an empty folder", "files", "a file"])
-def test_a_place_without_a_table_says_what_to_do(tmp_path, make):
+def test_a_path_without_a_table_is_refused_with_what_to_do(tmp_path, make):
     """I6."""
     place = tmp_path / "orders"
     if make == "a file":
@@ -56,7 +56,7 @@ def test_a_damaged_log_is_an_upstream_that_cannot_be_read(orders):
         orders.table.at()
 
 
-def test_a_version_before_the_log_begins_is_gone_and_not_the_table(every_minute):
+def test_a_version_before_the_log_begins_is_gone(every_minute):
     DeltaTable(every_minute.path).create_checkpoint()
     for version in range(3):
         commit_file(every_minute.path, version).unlink()
@@ -78,7 +78,7 @@ def test_files_are_those_of_the_version(orders):
     assert files[0].size == (Path(orders.path) / files[0].path).stat().st_size
 
 
-def test_files_of_the_version_that_was_described_need_no_other_look_at_the_log(orders):
+def test_files_of_a_described_version_are_known_without_reading_the_log_again(orders):
     orders.add(1, 2)
     table = DeltaSource(orders.path)
     table.at()
@@ -87,7 +87,7 @@ def test_files_of_the_version_that_was_described_need_no_other_look_at_the_log(o
     assert len(table.files_at(offset_of(0)).statistics(order_by("id"))[0]) == 1
 
 
-def test_the_newest_version_is_told_without_reading_what_is_in_the_log(orders):
+def test_the_newest_version_is_found_without_reading_the_commits(orders):
     orders.add(1)
     orders.add(2)
     for version in (0, 1):
@@ -95,8 +95,8 @@ def test_the_newest_version_is_told_without_reading_what_is_in_the_log(orders):
     assert DeltaSource(orders.path).latest().number == 1
 
 
-def test_a_table_that_was_made_anew_is_described_anew(orders):
-    """I6: what was read of the one before is forgotten."""
+def test_a_table_that_was_replaced_is_described_again(orders):
+    """I6: nothing read from the old table is kept."""
     orders.add(1, 2)
     table = DeltaSource(orders.path)
     before = table.at()
@@ -112,7 +112,7 @@ def test_an_empty_table_has_no_files(orders):
     assert [file for file in orders.table.files_at(offset_of(0)).statistics(order_by("id"))[0] if file.row_count] == []
 
 
-def test_the_files_of_a_version_are_its_own_also_where_another_one_was_described(orders):
+def test_files_are_those_of_the_version_also_after_another_one_was_described(orders):
     orders.add(1)
     orders.add(2, 3)
     table = orders.table
@@ -120,7 +120,7 @@ def test_the_files_of_a_version_are_its_own_also_where_another_one_was_described
     assert (table.row_count(offset_of(0)), table.row_count(offset_of(1))) == (1, 3)
 
 
-def test_rows_of_a_file_of_which_the_log_says_nothing_are_counted_in_the_file(orders):
+def test_rows_that_the_log_does_not_count_are_counted_in_the_file(orders):
     orders.add(1, 2)
     orders.add(3, 4, 5)
     log = commit_file(orders.path, 0)

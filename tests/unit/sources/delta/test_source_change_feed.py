@@ -14,7 +14,7 @@ from tests.builders import (
 from tests.unit.sources.delta.delta_tables import at_minute
 
 
-def test_the_feed_tells_since_when_versions_are_unread(every_minute):
+def test_the_feed_says_since_when_versions_are_unread(every_minute):
     feed = every_minute.table.change_feed(offset_of(2))
     assert (feed.latest.number, feed.kept_for) == (5, dt.timedelta(days=7))
     assert feed.unread_since == feed.needed_since == at_minute(3)
@@ -22,13 +22,13 @@ def test_the_feed_tells_since_when_versions_are_unread(every_minute):
 
 
 @pytest.mark.parametrize("read_up_to", [5, 9, None])
-def test_a_feed_of_which_nothing_is_needed(every_minute, read_up_to):
+def test_a_feed_without_needed_changes(every_minute, read_up_to):
     feed = every_minute.table.change_feed(None if read_up_to is None else offset_of(read_up_to))
     assert feed.latest.number == 5
     assert (feed.unread_since, feed.needed and feed.needed.number, feed.needed_since) == (None, None, None)
 
 
-def test_changes_of_older_versions_may_be_needed_than_the_next_epoch_goes_on_from(every_minute):
+def test_changes_before_the_next_epochs_window_may_be_needed(every_minute):
     feed = every_minute.table.change_feed(offset_of(4), needed_after=offset_of(1))
     assert feed.unread_since == at_minute(5)
     assert (feed.needed and feed.needed.number, feed.needed_since) == (2, at_minute(2))
@@ -46,13 +46,13 @@ def test_a_version_without_changes_is_unread_but_not_needed(orders):
     assert (feed.needed and feed.needed.number, feed.needed_since) == (3, at_minute(3))
 
 
-def test_changes_whose_commit_was_cleaned_up_are_needed_and_nobody_knows_since_when(cleaned):
+def test_changes_whose_commit_was_cleaned_up_are_needed_since_an_unknown_time(cleaned):
     feed = cleaned.change_feed(offset_of(2))
     assert (feed.latest, feed.needed) == (offset_of(9), offset_of(3))
     assert (feed.unread_since, feed.needed_since) == (None, None)
 
 
-def test_the_feed_knows_the_tables_retention(orders):
+def test_the_feed_has_the_tables_retention(orders):
     orders.add(1)
     DeltaTable(orders.path).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 36 hours"})
     assert orders.table.change_feed(None).kept_for == dt.timedelta(hours=36)

@@ -38,7 +38,7 @@ def test_an_instant_in_another_zone_is_the_same_instant(every_minute):
 
 
 def test_versions_at_the_same_instant_count_as_a_millisecond_apart(every_minute):
-    """As Delta counts them."""
+    """Delta counts them this way, too."""
     for version in (2, 3, 4):
         committed_at(every_minute.path, version, at_minute(2))
     millisecond = dt.timedelta(milliseconds=1)
@@ -46,8 +46,8 @@ def test_versions_at_the_same_instant_count_as_a_millisecond_apart(every_minute)
     assert found == [*map(offset_of, (1, 2, 3, 4, 4))]
 
 
-def test_a_version_that_was_written_before_the_one_before_it_counts_behind_it(every_minute):
-    """Clocks go backwards; a search over such times answers anything."""
+def test_a_version_with_an_earlier_time_than_the_one_before_it_counts_after_it(every_minute):
+    """A clock may go back. Without this rule a binary search over such times would give any answer."""
     committed_at(every_minute.path, 1, at_minute(4))
     millisecond = dt.timedelta(milliseconds=1)
     found = [every_minute.table.offset_at(instant) for instant in (at_minute(3), at_minute(4), at_minute(4.5))]
@@ -55,8 +55,8 @@ def test_a_version_that_was_written_before_the_one_before_it_counts_behind_it(ev
     assert every_minute.table.watermark(offset_of(3)) == at_minute(4) + 2 * millisecond
 
 
-def test_what_a_commit_says_of_its_time_is_not_asked(every_minute):
-    """Delta goes by when the file was written, unless the table records timestamps on purpose."""
+def test_the_time_in_a_commit_is_ignored(every_minute):
+    """Delta uses the time at which the file was written, unless the table records commit timestamps."""
     for version, stated in ((2, 1), (3, 9_999_999_999_999)):
         file = commit_file(every_minute.path, version)
         written = file.stat().st_mtime_ns
@@ -65,8 +65,8 @@ def test_what_a_commit_says_of_its_time_is_not_asked(every_minute):
     assert [every_minute.table.offset_at(at_minute(minute)) for minute in (1, 2, 3)] == [*map(offset_of, (1, 2, 3))]
 
 
-def test_an_instant_before_what_can_be_read_has_no_version(every_minute):
-    """The oldest one is that of a checkpoint, whose earlier commits may still be there."""
+def test_an_instant_before_the_oldest_readable_version_has_no_version(every_minute):
+    """The oldest readable version is that of a checkpoint. Commits before it may still be there."""
     DeltaTable(every_minute.path, version=3).create_checkpoint()
     for version in range(2):
         commit_file(every_minute.path, version).unlink()
@@ -74,7 +74,7 @@ def test_an_instant_before_what_can_be_read_has_no_version(every_minute):
     assert every_minute.table.offset_at(at_minute(3)) == offset_of(3)
 
 
-def test_the_watermark_is_the_versions_commit_time(every_minute):
+def test_the_watermark_is_the_commit_time_of_the_version(every_minute):
     """Design §5.13."""
     assert every_minute.table.watermark(offset_of(4)) == at_minute(4)
 
@@ -92,13 +92,13 @@ def window_at(version, minute):
     return window_of(0, version, mark=at_minute(minute).isoformat()).end
 
 
-def test_a_log_that_went_on_is_the_same(every_minute):
+def test_a_log_with_more_commits_is_the_same(every_minute):
     for version in range(6):
         every_minute.table.require_same_history(window_at(version, version))
 
 
-def test_a_log_that_went_back_is_another(every_minute):
-    """Put back from an older copy: what comes next has numbers that were read already."""
+def test_a_log_that_ends_earlier_is_another(every_minute):
+    """The log was restored from an older copy. The next commits get version numbers that the job has read already."""
     for version in (4, 5):
         commit_file(every_minute.path, version).unlink()
     with pytest.raises(
@@ -112,7 +112,7 @@ def test_a_log_in_which_a_version_was_written_at_another_time_is_another(every_m
         every_minute.table.require_same_history(window_at(4, 4.001))
 
 
-def test_of_a_commit_that_was_cleaned_up_or_does_not_say_when_nothing_is_known(every_minute):
+def test_a_commit_that_is_gone_or_has_no_time_is_accepted(every_minute):
     edit_commit(every_minute.path, 3, timestamp=None)
     commit_file(every_minute.path, 2).unlink()
     for version in (2, 3):
@@ -120,5 +120,5 @@ def test_of_a_commit_that_was_cleaned_up_or_does_not_say_when_nothing_is_known(e
         every_minute.table.require_same_history(window_at(version, 99))
 
 
-def test_of_a_version_that_was_come_to_at_nobody_knows_what_time_nothing_is_known(every_minute):
+def test_a_version_that_was_reached_at_an_unknown_time_is_accepted(every_minute):
     every_minute.table.require_same_history(HistoryPoint(offset=4))

@@ -80,7 +80,7 @@ def test_no_key_of_any_type_lies_outside_of_its_files_bounds(tmp_path, kind, des
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
-def test_the_end_of_time_is_a_key_like_any_other(tmp_path, kind):
+def test_the_last_instant_is_a_key_like_any_other(tmp_path, kind):
     """9999-12-31 23:59:59.999 is what many systems write for `forever`."""
     order = order_of(kind)
     forever = dt.datetime(9999, 12, 31, 23, 59, 59, 999000, dt.UTC if kind == "timestamp" else None)
@@ -88,8 +88,8 @@ def test_the_end_of_time_is_a_key_like_any_other(tmp_path, kind):
     assert_bounds_hold_all_keys(table, order, [[forever]])
 
 
-def test_a_missing_statistic_leaves_a_bound_open_from_there_on(tmp_path):
-    """Design: statistics of the leading columns are used, as far as they go."""
+def test_a_missing_statistic_leaves_the_rest_of_a_bound_open(tmp_path):
+    """Design: the statistics of the leading columns are used up to the first one that is missing."""
     columns = {"a": pa.array([1, 2]), "b": pa.array([b"x", b"y"]), "c": pa.array([3, 4])}
     order = KeyOrder(
         (
@@ -199,7 +199,7 @@ def test_a_partition_column_may_be_part_of_the_key(tmp_path):
 
 
 def test_a_shallow_clone_is_refused(tmp_path, orders):
-    """I6: its data files belong to somebody else, who may vacuum them."""
+    """I6: its data files belong to another table, which may vacuum them."""
     orders.add(1)
     file = commit_file(orders.path, 0)
     actions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -211,7 +211,7 @@ def test_a_shallow_clone_is_refused(tmp_path, orders):
         orders.table.files_at(offset_of(0)).statistics(order_by("id"))
 
 
-def test_a_file_of_nothing_but_null_keys_begins_and_ends_with_them(tmp_path):
+def test_a_file_with_null_keys_alone_begins_and_ends_with_them(tmp_path):
     table = write_table(tmp_path / "t", {"id": pa.array([None, None], pa.int64())})
     ((file,), _) = table.files_at(offset_of(0)).statistics(order_by("id"))
     assert (file.lower, file.upper) == ((None,), (None,))
@@ -219,7 +219,7 @@ def test_a_file_of_nothing_but_null_keys_begins_and_ends_with_them(tmp_path):
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
 def test_a_files_last_instant_is_no_later_than_its_bound(tmp_path, kind):
-    """Statistics keep milliseconds, and an instant may lie behind them."""
+    """Statistics have milliseconds only, so an instant may be later than its statistic."""
     last = dt.datetime(2024, 2, 29, 0, 0, 0, 1999, dt.UTC if kind == "timestamp" else None)
     order = order_of(kind)
     table = write_table(tmp_path / "t", {"k1": pa.array([last], arrow_type(order.fields[0]))})
@@ -228,7 +228,7 @@ def test_a_files_last_instant_is_no_later_than_its_bound(tmp_path, kind):
 
 
 def test_a_key_beyond_the_years_of_python_is_no_bound(tmp_path):
-    """Spark's years go further; ``infinity`` of other databases arrives as one of them."""
+    """Spark knows later years. Other databases' ``infinity`` arrives as one of them."""
     days = pa.array([0, 2_932_897, None], pa.int32()).cast(pa.date32())
     order = KeyOrder((KeyField(name="day", type="date"),))
     table = write_table(tmp_path / "plain", {"day": days})

@@ -44,7 +44,7 @@ def test_a_log_without_commits_is_a_gap(cleaned):
 
 
 def test_a_hole_in_the_middle_of_the_window_is_a_gap(cleaned):
-    """I6: as of a restore of some files only; found here, before Spark is started for it."""
+    """I6: for example after a restore of some files only. The gap is found before Spark is started."""
     commit_file(cleaned.location, 7).unlink()
     with pytest.raises(ChangeFeedGapError):
         cleaned.require_changes(offset_of(5), offset_of(9))
@@ -67,7 +67,7 @@ def test_whether_a_window_changed_rows(orders):
     assert table.has_changes(offset_of(1), offset_of(3))
     assert not table.has_changes(offset_of(3), offset_of(3))
     commit_file(orders.path, 2).unlink()
-    assert table.has_changes(offset_of(1), offset_of(2)), "who knows what it was"
+    assert table.has_changes(offset_of(1), offset_of(2)), "an unknown commit may have changed rows"
 
 
 def test_a_long_window_is_not_read_commit_by_commit(orders):
@@ -89,7 +89,7 @@ def test_a_column_that_was_renamed_is_known_by_its_name_in_the_files(tmp_path):
 
 
 def test_versions_in_which_a_column_had_another_type_are_refused(tmp_path):
-    """A type that went and came back: the changes in between would be read as something else."""
+    """The type changed and changed back. The changes in between would be read with the wrong type."""
     path = str(tmp_path / "orders")
     for ids in ([1], ["one"], [1]):
         write_deltalake(path, pa.table({"id": ids}), mode="overwrite", schema_mode="overwrite")
@@ -99,7 +99,7 @@ def test_versions_in_which_a_column_had_another_type_are_refused(tmp_path):
         DeltaSource(path).require_used_columns(offset_of(0), offset_of(2), resolved)
 
 
-def test_of_columns_that_a_job_does_not_use_a_window_may_have_any(tmp_path):
+def test_columns_that_a_job_does_not_use_may_change_in_a_window(tmp_path):
     path = str(tmp_path / "orders")
     for other in ({"a": [1]}, {"a": ["x"]}, {}, {"a": [1]}):
         write_deltalake(path, pa.table({"id": [1], **other}), mode="overwrite", schema_mode="overwrite")
@@ -109,7 +109,7 @@ def test_of_columns_that_a_job_does_not_use_a_window_may_have_any(tmp_path):
 
 @pytest.mark.parametrize("from_version", [0, 1])
 def test_changes_from_before_a_used_column_was_a_partition_column_are_refused(tmp_path, from_version):
-    """Delta would read a null of each of them."""
+    """Delta would read a null from each of these changes."""
     path = str(tmp_path / "orders")
     for _ in range(3):
         write_deltalake(path, pa.table({"id": [1], "day": [1]}), mode="append")
