@@ -85,7 +85,7 @@ class PlainArrangement:
                 write_deltalake(self._path, self._table(changes, epoch), mode="append")
 
     def fence(self, epoch: int) -> bool:
-        """Let nobody append an epoch's changes any more, unless they are there; return whether they are not."""
+        """Refuse an epoch's changes from now on; return whether they were not written before."""
         with _LOCK:
             if ArrangementFiles(self._path).exists() and any(
                 entry[self._own.epoch] == epoch for entry in self._entries()

@@ -132,7 +132,7 @@ class PlainSource:
         return self.within(self.at(barrier.chunk_offset.number), ranges)
 
     def net_changes(self, barrier: Barrier) -> dict[Position, Change]:
-        """Return the net change of every position that changed behind the version that it was read at."""
+        """Return the net change of every position that changed after the version that it was read at."""
         net: dict[Position, Change] = {}
         first, last = barrier.changes_after.number, barrier.upstream.to_offset.number
         rows = {version: self.at(version) for version in range(first, last + 1)}
@@ -145,7 +145,7 @@ class PlainSource:
         return net
 
     def version_of(self, place: Position, barrier: Barrier) -> int | None:
-        """Return the version behind which the epoch needs changes of a position; ``None`` if they wait."""
+        """Return the version after which the epoch needs changes of a position; ``None`` if they wait."""
         for read in barrier.view_before:
             if self.covers(decoded(read.ranges, self.order), place):
                 return read.offset.number if barrier.publishes else None
@@ -190,5 +190,5 @@ class PlainSource:
 
 
 def source_of(settings: JobSettings) -> PlainSource:
-    """Return the job's upstream, which is read anew every time."""
+    """Return the job's upstream, without a cache of its versions."""
     return PlainSource(settings, lambda version: read_version(settings.job["upstream"]["path"], version))

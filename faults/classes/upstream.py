@@ -20,18 +20,18 @@ fault = adding_to(FAULTS)
 
 STATEMENTS = {
     "a column is added": ("ALTER TABLE {upstream} ADD COLUMN extra INT",),
-    "a column that nobody uses is dropped": (
+    "an unused column is dropped": (
         "ALTER TABLE {upstream} ADD COLUMN extra INT",
         "UPDATE {upstream} SET extra = 1 WHERE id % 2 = 0",
         "ALTER TABLE {upstream} DROP COLUMN extra",
     ),
-    "a column that nobody uses is renamed": (
+    "an unused column is renamed": (
         "ALTER TABLE {upstream} ADD COLUMN extra INT",
         "UPDATE {upstream} SET extra = 1 WHERE id % 2 = 0",
         "ALTER TABLE {upstream} RENAME COLUMN extra TO other",
         "UPDATE {upstream} SET amount = 3 WHERE id % 5 = 0",
     ),
-    "a column that nobody uses is widened": (
+    "an unused column is widened": (
         "ALTER TABLE {upstream} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')",
         "ALTER TABLE {upstream} ADD COLUMN extra INT",
         "UPDATE {upstream} SET extra = 1 WHERE id % 2 = 0",
@@ -101,7 +101,7 @@ def _widen_used(lakehouse: Lakehouse, _: random.Random) -> None:
     lakehouse.sql("ALTER TABLE {upstream} ALTER COLUMN amount TYPE DECIMAL(20, 2)")
 
 
-@fault("it is made anew at the same path", refused=True)
+@fault("it is created again at the same path", refused=True)
 def _recreate(lakehouse: Lakehouse, _: random.Random) -> None:
     shutil.rmtree(lakehouse.upstream_path)
     lakehouse.make_upstream(COLUMNS)
@@ -144,7 +144,7 @@ def _vacuum(lakehouse: Lakehouse, _: random.Random) -> None:
     session.sql(f"VACUUM {lakehouse.upstream} RETAIN 0 HOURS")
 
 
-@fault("its log is cleaned up behind a checkpoint", refused=True)
+@fault("its log is cleaned up after a checkpoint", refused=True)
 def _log_gap(lakehouse: Lakehouse, _: random.Random) -> None:
     lakehouse.sql("ALTER TABLE {upstream} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
     for value in range(3):

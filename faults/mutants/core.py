@@ -8,7 +8,7 @@ from faults.mutants.mutant import Mutant
 MUTANTS = (
     Mutant(
         name="position-excluded",
-        breaks="The row at the position itself counts as not read yet.",
+        breaks="The row at the position itself counts as unread.",
         invariant="I1",
         file="airflow_backfill_provider/core/keys.py",
         old="order.compare(key, self.up_to) <= 0",
@@ -17,7 +17,7 @@ MUTANTS = (
     ),
     Mutant(
         name="begin-included",
-        breaks="A chunk begins with the row that the one before ended with, which is then read twice.",
+        breaks="A chunk begins with the last row of the one before, which is then read twice.",
         invariant="I1",
         file="airflow_backfill_provider/core/keys.py",
         old="order.compare(key, self.after) > 0",
@@ -44,7 +44,7 @@ MUTANTS = (
     ),
     Mutant(
         name="rows-left-over",
-        breaks="With fewer rows to read than runs, no run reads one: the job never ends.",
+        breaks="With fewer rows to read than task runs, no task run reads one, and the job never ends.",
         invariant="I4",
         file="airflow_backfill_provider/core/planner.py",
         old="run: share + (place < odd) for place, run in enumerate(hungry)",
@@ -53,7 +53,7 @@ MUTANTS = (
     ),
     Mutant(
         name="estimate-taken-for-a-count",
-        breaks="A file of which nobody knows how many rows are the job's counts as if that were known.",
+        breaks="An estimate of a file's rows counts as an exact number.",
         invariant="I4",
         file="airflow_backfill_provider/core/planner.py",
         old="return file.row_count if file.is_exact and lies_within",
@@ -62,7 +62,7 @@ MUTANTS = (
     ),
     Mutant(
         name="pause-counts-as-reading",
-        breaks="The time that is left is told as if the job were paused as often as it was.",
+        breaks="The estimate of the remaining time includes earlier pauses.",
         invariant="I4",
         file="airflow_backfill_provider/core/speed.py",
         old="if commit.epoch in before and not _was_resumed(by_epoch[commit.epoch])",
@@ -71,7 +71,7 @@ MUTANTS = (
     ),
     Mutant(
         name="plan-completes-too-early",
-        breaks="A chunk that is cut inside the last range counts as all that is left.",
+        breaks="A chunk that is cut inside the last range counts as complete.",
         invariant="I1",
         file="airflow_backfill_provider/core/planner.py",
         old="completes = len(chunk) == len(unread) and (not chunk or chunk[-1] == unread[-1])",
@@ -80,7 +80,7 @@ MUTANTS = (
     ),
     Mutant(
         name="progress-goes-back",
-        breaks="Nobody looks whether a state goes back.",
+        breaks="A state that goes back is not refused.",
         invariant="I3",
         file="airflow_backfill_provider/core/progress.py",
         old="if old is not new and not _is_successor(old, new, order):",
@@ -89,7 +89,7 @@ MUTANTS = (
     ),
     Mutant(
         name="verified-by-count",
-        breaks="A verification compares numbers of rows, and not what is in them.",
+        breaks="A verification compares numbers of rows, and not their contents.",
         invariant="I6",
         file="airflow_backfill_provider/core/differences.py",
         old="expected.get(vnode, NO_ROWS) != found.get(vnode, NO_ROWS)",
@@ -98,7 +98,7 @@ MUTANTS = (
     ),
     Mutant(
         name="chunk-as-of-the-window",
-        breaks="A chunk that was read at an older version counts as read at the window's end.",
+        breaks="A chunk that was read at an older version counts as read at the end of the window.",
         invariant="I1",
         file="airflow_backfill_provider/core/barrier.py",
         old="reads[self.chunk_offset] = _joined((*reads.get(self.chunk_offset, ()), *chunk))",
@@ -107,7 +107,7 @@ MUTANTS = (
     ),
     Mutant(
         name="added-rows-not-counted",
-        breaks="What changes add to the rows that were read is not counted, so what is missing is not known.",
+        breaks="Rows that changes add are not counted, so missing rows are not noticed.",
         invariant="I6",
         file="airflow_backfill_provider/core/barrier.py",
         old="return None if before is None else before + chunk + added",

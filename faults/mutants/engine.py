@@ -8,7 +8,7 @@ from faults.mutants.mutant import Mutant
 MUTANTS = (
     Mutant(
         name="older-copy-of-the-view",
-        breaks="A view that was put back from an older copy is gone on with, without the rows that came since.",
+        breaks="A view that was restored from an older copy is used, without the later rows.",
         invariant="I6",
         file="airflow_backfill_provider/engine/stamped_table.py",
         old="if newest.version < since.version:",
@@ -17,7 +17,7 @@ MUTANTS = (
     ),
     Mutant(
         name="copy-of-the-view-that-was-written-on",
-        breaks="A view that was put back from an older copy passes once it has as many versions.",
+        breaks="A view that was restored from an older copy is accepted once it has as many versions.",
         invariant="I6",
         file="airflow_backfill_provider/engine/stamped_table.py",
         old="if None not in (written_at, since.written_at) and written_at != since.written_at:",
@@ -26,7 +26,7 @@ MUTANTS = (
     ),
     Mutant(
         name="cleaned-up-log-believed",
-        breaks="What was written to a view in versions that its log lacks is taken for the job's own.",
+        breaks="Writes in versions that the view's log lacks count as the job's own.",
         invariant="I6",
         file="airflow_backfill_provider/engine/stamped_table.py",
         old="if since is None or oldest > since.version + 1:",
@@ -35,7 +35,7 @@ MUTANTS = (
     ),
     Mutant(
         name="session-as-it-is",
-        breaks="A cluster that skips files that are gone loses their rows without a word.",
+        breaks="A cluster that skips missing files silently loses their rows.",
         invariant="I6",
         file="airflow_backfill_provider/engine/session.py",
         old="        if found.get(name) != value:\n",
@@ -55,7 +55,7 @@ MUTANTS = (
     ),
     Mutant(
         name="another-plan-believed",
-        breaks="A write of the epoch from another plan than the pinned one is taken for its own.",
+        breaks="A write of the epoch from another plan than the pinned one counts as its own.",
         invariant="I5",
         file="airflow_backfill_provider/engine/stamped_table.py",
         old='elif stamp.get("digest") == barrier.digest:',
@@ -64,7 +64,7 @@ MUTANTS = (
     ),
     Mutant(
         name="spark-position-excluded",
-        breaks="On Spark, the row at the position itself lies behind it.",
+        breaks="On Spark, the row at the position itself lies after the position.",
         invariant="I1",
         file="airflow_backfill_provider/engine/predicates.py",
         old="_column(field) <= literal(field, bound)",
@@ -74,7 +74,7 @@ MUTANTS = (
     ),
     Mutant(
         name="spark-nulls-nowhere",
-        breaks="On Spark, null keys lie before no position, so no chunk has them.",
+        breaks="On Spark, null keys are before no position, so no chunk has them.",
         invariant="I1",
         file="airflow_backfill_provider/engine/predicates.py",
         old="return column.isNull() | (column > point if field.descending else column < point)",
@@ -84,7 +84,7 @@ MUTANTS = (
     ),
     Mutant(
         name="preimage-ignored",
-        breaks="A row whose key changed stays in the view under its old key, too.",
+        breaks="A row with a changed key also stays in the view under its old key.",
         invariant="I1",
         file="airflow_backfill_provider/engine/net_changes.py",
         old="feed = rows.changes(after, up_to).filter(wanted)\n    keys",
@@ -137,7 +137,7 @@ MUTANTS = (
     ),
     Mutant(
         name="fence-of-another-epoch",
-        breaks="A part of an epoch that is given up stays free for an attempt that slept.",
+        breaks="An attempt that slept can still write a part of an epoch that was given up.",
         invariant="I5",
         file="airflow_backfill_provider/engine/stamped_table.py",
         old="self._write_nothing(transaction_id(identity, part), barrier.epoch, stamp)",
@@ -147,7 +147,7 @@ MUTANTS = (
     ),
     Mutant(
         name="fence-too-low",
-        breaks="A rebuild leaves room for writes of the incarnation before.",
+        breaks="After a rebuild, the earlier incarnation can still write.",
         invariant="I5",
         file="airflow_backfill_provider/engine/stamped_table.py",
         old="_FENCE = 2**62",
@@ -157,7 +157,7 @@ MUTANTS = (
     ),
     Mutant(
         name="stranger-not-seen",
-        breaks="A view that somebody else wrote to is taken for the job's own.",
+        breaks="A view that another writer changed is accepted.",
         invariant="I6",
         file="airflow_backfill_provider/engine/stamped_table.py",
         old="if not (is_ours(commit, identity, barrier, since) or is_harmless(commit)):",
@@ -167,7 +167,7 @@ MUTANTS = (
     ),
     Mutant(
         name="finished-by-its-own-count",
-        breaks="A view counts as complete although its epochs read fewer rows than there are.",
+        breaks="A view counts as complete although its epochs read too few rows.",
         invariant="I6",
         file="airflow_backfill_provider/engine/row_account.py",
         old="if there != rows_present:",
@@ -187,7 +187,7 @@ MUTANTS = (
     ),
     Mutant(
         name="null-keys-plainly-compared",
-        breaks="A merge compares keys that may be null as if none was.",
+        breaks="A merge compares keys that may be null as if none were null.",
         invariant="I1",
         file="airflow_backfill_provider/engine/view.py",
         old="{'<=>' if nulls else '='}",

@@ -8,7 +8,7 @@ from faults.mutants.mutant import Mutant
 MUTANTS = (
     Mutant(
         name="missing-count-is-none",
-        breaks="A file whose rows the log does not count has none.",
+        breaks="A file without a row count in the log has no rows.",
         invariant="I4",
         file="airflow_backfill_provider/lake/row_counts.py",
         old="return file.rows is not None and 0 < file.rows <= file.size * MOST_ROWS_PER_BYTE",
@@ -17,7 +17,7 @@ MUTANTS = (
     ),
     Mutant(
         name="hidden-rows-planned",
-        breaks="Rows that a deletion vector hides are planned for.",
+        breaks="Rows that a deletion vector hides are planned.",
         invariant="I4",
         file="airflow_backfill_provider/lake/data_files.py",
         old="return stored._replace(rows=stored.rows - hidden)",
@@ -26,7 +26,7 @@ MUTANTS = (
     ),
     Mutant(
         name="hidden-keys-counted",
-        breaks="Keys of rows that a deletion vector hides are read as if the rows were there.",
+        breaks="Keys of rows that a deletion vector hides are read.",
         invariant="I4",
         file="airflow_backfill_provider/lake/chunk_keys.py",
         old="mask = self._masks.get(file.path) if file.hidden_rows or not file.is_exact else None",

@@ -8,7 +8,7 @@ from faults.mutants.mutant import Mutant
 MUTANTS = (
     Mutant(
         name="window-one-version-late",
-        breaks="A window begins a version behind the one that it continues, whose changes are lost.",
+        breaks="A window begins one version after the end of the window before, so that version's changes are lost.",
         invariant="I1",
         file="airflow_backfill_provider/protocol/decision.py",
         old="return previous.upstream.to_offset if previous else settings.first_offset",
@@ -17,7 +17,7 @@ MUTANTS = (
     ),
     Mutant(
         name="state-counted-twice",
-        breaks="An epoch that died behind the commit of its state counts its rows again.",
+        breaks="An epoch that died after the commit of its state counts its rows again.",
         invariant="I2",
         file="airflow_backfill_provider/protocol/epoch_run.py",
         old="if state.epoch < barrier.epoch:",
@@ -44,7 +44,7 @@ MUTANTS = (
     ),
     Mutant(
         name="older-copy-of-the-upstream",
-        breaks="An upstream that was put back from an older copy, and written on, is read as if it had gone on.",
+        breaks="An upstream that was restored from an older copy is read as if its history continued.",
         invariant="I6",
         file="airflow_backfill_provider/protocol/inject.py",
         old="        upstream.require_same_history(basis.come_to)\n",
@@ -53,7 +53,7 @@ MUTANTS = (
     ),
     Mutant(
         name="arranged-of-another-history",
-        breaks="The first epoch goes on from an arrangement of versions that the upstream does not have any more.",
+        breaks="The first epoch continues from an arrangement of versions that the upstream no longer has.",
         invariant="I6",
         file="airflow_backfill_provider/protocol/decision.py",
         old="return previous.upstream.come_to if previous else settings.start",
@@ -64,7 +64,7 @@ MUTANTS = (
     ),
     Mutant(
         name="cancelled-epoch-left-half-done",
-        breaks="A job that is cancelled between two writes of an epoch leaves a view that is as of no version.",
+        breaks="A job that is cancelled between two writes of an epoch leaves a view that matches no version.",
         invariant="I1",
         file="airflow_backfill_provider/protocol/inject.py",
         old="if previous is not None and commit is None:",
@@ -73,7 +73,7 @@ MUTANTS = (
     ),
     Mutant(
         name="last-chunk-at-an-older-version",
-        breaks="The epoch that publishes reads its chunk at the version of those before: what changed since is lost.",
+        breaks="The epoch that publishes reads its chunk at an older version, so later changes are lost.",
         invariant="I1",
         file="airflow_backfill_provider/protocol/inject.py",
         old="        if not basis.completes(plan):\n            return plan, resting\n",
@@ -82,7 +82,7 @@ MUTANTS = (
     ),
     Mutant(
         name="given-up-though-written",
-        breaks="A window that was applied is given up, and its changes are merged into what has them already.",
+        breaks="A window that was applied is given up, and its changes are applied a second time.",
         invariant="I1",
         file="airflow_backfill_provider/protocol/give_up.py",
         old="applied = bool(written) or None in run.reported() or not run.engine.fence_changes(settings, barrier)",

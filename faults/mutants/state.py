@@ -35,7 +35,7 @@ MUTANTS = (
     ),
     Mutant(
         name="state-written-again",
-        breaks="A zombie writes the state of an epoch that is there.",
+        breaks="A zombie writes a state that is committed already.",
         invariant="I5",
         file="airflow_backfill_provider/state/store.py",
         old="if committed.epoch >= state.epoch:",
@@ -44,7 +44,7 @@ MUTANTS = (
     ),
     Mutant(
         name="first-row-not-checked",
-        breaks="The first row of a control table may be one that a stranger edited.",
+        breaks="The first row of a control table is not checked for edits.",
         invariant="I6",
         file="airflow_backfill_provider/state/stamps.py",
         old="if index >= 0:",

@@ -8,7 +8,7 @@ from faults.mutants.mutant import Mutant
 MUTANTS = (
     Mutant(
         name="window-unseen",
-        breaks="A chunk of an arrangement is planned without what the window changes before it is read.",
+        breaks="A chunk of an arrangement is planned without the changes of its window.",
         invariant="I4",
         file="airflow_backfill_provider/strategies/arrangement/planning.py",
         old="coming = upstream.window_changes(settings, from_offset, offset) if counts else None",
@@ -20,7 +20,7 @@ MUTANTS = (
     ),
     Mutant(
         name="no-room-for-unknown-inserts",
-        breaks="A chunk leaves no room for rows that its window inserts, where nobody knows which.",
+        breaks="A chunk leaves no room for rows that its window inserts, if their keys are unknown.",
         invariant="I4",
         file="airflow_backfill_provider/strategies/arrangement/planning.py",
         old="return max(rate_limit * rows_before // rows_after, 1)",
@@ -29,7 +29,7 @@ MUTANTS = (
     ),
     Mutant(
         name="room-for-inserts-alone",
-        breaks="A window of many inserts leaves no row to be read: the epoch is refused, or the job never ends.",
+        breaks="A window of many inserts leaves no row to read: the epoch is refused, or the job never ends.",
         invariant="I4",
         file="airflow_backfill_provider/strategies/arrangement/planning.py",
         old="return max(rate_limit * rows_before // rows_after, 1)",
@@ -38,7 +38,7 @@ MUTANTS = (
     ),
     Mutant(
         name="rescale-ignored",
-        breaks="Vnodes stay with the runs of the parallelism before, as long as enough of these have work.",
+        breaks="Vnodes stay with the task runs of the earlier parallelism while enough of these have work.",
         invariant="I4",
         file="airflow_backfill_provider/strategies/arrangement/planning.py",
         old="if previous is not None and previous.parallelism == settings.parallelism:",
@@ -47,7 +47,7 @@ MUTANTS = (
     ),
     Mutant(
         name="changes-anywhere-in-a-vnode",
-        breaks="The files of a vnode share its changed rows, wherever these lie.",
+        breaks="The changed rows of a vnode are spread over its files, wherever the rows are.",
         invariant="I4",
         file="airflow_backfill_provider/strategies/arrangement/files.py",
         old="row_count=max(file.row_count - (rows - shared), 0)",
@@ -56,7 +56,7 @@ MUTANTS = (
     ),
     Mutant(
         name="vnode-completes-too-early",
-        breaks="A vnode whose chunk ends within it is Completed, and the rest of it is never read.",
+        breaks="A vnode is Completed by a chunk that ends inside of it, and its rest is never read.",
         invariant="I1",
         file="airflow_backfill_provider/strategies/vnode_scan.py",
         old="ends_within = read.up_to is not None and read.up_to[0] == vnode and len(read.up_to) > 1",
@@ -65,7 +65,7 @@ MUTANTS = (
     ),
     Mutant(
         name="not-started-lets-changes-through",
-        breaks="Changes of rows that no chunk has read yet are let through before the first one.",
+        breaks="Changes of unread rows are applied before the first chunk.",
         invariant="I1",
         file="airflow_backfill_provider/strategies/no_shuffle_scan.py",
         old="            case NotStarted():\n                return ()\n",
@@ -74,7 +74,7 @@ MUTANTS = (
     ),
     Mutant(
         name="arrangement-believed",
-        breaks="Chunks are read from an arrangement that somebody else wrote to.",
+        breaks="Chunks are read from an arrangement that another writer changed.",
         invariant="I6",
         file="airflow_backfill_provider/strategies/arrangement/table.py",
         old="        self._table.require_untouched(self._identity, barrier, since)\n",
@@ -84,7 +84,7 @@ MUTANTS = (
     ),
     Mutant(
         name="chunk-at-another-version",
-        breaks="The engine reads each chunk at the window's end, whatever is pinned.",
+        breaks="The engine reads each chunk at the end of the window instead of the pinned offset.",
         invariant="I2",
         file="airflow_backfill_provider/strategies/in_place_reader.py",
         old="self._context.rows_at(barrier.chunk_offset)",
@@ -94,7 +94,7 @@ MUTANTS = (
     ),
     Mutant(
         name="statistics-believed",
-        breaks="What a reader finds by the statistics of files is taken for all that there is.",
+        breaks="Rows that a reader finds by the files' statistics count as all rows.",
         invariant="I6",
         file="airflow_backfill_provider/strategies/in_place_reader.py",
         old="if found.count and found.count in bounds and not is_last:",

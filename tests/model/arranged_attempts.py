@@ -58,7 +58,7 @@ POINTS = {
     Step.STAGE_LOG: "after_state_commit",
     Step.COMMIT_LOG: "before_log_commit",
 }
-"""Where a run can be told to die; the points of a write are passed only if there is something to write."""
+"""The points at which an attempt can die. The points of a write are passed only if there is something to write."""
 
 ARRANGED_POINTS = tuple(dict.fromkeys(POINTS.values()))
 """The points in the order in which an epoch passes them."""

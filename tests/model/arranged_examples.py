@@ -16,7 +16,7 @@ ID = (KeyColumn("id"),)
 
 
 def table(*amounts: int, status: str = "paid") -> tuple[Row, ...]:
-    """Rows 1, 2, …, whose vnode by amount is what the amounts say."""
+    """Rows 1, 2, … with the given amounts, which are their vnodes by amount."""
     return tuple(Row((id_,), status, amount) for id_, amount in enumerate(amounts, 1))
 
 
@@ -29,7 +29,7 @@ def at(key: int | None) -> Progress:
 
 
 def begun(*amounts: int, rate_limit: int | None = None, parallelism: int = 1, query: Query = everything) -> ArrangedRun:
-    """A run over some rows whose arrangement is made, and which has read so many rows."""
+    """A backfill over some rows; its arrangement is made, and one epoch has read with the rate limit."""
     run = ArrangedRun(Scenario(ID, table(*amounts), ()), query)
     run.rescale(parallelism)
     run.run(Barrier(rate_limit=0))

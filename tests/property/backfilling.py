@@ -45,7 +45,7 @@ class Backfilling:
 
     @property
     def backfill(self) -> Backfill:
-        """The job with its tables, opened anew: nothing is remembered from one step to the next."""
+        """The job with its tables, opened again for each step, so that nothing is remembered."""
         return Backfill(self.job)
 
     @property

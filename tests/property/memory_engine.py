@@ -107,7 +107,7 @@ class Warehouse:
 
 
 class MemoryEngine:
-    """One engine, as one run of the application has it; ``calls`` tells what was asked of it."""
+    """One engine, as one Spark application has it; ``calls`` lists the calls of its methods."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
@@ -124,7 +124,7 @@ class MemoryEngine:
         strategy: str,
         incarnations: frozenset[str],
     ) -> None:
-        """Refuse a path that belongs to somebody else, and what the test wants to be refused."""
+        """Refuse a path with another table, and everything if the test has set ``refusal``."""
         self.calls.append("check")
         _require_usable(job.materialized_view, job.name, incarnations)
         if self.refusal is not None:
@@ -254,7 +254,7 @@ class MemoryEngine:
         return visible.values()
 
     def _repair(self, settings: JobSettings, barrier: Barrier, source: PlainSource) -> None:
-        """Write chosen rows anew; a row that nobody knows the vnode of any more goes with every vnode's repair."""
+        """Write chosen rows again; every repair of a vnode also removes rows with an unknown vnode."""
         keys = {source.key.decode(key) for key in barrier.repair.keys}
         read = source.within(source.at(barrier.upstream.to_offset.number), decoded(barrier.read_before, source.order))
         known = source.by_key(read)

@@ -136,7 +136,7 @@ def connection(folder: Path, secret: str) -> str:
 
 
 def emit_from_another_dag(lake: Lake, backfill_conn_id: str) -> None:
-    """Leave behind what an epoch of a job does that another DAG chose at run time: an event through the alias."""
+    """Record an asset event through the alias, as an epoch does for a job that another DAG chose at run time."""
     from airflow.models.asset import AssetAliasModel, AssetEvent, AssetModel
     from airflow.utils.session import create_session
     from sqlalchemy import select

@@ -163,7 +163,7 @@ def test_every_nth_version_removes_files(table, monkeypatch):
 
 
 def abandoned_file(table):
-    """Return a data file that a writer left behind two days ago."""
+    """Return a data file that a writer wrote two days ago and never committed."""
     left_over = Path(table.location, "left-over.parquet")
     left_over.write_bytes(b"half a file")
     os.utime(left_over, (time.time() - 2 * 86_400,) * 2)

@@ -8,7 +8,7 @@ from airflow_backfill_provider.state.patience import PATIENT, GaveUpError, Overt
 
 
 class Time:
-    """A clock that goes on only while somebody waits."""
+    """A clock that advances by waiting alone."""
 
     def __init__(self):
         self.now = 0.0

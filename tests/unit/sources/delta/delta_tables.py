@@ -32,7 +32,7 @@ def at_minute(minute):
 
 
 def mapped(path, *columns):
-    """Make a table whose columns have other names in its files, which delta-rs reads and does not write."""
+    """Make a table with column mapping, which delta-rs can read but not write."""
     fields = [pa.field(name, kind, metadata={"stored": stored}) for name, kind, stored in columns]
     DeltaTable.create(str(path), pa.schema(fields))
     log = commit_file(path, 0)

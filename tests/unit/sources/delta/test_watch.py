@@ -1,4 +1,4 @@
-"""Polling a Delta table: a look returns the newest version, and what tells one table from another."""
+"""Polling a Delta table: each look returns the newest version, and the state of its commit file."""
 
 from __future__ import annotations
 
