@@ -86,7 +86,7 @@ LOG_COLUMNS = {
     "from_version": "last upstream version of the epoch before. In the first -1, under `arrangement` the version that "
     "the arrangement was made of",
     "to_version": "last upstream version of this epoch",
-    "mutations": "changes of the settings that take effect with the barrier",
+    "mutations": "changes of the settings that the barrier carries",
     "requested_by": "who asked for the barrier",
     "snapshot_read_row_count": "upstream rows in the chunk, before the query's filter",
     "upstream_output_row_count": "net changes let through, before the query's filter",
@@ -136,7 +136,7 @@ WHAT_TO_DO = {
     "ChangeFeedGapError": "[rebuild](how-to/rebuild.md), and [keep changes longer](how-to/set-retention.md)",
     "UpstreamReplacedError": "[rebuild](how-to/rebuild.md) if the table that lies there now is the right one",
     "UpstreamSchemaChangedError": "undo the change, or adapt the query, [rebuild](how-to/rebuild.md)",
-    "MissingRowsError": "have Spark rewrite the upstream's files, and [repair](how-to/repair-rows.md) all vnodes, "
+    "MissingRowsError": "have Spark write the upstream's files anew, and [repair](how-to/repair-rows.md) all vnodes, "
     "or [rebuild](how-to/rebuild.md)",
     "DuplicateKeyError": "remove the duplicates and run again; or give `upstream.key` the columns that identify a row, "
     "and [rebuild](how-to/rebuild.md) if the job exists",
@@ -162,11 +162,11 @@ WHAT_TO_DO = {
     "QueryFailedError": "correct the row and run again; or let the query say what such a row gives, and "
     "[rebuild](how-to/rebuild.md)",
     "EpochFailedError": "run again; if it fails the same way, mend the cause that it names",
-    "EpochGivenUpError": "run the next epoch, which gets a new barrier; `status` says why this one was given up",
+    "EpochGivenUpError": "run the next epoch, which is pinned anew; `status` says why this one was given up",
     "InvalidConnectionError": "correct the connection",
     "InvalidPolicyError": "correct what it names",
     "NotVerifiedError": "[verify](how-to/verify-a-view.md) the view; run an epoch before, if none was",
-    "VersionGoneError": "[verify](how-to/verify-a-view.md) again",
+    "VersionGoneError": "[verify](how-to/verify-a-view.md) anew",
     "VerificationFailedError": "restore what it names, or [rebuild](how-to/rebuild.md)",
     "ViewDiffersError": "[repair what differs](how-to/repair-rows.md)",
     "CompactionFailedError": "try again, best [while no epoch runs](how-to/keep-files-good.md)",
