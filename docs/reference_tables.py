@@ -1,9 +1,9 @@
 """
 Makes the tables of ``reference.md`` from the code that they describe.
 
-``python -m docs.reference_tables --write`` puts them into the page, ``--check`` compares them with it. Starts neither
-Spark nor Airflow's processes. Where the code doesn't say what something means, this file does, and fails if it says
-too little or too much.
+``python -m docs.reference_tables --write`` puts them into the page, ``--check`` compares them with it. This starts
+neither Spark nor Airflow's processes. Where the code doesn't say what something means, :mod:`docs.reference_texts`
+does. The script fails if a text is missing, or has nothing to describe.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from airflow_backfill_provider.core.barrier import Barrier, Repair, UpstreamWind
 from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport
 from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, Restriction
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
-from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.core.stages import STAGES
 from airflow_backfill_provider.core.status import JobStatus, JobSummary, VnodeSpan
 from airflow_backfill_provider.core.upstream import KeyColumn
@@ -37,170 +36,27 @@ from airflow_backfill_provider.get_provider_info import get_provider_info
 from airflow_backfill_provider.sources.delta import DeltaUpstream
 from airflow_backfill_provider.state import records, verifications
 from docs.generated import main, table
+from docs.reference_texts import (
+    BOUNDS_DEFAULTS,
+    BOUNDS_FIELDS,
+    COMMIT_FIELDS,
+    JOB_DEFAULTS,
+    JOB_TYPES,
+    KEY_FIELDS,
+    LOG_COLUMNS,
+    REPORT_FIELDS,
+    RESTRICTION_DEFAULTS,
+    RESTRICTION_FIELDS,
+    SETTINGS_COLUMNS,
+    STATE_COLUMNS,
+    STATUS_FIELDS,
+    UPSTREAM_DEFAULTS,
+    UPSTREAM_FIELDS,
+    VERIFICATION_COLUMNS,
+    WHAT_TO_DO,
+)
 
 PAGE = Path(__file__).with_name("reference.md")
-
-JOB_TYPES = {
-    "name": "text of `a`–`z`, `0`–`9`, `_`; at most 100",
-    "upstream": "mapping, see below",
-    "materialized_view": "absolute path or URI",
-    "query": "text",
-    "strategy": "`auto`, `no_shuffle` or `arrangement`",
-    "vnode_count": "whole number, 1 to 32768",
-    "paused": "true or false",
-    "rate_limit": "whole number from 0, or null",
-    "parallelism": "whole number, 1 to `vnode_count`; above 1 only with `arrangement` or `auto`",
-    "visibility": "`every_epoch` or `on_finish`; with `on_finish` the distribution key must be of key columns, unless "
-    "the strategy is `no_shuffle`",
-    "keep_arrangement": "true or false",
-    "restrict_to": "mapping, see below",
-    "state": "absolute path or URI",
-    "table_properties": "mapping of text to text",
-}
-JOB_DEFAULTS = {"state": "`_backfill/<name>` beside the view", "table_properties": "none", "restrict_to": "all of it"}
-
-UPSTREAM_FIELDS = {
-    "path": ("absolute path or URI", "the Delta table to read; it must have a change data feed"),
-    "key": ("list of columns", "the columns that identify a row, most significant first; see below"),
-    "distribution_key": (
-        "list of column names",
-        "the columns that a vnode is computed from; `no_shuffle` needs no vnodes, but for `restrict_to` and repairs",
-    ),
-}
-UPSTREAM_DEFAULTS = {"distribution_key": "the key"}
-
-KEY_FIELDS = {
-    "column": ("text", "the column's name, as the upstream spells it"),
-    "descending": ("true or false", "read from the largest value to the smallest; nulls still come first"),
-}
-
-RESTRICTION_FIELDS = {
-    "vnodes": ("list of numbers and ranges", "the vnodes that the view is about, such as `[0-15, 20]`"),
-    "keys": ("mapping, see below", "a range of keys"),
-}
-RESTRICTION_DEFAULTS = {"vnodes": "all", "keys": "all"}
-
-BOUNDS_FIELDS = {
-    "after": ("list of values", "exclusive lower bound: a value for each key column, or for the leading ones"),
-    "up_to": ("list of values", "inclusive upper bound likewise"),
-}
-BOUNDS_DEFAULTS = {"after": "from the first key", "up_to": "to the last key"}
-
-STATUS_FIELDS = {
-    "name": "the job's name",
-    "strategy": "the chosen strategy; never `auto`",
-    "paused": "whether the job is paused",
-    "cancelled": "whether the job was cancelled",
-    "rate_limit": "snapshot rows per epoch; null is unlimited, 0 reads none",
-    "vnodes": "the number of vnodes by progress: `total`, `not_started`, `in_progress`, `completed`",
-    "upstream_latest_version": "the upstream's newest offset",
-}
-
-SETTINGS_COLUMNS = {
-    "sequence": "number of the change, from 1; the highest one is in force",
-    "change": ", ".join(f"`{change.value}`" for change in SettingsChange),
-    "paused": "whether barriers read no snapshot",
-    "rate_limit": "snapshot rows per epoch; null is unlimited, 0 reads none",
-    "cancelled": "whether no barrier is injected any more",
-    "finished_epoch": "the epoch with which the view was marked as finished; null before",
-    "incarnation": "changes with every rebuild",
-    "requested_by": "a task run of Airflow, or `user@host`",
-    "requested_at": "when",
-    "record": "the whole record as JSON: the definition, the upstream's table id and columns, and the above",
-}
-LOG_COLUMNS = {
-    "epoch": "the epoch",
-    "event": "`injected`: the barrier is pinned. `reported`: one of the task runs that share the epoch did its part. "
-    "`committed`: the epoch is committed. `failed`: an attempt failed. `given_up`: the epoch was given up, and "
-    "[its rest is never written](concepts.md#epochs-that-are-given-up)",
-    "incarnation": "the incarnation that the epoch belongs to",
-    "from_version": "the window's `from_offset` as a number. In the first epoch -1; under `arrangement` the version "
-    "that the arrangement was created from",
-    "to_version": "the window's `to_offset` as a number",
-    "mutations": "changes of the settings that take effect with the barrier",
-    "requested_by": "who requested the barrier",
-    "snapshot_read_row_count": "upstream rows in the chunk, before the query's filter",
-    "upstream_output_row_count": "net changes that passed the position filter, before the query's filter",
-    "watermark": "commit time of the window's `to_offset`",
-    "seconds": "wall-clock seconds of the attempt that reported or committed; for parallel parts, those of the slowest",
-    "at": "when it was pinned, reported, committed or given up, or when the attempt failed",
-    "record": "the whole barrier, report, commit or failure as JSON; for `given_up`, the reduced barrier and its "
-    "commit",
-}
-STATE_COLUMNS = {
-    "vnode": "the virtual node, from 0",
-    "order_id": "one column for each key column, with its name and type: the position. A name that the table already "
-    "uses gets the prefix `key_`",
-    "has_position": "whether the key columns are a position; nulls could also be the position of a null key",
-    "backfill_finished": "whether the vnode is Completed",
-    "row_count": "snapshot rows read so far: under `no_shuffle` **by the whole job**, under `arrangement` of the vnode",
-    "epoch": "the epoch that wrote the row",
-    "incarnation": "the incarnation that it belongs to",
-}
-
-VERIFICATION_COLUMNS = {
-    "number": "number of the verification, from 1",
-    "event": "`asked`: a verification is requested. `begun`: what is compared is pinned. `compared`: a step is "
-    "completed",
-    "incarnation": "the incarnation that is verified",
-    "epoch": "the epoch that is verified",
-    "upstream_version": "the upstream's offset, as a number, that the view is compared at",
-    "view_version": "the version of the view that is compared",
-    "first_vnode": "the first vnode of the step",
-    "last_vnode": "the last vnode of the step",
-    "expected_rows": "rows that the query returns in these vnodes",
-    "found_rows": "rows that the view has in these vnodes",
-    "differing_vnodes": "the number of vnodes that differ",
-    "differing_keys": "the number of keys that differ",
-    "requested_by": "who requested the verification",
-    "at": "when it was requested or begun, or when the step was completed",
-    "record": "the request, what is compared, or the step's result, as JSON",
-}
-
-WHAT_TO_DO = {
-    "InvalidJobError": "correct the field that it names; [rebuild](how-to/rebuild.md) if the job exists",
-    "UpstreamError": "do what the message says",
-    "UpstreamNotFoundError": "check `upstream.path`, and the storage options of an object store",
-    "ChangeDataFeedDisabledError": "run the `ALTER TABLE` in the message; [rebuild](how-to/rebuild.md) if the feed was "
-    "turned off after the job was created",
-    "ChangeFeedGapError": "[rebuild](how-to/rebuild.md), and [keep changes longer](how-to/set-retention.md)",
-    "UpstreamReplacedError": "[rebuild](how-to/rebuild.md) if the present table is the right one; else restore it",
-    "UpstreamSchemaChangedError": "undo the change, or adapt the query and [rebuild](how-to/rebuild.md)",
-    "MissingRowsError": "have Spark rewrite the upstream's files, and [repair](how-to/repair-rows.md) all vnodes or "
-    "[rebuild](how-to/rebuild.md)",
-    "DuplicateKeyError": "remove the duplicates and run again; or give `upstream.key` the columns that identify a row, "
-    "and [rebuild](how-to/rebuild.md) if the job exists",
-    "MaterializedViewError": "choose another folder; if something else wrote to the view, "
-    "[repair](how-to/repair-rows.md) what it wrote to, or [rebuild](how-to/rebuild.md)",
-    "StateError": "do what the message says",
-    "JobNotCreatedError": "create the job",
-    "StateLayoutError": "upgrade the package, or [recover the tables](how-to/recover-after-a-failure.md)",
-    "LocationNotAllowedError": "choose a folder under an allowed root, or change "
-    "[`AIRFLOW_BACKFILL_ALLOWED_ROOTS`](security.md)",
-    "DataFileError": "restore the file from a copy; or repair its table, and [rebuild](how-to/rebuild.md)",
-    "TableLogError": "restore the table from a copy, or [rebuild](how-to/rebuild.md)",
-    "JobCancelledError": "[rebuild](how-to/rebuild.md) to start over",
-    "NotFinishedError": "run more epochs",
-    "ConcurrentUpdateError": "try again",
-    "StorageUnavailableError": "check the storage, its options, permissions and free space; then try again",
-    "StorageOptionsError": "give the credential [in a way that both support](how-to/use-an-object-store.md)",
-    "SparkUnavailableError": "install what the message names",
-    "InvalidRemoteError": "write it as `sc://host:port`",
-    "SparkServerUnavailableError": "start the server, or give the right token; see "
-    "[a warm engine](how-to/keep-a-warm-engine.md)",
-    "SparkSettingError": "configure the server with the setting, and leave it out here",
-    "QueryFailedError": "correct the row and run again; or make the query handle such rows, and "
-    "[rebuild](how-to/rebuild.md)",
-    "EpochFailedError": "run again; if it fails the same way, correct the cause that the message names",
-    "EpochGivenUpError": "run the next epoch, which pins a new barrier; `status` says why this one was given up",
-    "InvalidConnectionError": "correct the connection",
-    "InvalidPolicyError": "correct the value that it names",
-    "NotVerifiedError": "[verify](how-to/verify-a-view.md) the view; before the first epoch, run one",
-    "VersionGoneError": "start a [new verification](how-to/verify-a-view.md)",
-    "VerificationFailedError": "restore what the message names, or [rebuild](how-to/rebuild.md)",
-    "ViewDiffersError": "[repair what differs](how-to/repair-rows.md)",
-    "CompactionFailedError": "try again, preferably [while no epoch runs](how-to/keep-files-good.md)",
-}
 
 
 def make() -> dict[str, str]:
@@ -225,31 +81,13 @@ def make() -> dict[str, str]:
             "barrier": _documented(Barrier, {}),
             "window": _documented(UpstreamWindow, {}),
             "repair": _documented(Repair, {}),
-            "report": _documented(EpochReport, _REPORT_FIELDS),
-            "commit": _documented(EpochCommit, _COMMIT_FIELDS),
+            "report": _documented(EpochReport, REPORT_FIELDS),
+            "commit": _documented(EpochCommit, COMMIT_FIELDS),
             "stages": _stages(),
             "connection": _connection(),
             "airflow": _airflow(),
             "errors": _errors(),
         }
-
-
-_REPORT_FIELDS = {
-    "epoch": "the epoch",
-    "incarnation": "the incarnation that it belongs to",
-    "digest": "digest of the pinned barrier",
-    "reported_at": "when",
-}
-_COMMIT_FIELDS = {
-    "epoch": "the epoch",
-    "incarnation": "the incarnation that it belongs to",
-    "digest": "digest of the pinned barrier",
-    "view_written_at": "when that version's commit says that it was written; null if it does not",
-    "strategy_tables": "versions of the strategy's own tables (`arrangement`) after the epoch's writes, and when "
-    "they were written; empty without any",
-    "watermark": "commit time of the upstream's `to_version`",
-    "committed_at": "when",
-}
 
 
 def _stages() -> str:
@@ -444,7 +282,7 @@ def _plain(text: str) -> str:
 def _same(given: Iterable[str], expected: Iterable[str], what: str) -> None:
     different = set(given) ^ set(expected)
     if different:
-        raise ValueError(f"{what}: {', '.join(sorted(different))}; bring docs/reference_tables.py up to date")
+        raise ValueError(f"{what}: {', '.join(sorted(different))}; bring docs/reference_texts.py up to date")
 
 
 if __name__ == "__main__":

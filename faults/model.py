@@ -15,7 +15,7 @@ from contextlib import nullcontext
 
 from faults.campaign import Campaign, Outcome, WrongError
 from tests.model.arranged_explore import MIXED, SHARED_EPOCHS, WHOLE_EPOCHS, explore_arranged
-from tests.model.arrangement import Protocol as ArrangedProtocol
+from tests.model.arranged_job import Protocol as ArrangedProtocol
 from tests.model.explore import Result, explore
 from tests.model.orchestrated import Protocol
 from tests.model.test_interleavings import ORDERS, RETRIES

@@ -1,10 +1,10 @@
 """
 Random schedules through the whole protocol on `deltalake` tables: real upstream and control tables, no Spark.
 
-An attempt of an epoch falls asleep at a named point while others do something: write to the upstream, steer or rebuild
-the job, run epochs whole or shared, which fall asleep in turn, up to three deep. Then it dies or goes on, as a zombie
-if it was overtaken. The clock jumps. After each committed epoch the view must be the query (I1), progress must not have
-gone back (I3), and in the end the backfill comes to its end within a bounded number of epochs (I4).
+An attempt of an epoch falls asleep at a named point while others do something: write to the upstream, change settings,
+rebuild the job, or run epochs whole or shared. These fall asleep in turn, up to three deep. Then the attempt dies or
+continues, as a zombie if it was overtaken. The clock jumps. After each committed epoch the view must equal the query
+(I1) and progress must not go back (I3). In the end the backfill must finish within a bounded number of epochs (I4).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from airflow_backfill_provider.state.store import BackfillStore
 from faults.campaign import Campaign, Outcome, WrongError
 from tests.builders import NOW, PAID
 from tests.dying import Died
-from tests.property.memory_engine import Backfilling
-from tests.property.test_protocol import IDS, VNODE_COUNTS, steer, write
+from tests.property.backfilling import Backfilling
+from tests.property.test_protocol import IDS, VNODE_COUNTS, change_settings, write
 
 DEEPEST = 3
 STEPS = (3, 8)
@@ -71,8 +71,8 @@ class Schedule:
         """Let it happen, then let the backfill come to its end."""
         for _ in range(self._random.randint(*STEPS)):
             self._step(0)
-        steer(self.backfilling, "pause", False)
-        steer(self.backfilling, "throttle", 3)
+        change_settings(self.backfilling, "pause", False)
+        change_settings(self.backfilling, "throttle", 3)
         self.epochs += len(self.backfilling.finish())
         rows = self.backfilling.orders.rows
         paid = [(i, 100 * amount) for i, (status, amount) in rows.items() if status == "paid" and amount is not None]
@@ -98,7 +98,7 @@ class Schedule:
                 ("repair", self._random.choice(IDS), self._random.randint(0, 2)),
             ]
         )
-        steer(self.backfilling, kind, *arguments)
+        change_settings(self.backfilling, kind, *arguments)
 
     def _rebuild(self, depth: int) -> None:
         self._asleep(depth, self.backfilling.rebuild)

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from tests.model.arranged_attempts import Attempt, Step
+from tests.model.arranged_job import Job, Protocol, World, by_amount, keys_at_the_end
 from tests.model.arranged_runs import ArrangedRun, changed, check_arranged
-from tests.model.arrangement import Attempt, Job, Protocol, Step, World, advance, by_amount, keys_at_the_end
+from tests.model.arrangement import advance
 from tests.model.explore import Move, Result, nothing_to_check, search
 from tests.model.truth import paid_in_cents
 from tests.strategies import Barrier, Insert, KeyColumn, Row, Scenario, Update, Write

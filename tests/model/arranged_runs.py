@@ -10,21 +10,10 @@ from itertools import cycle
 from random import Random
 from typing import TYPE_CHECKING
 
+from tests.model.arranged_attempts import ARRANGED_POINTS, Attempt, Step
+from tests.model.arranged_job import Job, KnownKeys, Protocol, World, by_amount, keys_as_arranged
 from tests.model.arranged_tables import ArrangedPlan, Arrangement, Distribution, Range, VnodeState
-from tests.model.arrangement import (
-    ARRANGED_POINTS,
-    Attempt,
-    Job,
-    KnownKeys,
-    Protocol,
-    Step,
-    World,
-    advance,
-    base_of,
-    by_amount,
-    chunk,
-    keys_as_arranged,
-)
+from tests.model.arrangement import advance, base_of, chunk
 from tests.model.runs import ENDLESS
 from tests.model.truth import COMPLETED, InvariantError, Query, check_monotonic, check_truth, paid_in_cents
 from tests.model.upstream import Upstream

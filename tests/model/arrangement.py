@@ -1,5 +1,5 @@
 """
-Our order of operations with a position of its own for each vnode, and runs that share an epoch.
+This project's order of operations with a position for each vnode, and task runs that share an epoch.
 
 The vnode of a row comes from its distribution key, which may be any column, so that an update can move a row from one
 vnode to another under the same key. The scan goes by (vnode, key), over the *arrangement*: the upstream as of the
@@ -7,251 +7,46 @@ version at which the job was created, and the changes since. One epoch is a sequ
 repeat and overlap anywhere:
 
 1. **Inject**, as in :mod:`tests.model.orchestrated`. Pinned are the version range ``(after, up_to]``, what was read
-   before the epoch, and for each parallel run the ranges that it reads: the rests of its vnodes in progress, then
-   those not started. If whoever created the job died before it made the arrangement's base, the first epoch makes it,
-   and reads nothing.
+   before the epoch, and the ranges that each task run reads: the rests of its vnodes in progress, then those not
+   started. If the creation died before it made the arrangement's base, the first epoch makes it and reads nothing.
 2. **Arrange.** Net changes per (vnode, key) of what was not read *before* the epoch are appended to the arrangement,
    with the epoch as their stamp, also while the job is paused.
 3. **Changes.** Net changes per (vnode, key) of what was read before the epoch, then net per key with the upsert
    winning, are merged into the view by key. This is **reported**.
 4. **Parts**, in any order or side by side. Each run appends its chunk: rows of the base in its ranges that did not
    change since, and the newest of those that did, as of the epoch's stamp. Each part is reported.
-5. Once the changes and all parts are reported, whoever sees it commits the **state**, derived from plan and reports
+5. Once the changes and all parts are reported, the next attempt commits the **state**, derived from plan and reports
    alone, and then the **barrier log**'s entry.
 
-Every write carries a transaction of its own (part, epoch). That holds for a merge that finds nothing to change, too: if
-it left no commit, a repeated one could do harm. It may delete a key that has come with a chunk meanwhile, for the row
-that was deleted in a vnode that is read, and did not pass the query's filter, may have moved to a vnode that was being
-read in that very epoch, and pass it there.
+Every write has a transaction id (part, epoch), also a merge that finds nothing to change. Without a commit it could be
+repeated, and then delete a key that a chunk has written meanwhile: a row that was read and did not pass the query's
+filter may move to a vnode that is being read in the same epoch, and pass the filter there.
 
-As in the neighbour, values are immutable, :func:`advance` is a pure function, and :class:`Protocol` can weaken one rule
-at a time.
+As in :mod:`tests.model.orchestrated`, values are immutable, :func:`advance` is a pure function, and a
+:class:`~tests.model.arranged_job.Protocol` can weaken one rule at a time.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from enum import Enum, auto
-from itertools import cycle
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
-from zlib import crc32
 
+from tests.model.arranged_attempts import Attempt, Staged, Step
+from tests.model.arranged_job import Job, World
+from tests.model.arranged_planning import next_plan
 from tests.model.arranged_tables import (
     ArrangedPlan,
-    Arrangement,
-    Counts,
-    Distribution,
     Place,
-    Range,
     Report,
     VnodeState,
 )
-from tests.model.tables import BarrierLog, Commit, LogEntry, View
-from tests.model.truth import COMPLETED, NOT_STARTED, Output, Phase, Progress, Query
-from tests.model.upstream import Change, Upstream, as_stream
+from tests.model.tables import Commit, LogEntry
+from tests.model.truth import COMPLETED, NOT_STARTED, Phase, Progress
 
 if TYPE_CHECKING:
-    from tests.strategies import Barrier, Key, Row
-
-Net = dict[Place, "Row | None"]
-
-KnownKeys = Callable[["Job", "World", Range], "list[Key]"]
-"""The keys that an injector believes to be in a range, in order; it cuts chunks between them."""
-
-
-def by_status(row: Row) -> int:
-    """Distribute by a column that the usual query filters by; three vnodes."""
-    return ("open", "paid", None).index(row.status)
-
-
-def by_amount(row: Row) -> int:
-    """Distribute by a column that changes often; three vnodes, of which the nulls' is one of the others', too."""
-    return 0 if row.amount is None else row.amount % 3
-
-
-def by_key(row: Row) -> int:
-    """Distribute by the key, so that no row ever moves; four vnodes."""
-    return hash_of_key(row.key) % 4
-
-
-def hash_of_key(key: Key) -> int:
-    """Return the same number for a key in every process."""
-    return crc32(repr(key).encode())
-
-
-VNODES: dict[Distribution, int] = {by_status: 3, by_amount: 3, by_key: 4}
-
-
-def net_by_place(changes: Iterable[Change], vnode_of: Distribution) -> Net:
-    """
-    Return what the changes come to at each (vnode, key) that they touch.
-
-    The latest version wins, and inside one version an insert or postimage beats a delete or preimage.
-    """
-    return {
-        (vnode_of(change.row), change.row.key): change.row if change.writes else None for change in as_stream(changes)
-    }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Protocol:
-    """The rules; each default is what keeps an invariant, or saves work where two are right."""
-
-    pinned: bool = True
-    state_fenced: bool = True
-    arrangement_has_txn: bool = True
-    changes_have_txn: bool = True
-    empty_merge_has_txn: bool = True
-    parts_have_txn: Literal["each", "shared", "none"] = "each"
-    all_parts_awaited: bool = True
-    net: Callable[[Iterable[Change], Distribution], Net] = net_by_place
-    filter_vnode: Callable[[Key], int] | None = None
-    filter_by: Literal["old", "new", "last_row"] = "old"
-    chunk_at: Literal["up_to", "after"] = "up_to"
-    changes_first: bool = True
-    arranged: Literal["unread", "all", "unless_paused"] = "unread"
-    stamps_bounded: bool = True
-    goes_on_with: Literal["unfinished", "in_progress"] = "unfinished"
-    completed_rescanned: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Job:
-    """What never changes while a backfill runs (the upstream only ever grows)."""
-
-    upstream: Upstream
-    query: Query
-    vnode_of: Distribution = by_amount
-    protocol: Protocol = Protocol()
-    known_keys: KnownKeys
-
-    @property
-    def vnode_count(self) -> int:
-        """How many vnodes the distribution has."""
-        return VNODES[self.vnode_of]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """Everything that outlives a run. ``latest`` is the upstream's newest version by now."""
-
-    latest: int
-    state: VnodeState
-    parallelism: int = 1
-    log: BarrierLog[ArrangedPlan] = field(default_factory=BarrierLog)
-    reports: frozenset[Report] = frozenset()
-    arrangement: Arrangement = field(default_factory=Arrangement)
-    view: View = field(default_factory=View)
-
-    def reported(self, epoch: int) -> dict[int | None, Counts]:
-        """Return what runs have reported of an epoch, by part."""
-        return {report.part: report.rows for report in self.reports if report.epoch == epoch}
-
-    def truth(self, job: Job) -> dict[Key, Output]:
-        """Return the rows that I1 asks for after the committed epoch."""
-        result = {}
-        for key, row in job.upstream.as_of(self.state.version).items():
-            output = job.query(row)
-            if output is not None and self.state.vnodes[job.vnode_of(row)].covers(key, job.upstream.order):
-                result[key] = output
-        return result
-
-
-def keys_as_arranged(job: Job, world: World, covered: Range) -> list[Key]:
-    """Know what the arrangement shows at the time: the rows before the epoch's own changes."""
-    return [key for (_, key), _ in world.arrangement.rows([covered], job.upstream.order, up_to=None)]
-
-
-def keys_at_the_end(job: Job, world: World, covered: Range) -> list[Key]:
-    """Know the rows as the chunk will find them."""
-    rows = job.upstream.as_of(world.latest).values()
-    return [row.key for row in rows if covered.covers((job.vnode_of(row), row.key), job.upstream.order)]
-
-
-class Step(Enum):
-    """What a run does next."""
-
-    READ_STATE = auto()
-    READ_LOG = auto()
-    APPEND_CANDIDATE = auto()
-    ADOPT = auto()
-    MAKE_BASE = auto()
-    STAGE_ARRANGEMENT = auto()
-    COMMIT_ARRANGEMENT = auto()
-    STAGE_CHANGES = auto()
-    COMMIT_CHANGES = auto()
-    REPORT_CHANGES = auto()
-    AWAIT_CHANGES = auto()
-    STAGE_PART = auto()
-    COMMIT_PART = auto()
-    REPORT_PART = auto()
-    STAGE_STATE = auto()
-    COMMIT_STATE = auto()
-    STAGE_LOG = auto()
-    COMMIT_LOG = auto()
-    DONE = auto()
-    REFUSED = auto()
-
-
-POINTS = {
-    Step.MAKE_BASE: "after_pin",
-    Step.STAGE_ARRANGEMENT: "after_pin",
-    Step.COMMIT_ARRANGEMENT: "before_arrangement_commit",
-    Step.STAGE_CHANGES: "after_arrangement_commit",
-    Step.COMMIT_CHANGES: "before_changes_commit",
-    Step.REPORT_CHANGES: "after_changes_commit",
-    Step.COMMIT_PART: "before_snapshot_commit",
-    Step.REPORT_PART: "after_snapshot_commit",
-    Step.STAGE_STATE: "after_report",
-    Step.COMMIT_STATE: "before_state_commit",
-    Step.STAGE_LOG: "after_state_commit",
-    Step.COMMIT_LOG: "before_log_commit",
-}
-"""Where a run can be told to die; the points of a write are passed only if there is something to write."""
-
-ARRANGED_POINTS = tuple(dict.fromkeys(POINTS.values()))
-"""The points in the order in which an epoch passes them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """A write computed but not committed: net rows for a merge, or rows for an append; and how many count."""
-
-    view_version: int
-    rows: tuple[tuple[Key, Output | None], ...]
-    counts: Counts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """
-    One task run in the middle of its work: what it knows by itself, and would take to its grave.
-
-    It executes a whole epoch, the parts one after the other, or ``only`` its changes, or one part. ``first_part``
-    tells which part a run of the whole epoch begins with.
-    """
-
-    settings: Barrier
-    only: Literal["changes"] | int | None = None
-    first_part: int = 0
-    next: Step = Step.READ_STATE
-    state: VnodeState | None = None
-    plan: ArrangedPlan | None = None
-    parts_left: tuple[int, ...] = ()
-    net: tuple[tuple[Place, Row | None], ...] | None = None
-    staged: Staged | VnodeState | LogEntry | None = None
-
-    @property
-    def stands_at(self) -> str | None:
-        """The named point at which it stands."""
-        return POINTS.get(self.next)
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing is left to do."""
-        return self.next in {Step.DONE, Step.REFUSED}
+    from tests.strategies import Key, Row
 
 
 def advance(job: Job, world: World, attempt: Attempt) -> tuple[World, Attempt]:
@@ -279,7 +74,7 @@ def _read_log(job: Job, world: World, attempt: Attempt) -> tuple[World, Attempt]
         # Nobody starts a part's run but for a barrier.
         return world, replace(attempt, next=Step.DONE)
     assert attempt.state is not None
-    candidate = _next_plan(job, world, attempt.state, attempt.settings)
+    candidate = next_plan(job, world, attempt.state, attempt.settings)
     return world, replace(attempt, plan=candidate, next=Step.APPEND_CANDIDATE)
 
 
@@ -302,84 +97,6 @@ def _adopted(attempt: Attempt, plan: ArrangedPlan) -> Attempt:
     return replace(
         attempt, plan=plan, parts_left=mine, next=Step.MAKE_BASE if plan.arranges else Step.STAGE_ARRANGEMENT
     )
-
-
-def _next_plan(job: Job, world: World, state: VnodeState, settings: Barrier) -> ArrangedPlan:
-    arranges = world.arrangement.base is None
-    held = settings.paused or settings.rate_limit == 0 or state.completed or arranges
-    owned = _owned(state, world)
-    return ArrangedPlan(
-        epoch=state.epoch + 1,
-        after=state.version,
-        up_to=world.latest,
-        before=state.vnodes,
-        rows_before=state.row_counts,
-        parts=() if held else _plan_parts(job, world, state, owned, settings.rate_limit),
-        owned=owned,
-        settings=settings,
-        parallelism=world.parallelism,
-        arranges=arranges,
-    )
-
-
-def _owned(state: VnodeState, world: World) -> tuple[tuple[int, int], ...]:
-    """Return each run's vnodes: as before, unless runs are rescaled or idle while others have vnodes to spare."""
-    unfinished = [vnode for vnode, progress in enumerate(state.vnodes) if progress != COMPLETED]
-    runs = min(world.parallelism, len(unfinished))
-    before = next((plan for plan in reversed(world.log.candidates) if plan.epoch == state.epoch), None)
-    if before is not None and before.parallelism == world.parallelism:
-        working = sum(any(first <= vnode <= last for vnode in unfinished) for first, last in before.owned)
-        if working == runs:
-            return before.owned
-    firsts = [unfinished[len(unfinished) * run // runs] for run in range(runs)]
-    return tuple(zip(firsts, [*(first - 1 for first in firsts[1:]), len(state.vnodes) - 1], strict=False))
-
-
-def _plan_parts(
-    job: Job, world: World, state: VnodeState, owned: tuple[tuple[int, int], ...], rate_limit: int | None
-) -> tuple[tuple[Range, ...], ...]:
-    in_progress = any(progress.phase is Phase.IN_PROGRESS for progress in state.vnodes)
-    begun = any(progress != NOT_STARTED for progress in state.vnodes)
-    if job.protocol.goes_on_with == "in_progress" and begun and not in_progress:
-        return ()
-    unread = [_unread(job, state, first, last) for first, last in owned]
-    known = [[(covered, job.known_keys(job, world, covered)) for covered in ranges] for ranges in unread]
-    shares = _shares(rate_limit, [sum(len(keys) for _, keys in run) for run in known])
-    parts = (tuple(_cut(run, share)) for run, share in zip(known, shares, strict=True))
-    return tuple(part for part in parts if part)
-
-
-def _unread(job: Job, state: VnodeState, first: int, last: int) -> list[Range]:
-    """Return the rests of vnodes in progress, then those not started."""
-    mine = [(vnode, state.vnodes[vnode]) for vnode in range(first, last + 1)]
-    rests = [Range(vnode, progress.position) for vnode, progress in mine if progress.phase is Phase.IN_PROGRESS]
-    untouched = [Range(vnode) for vnode, progress in mine if progress == NOT_STARTED]
-    again = [Range(vnode) for vnode, progress in mine if progress == COMPLETED and job.protocol.completed_rescanned]
-    return rests + untouched + again
-
-
-def _shares(rate_limit: int | None, wanted: list[int]) -> list[int]:
-    """Share the rate limit among runs fairly; what one does not need, the others get."""
-    if rate_limit is None or rate_limit >= sum(wanted):
-        return wanted
-    shares = [0] * len(wanted)
-    for run in cycle(range(len(wanted))):
-        if sum(shares) == rate_limit:
-            break
-        shares[run] += shares[run] < wanted[run]
-    return shares
-
-
-def _cut(known: list[tuple[Range, list[Key]]], share: int) -> Iterable[Range]:
-    """Yield the ranges with so many rows; a vnode without any rest is read along, and completes."""
-    for covered, keys in known:
-        if len(keys) <= share:
-            yield covered
-            share -= len(keys)
-            continue
-        if share:
-            yield replace(covered, up_to=keys[share - 1])
-        return
 
 
 # --- changes --------------------------------------------------------------------------------------

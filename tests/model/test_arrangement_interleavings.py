@@ -11,20 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.model.arranged_attempts import ARRANGED_POINTS, Attempt
 from tests.model.arranged_explore import MIXED, SHARED_EPOCHS, WHOLE_EPOCHS, explore_arranged
+from tests.model.arranged_job import VNODES, Net, Protocol, by_amount, by_status, hash_of_key, net_by_place
 from tests.model.arranged_runs import WHOLE, ArrangedRun, check_chunks
 from tests.model.arranged_tables import Distribution
-from tests.model.arrangement import (
-    ARRANGED_POINTS,
-    VNODES,
-    Attempt,
-    Net,
-    Protocol,
-    by_amount,
-    by_status,
-    hash_of_key,
-    net_by_place,
-)
 from tests.model.checks import DETERMINISTIC, find_violation
 from tests.model.truth import InvariantError, everything
 from tests.model.upstream import Change, as_stream

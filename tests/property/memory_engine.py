@@ -9,24 +9,18 @@ are planned, and the view's identity, where the protocol looks for it.
 
 from __future__ import annotations
 
-import copy
-import datetime as dt
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cmp_to_key
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier, decoded
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
-from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.errors import (
     EpochFailedError,
     EpochGivenUpError,
@@ -35,9 +29,7 @@ from airflow_backfill_provider.core.errors import (
     QueryFailedError,
 )
 from airflow_backfill_provider.core.job import BackfillJob
-from airflow_backfill_provider.core.keys import KeyOrder
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
 from airflow_backfill_provider.lake.view_identity import (
@@ -46,14 +38,15 @@ from airflow_backfill_provider.lake.view_identity import (
     ViewIdentity,
     view_identity,
 )
-from airflow_backfill_provider.protocol import EpochWrites, PartWrites, creation
-from airflow_backfill_provider.protocol.backfill import Backfill
-from tests.builders import NOW, PAID, Key, Orders, Template, job_of
-from tests.plain_engine import Change, PlainSource, Row, Rows, read_version
+from airflow_backfill_provider.protocol import EpochWrites, PartWrites
+from tests.builders import PAID, Key
+from tests.plain_arrangement import Change, Row, Rows
+from tests.plain_source import PlainSource, read_version
 
 Output = tuple[Any, ...]
 
 EVERYTHING = "SELECT * FROM upstream"
+
 BAD = -13
 """An amount that the query fails on, where the order is paid."""
 
@@ -114,7 +107,7 @@ class Warehouse:
 
 
 class MemoryEngine:
-    """One engine, as one run of the application has it; ``calls`` tells what was asked of it."""
+    """One engine, as one Spark application has it; ``calls`` lists the calls of its methods."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
@@ -131,7 +124,7 @@ class MemoryEngine:
         strategy: str,
         incarnations: frozenset[str],
     ) -> None:
-        """Refuse a path that belongs to somebody else, and what the test wants to be refused."""
+        """Refuse a path with another table, and everything if the test has set ``refusal``."""
         self.calls.append("check")
         _require_usable(job.materialized_view, job.name, incarnations)
         if self.refusal is not None:
@@ -252,7 +245,7 @@ class MemoryEngine:
         reached(CrashPoint.BEFORE_CHANGES_COMMIT)
         if changed:
             self._once(
-                "changes", settings, barrier, lambda view: view.replace(changed.keys(), _rows(settings, changed))
+                "changes", settings, barrier, lambda view: view.replace(changed.keys(), query_rows(settings, changed))
             )
         reached(CrashPoint.AFTER_CHANGES_COMMIT)
         if barrier.repair:
@@ -261,7 +254,7 @@ class MemoryEngine:
         return visible.values()
 
     def _repair(self, settings: JobSettings, barrier: Barrier, source: PlainSource) -> None:
-        """Write chosen rows anew; a row that nobody knows the vnode of any more goes with every vnode's repair."""
+        """Write chosen rows again; every repair of a vnode also removes rows with an unknown vnode."""
         keys = {source.key.decode(key) for key in barrier.repair.keys}
         read = source.within(source.at(barrier.upstream.to_offset.number), decoded(barrier.read_before, source.order))
         known = source.by_key(read)
@@ -273,7 +266,7 @@ class MemoryEngine:
 
         def write(view: View) -> None:
             strays = {key for key, _ in view.rows} - known.keys() if barrier.repair.vnodes else set()
-            view.replace({*keys, *chosen, *strays}, _rows(settings, chosen))
+            view.replace({*keys, *chosen, *strays}, query_rows(settings, chosen))
 
         self._once("repair", settings, barrier, write)
 
@@ -282,7 +275,7 @@ class MemoryEngine:
     ) -> dict[int, int]:
         rows = source.by_key(chunk)
         reached(CrashPoint.BEFORE_SNAPSHOT_COMMIT)
-        self._once(f"snapshot/{part}", settings, barrier, lambda view: view.rows.extend(_rows(settings, rows)))
+        self._once(f"snapshot/{part}", settings, barrier, lambda view: view.rows.extend(query_rows(settings, rows)))
         reached(CrashPoint.AFTER_SNAPSHOT_COMMIT)
         return source.counted(chunk)
 
@@ -334,7 +327,7 @@ class MemoryEngine:
                     raise MaterializedViewError(f"version {commit.version} was not written by epoch {barrier.epoch}")
 
 
-def _rows(settings: JobSettings, rows: Mapping[Key, Row | None]) -> list[tuple[Key, Output]]:
+def query_rows(settings: JobSettings, rows: Mapping[Key, Row | None]) -> list[tuple[Key, Output]]:
     """Return what the job's query makes of rows."""
     query = QUERIES[settings.job["query"]]
     return [(key, output) for key, row in rows.items() if row is not None and (output := query(row)) is not None]
@@ -347,193 +340,5 @@ def _require_usable(path: str, job: str, incarnations: frozenset[str]) -> ViewId
     return found
 
 
-# --- one job and its lake -------------------------------------------------------------------------
-
-TESTER = Requester(user="tester")
-
-
-class Backfilling:
-    """
-    A job over the orders of a lake, and everything at hand to drive it.
-
-    :param lake: folder of upstream, view and control tables.
-    :param distribution_key: the columns that vnodes come from; by default the key.
-    :param job: fields of the job.
-    """
-
-    def __init__(self, lake: Path, *, distribution_key: Sequence[str] = (), **job: Any) -> None:
-        self.lake = lake
-        self.orders = Orders(lake)
-        self.warehouse = Warehouse()
-        upstream = {"path": self.orders.path, "key": ["id"], "distribution_key": distribution_key}
-        self.job = job_of(lake, **{"upstream": upstream, "query": EVERYTHING, "rate_limit": 3, **job})
-        self.engines: list[MemoryEngine] = []
-        self._ticks = 0
-
-    @property
-    def backfill(self) -> Backfill:
-        """The job with its tables, opened anew: nothing is remembered from one step to the next."""
-        return Backfill(self.job)
-
-    @property
-    def store(self) -> Any:
-        """The job's control tables."""
-        return self.backfill.store
-
-    @property
-    def view(self) -> View:
-        """The view."""
-        return self.warehouse.views[self.job.materialized_view]
-
-    def clock(self) -> dt.datetime:
-        """Tick once a minute."""
-        self._ticks += 1
-        return NOW + dt.timedelta(minutes=self._ticks)
-
-    def engine(self) -> MemoryEngine:
-        """Start an engine."""
-        self.engines.append(MemoryEngine(self.warehouse))
-        return self.engines[-1]
-
-    def create(self, **changes: Any) -> JobSettings:
-        """Create the job, after changing some of its fields."""
-        if changes:
-            self.job = BackfillJob(**{**self.job.model_dump(mode="json"), **changes})
-        return creation.create_job(self.job, requested_by="creator", **self._with(), upstream=self.orders.table)
-
-    def rebuild(self, **changes: Any) -> JobSettings:
-        """Start the job over, with some of its fields changed."""
-        self.job = BackfillJob(**{**self.job.model_dump(mode="json"), **changes})
-        return creation.rebuild_job(self.job, requested_by="rebuilder", **self._with(), upstream=self.orders.table)
-
-    def ask(
-        self, requester: Requester = TESTER, until: dt.datetime | None = None, epochs: int = 1
-    ) -> protocol.Injection:
-        """Ask for a barrier."""
-        return protocol.inject_barrier(
-            store=self.store,
-            upstream=self.orders.table,
-            requester=requester,
-            until=until,
-            epochs=epochs,
-            clock=self.clock,
-        )
-
-    def inject(self, requester: Requester = TESTER, until: dt.datetime | None = None, epochs: int = 1) -> Barrier:
-        """Ask for a barrier, and get one."""
-        injection = self.ask(requester, until, epochs)
-        assert injection.barrier is not None, injection.reason
-        return injection.barrier
-
-    def run(self, barrier: Barrier, engine: MemoryEngine | None = None) -> EpochCommit:
-        """Run a pinned barrier."""
-        return protocol.run_barrier(barrier, store=self.store, engine=engine or self.engine(), clock=self.clock)
-
-    def changes(self, barrier: Barrier, engine: MemoryEngine | None = None) -> EpochCommit | None:
-        """Apply the changes of a pinned barrier that several runs share."""
-        return protocol.run_changes(barrier, store=self.store, engine=engine or self.engine(), clock=self.clock)
-
-    def part(self, barrier: Barrier, part: int, engine: MemoryEngine | None = None) -> EpochCommit | None:
-        """Read one part of a pinned barrier that several runs share."""
-        return protocol.run_part(barrier, part, store=self.store, engine=engine or self.engine(), clock=self.clock)
-
-    def epoch(self) -> EpochCommit:
-        """Inject and run one epoch."""
-        return self.run(self.inject())
-
-    def epochs(self, most: int = 40) -> Iterator[EpochCommit]:
-        """Run epochs until there is nothing to do."""
-        for _ in range(most):
-            barrier = self.ask().barrier
-            if barrier is None:
-                return
-            commit = self.run(barrier)
-            yield commit
-            if commit.completed and barrier.upstream.to_offset.number == self.orders.table.latest().number:
-                return
-        raise AssertionError(f"I4: not finished after {most} epochs")
-
-    def finish(self) -> list[EpochCommit]:
-        """Run epochs until there is nothing to do, and hold I1 after the last one."""
-        commits = list(self.epochs())
-        self.assert_truth()
-        return commits
-
-    def finish_watched(self) -> list[EpochCommit]:
-        """Run epochs until there is nothing to do, and hold I1 and I3 after each."""
-        order, before, commits = self.store.settings().key_order, self.store.state(), []
-        for commit in self.epochs():
-            self.assert_truth()
-            after = self.store.state()
-            before.require_successor(after, order)
-            before = after
-            commits.append(commit)
-        return commits
-
-    def rows(self) -> list[Output]:
-        """Return the view's rows in key order."""
-        return self._in_key_order(self.view.rows, self.store.settings().key_order)
-
-    def truth(self) -> list[Output]:
-        """Return the rows that I1 asks for, worked out from upstream and committed state alone."""
-        settings, state = self.store.settings(), self.store.state()
-        barriers, commits = self.store.log()
-        commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
-        if not commits:
-            return []
-        last = next(found for found in barriers if found.epoch == commits[-1].epoch)
-        table_id = last.upstream.table_id
-        source = PlainSource(settings, lambda at: self.warehouse.upstream(self.orders.path, table_id, at))
-        shown = (
-            source.within(source.at(last.upstream.to_offset.number), source.scan.read(state))
-            if last.publishes
-            else source.as_of(last.view_after)
-        )
-        return self._in_key_order(_rows(settings, source.by_key(shown)), settings.key_order)
-
-    def assert_truth(self) -> None:
-        """Hold I1: no row is missing, none is there twice."""
-        assert self.rows() == self.truth()
-
-    def _in_key_order(self, rows: list[tuple[Key, Output]], order: KeyOrder) -> list[Output]:
-        return [row for _, row in sorted(rows, key=cmp_to_key(lambda a, b: order.compare(a[0], b[0])))]
-
-    def _with(self) -> dict[str, Any]:
-        return {"store": self.store, "engine": self.engine, "clock": self.clock}
-
-
 def _added(changes: Iterable[Change]) -> int:
     return sum(change.added for change in changes)
-
-
-class Prepared:
-    """
-    A created job over some orders, restored for each test.
-
-    :param folder: where to keep it.
-    :param ids: the orders of the upstream's first version.
-    :param further: what else happened before the test begins.
-    :param job: fields of the job.
-    """
-
-    def __init__(
-        self, folder: Path, ids: Iterable[int], further: Callable[[Backfilling], object] = bool, **job: Any
-    ) -> None:
-        self._job = job
-
-        def make(lake: Path) -> None:
-            self._made = Backfilling(lake, **job)
-            self._made.orders.add(*ids)
-            self._made.create()
-            further(self._made)
-
-        self._template = Template(folder, make)
-        self._view = copy.deepcopy(self._made.view)
-
-    def restore(self) -> Backfilling:
-        """Return the job as it was made."""
-        restored = Backfilling(self._template.restore(), **self._job)
-        restored.orders.rows = dict(self._made.orders.rows)
-        restored._ticks = self._made._ticks
-        restored.warehouse.views[restored.job.materialized_view] = copy.deepcopy(self._view)
-        return restored

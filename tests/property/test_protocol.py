@@ -18,7 +18,7 @@ from airflow_backfill_provider.strategies.arrangement.files import ArrangementFi
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import PAID
 from tests.dying import died
-from tests.property.memory_engine import Backfilling
+from tests.property.backfilling import Backfilling
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -56,7 +56,7 @@ def write(backfilling, kind, first, other=None):
         orders.rekey({first: other, other: first} if other in orders.rows else {first: other})
 
 
-def steer(backfilling, kind, value, vnode=None):
+def change_settings(backfilling, kind, value, vnode=None):
     """Change the job's settings."""
     asked = {"store": backfilling.store, "requested_by": "x"}
     if kind == "pause":
@@ -94,7 +94,7 @@ def epoch(backfilling, point=None, random=None):
 
 def share_what_is_left(backfilling, barrier, random):
     if backfilling.store.reports(barrier) or backfilling.store.commit_of(barrier.epoch):
-        # Others began: whoever goes on runs each step that it finds undone.
+        # Others began: run each step that is not done.
         backfilling.changes(barrier)
         for part in random.sample(range(len(barrier.parts)), len(barrier.parts)):
             backfilling.part(barrier, part)
@@ -113,11 +113,11 @@ def play(backfilling, steps):
         elif kind in {"die", "die sharing"}:
             epoch(backfilling, *arguments)
         elif kind in {"pause", "throttle", "rescale", "repair"}:
-            steer(backfilling, kind, *arguments)
+            change_settings(backfilling, kind, *arguments)
         else:
             write(backfilling, kind, *arguments)
-    steer(backfilling, "pause", False)
-    steer(backfilling, "throttle", 3)
+    change_settings(backfilling, "pause", False)
+    change_settings(backfilling, "throttle", 3)
     backfilling.finish()
     assert backfilling.store.state().completed
     paid = [(i, 100 * amount) for i, (status, amount) in backfilling.orders.rows.items() if status == "paid"]
@@ -191,11 +191,13 @@ MEANWHILE = st.one_of(
 def happen(backfilling, steps):
     """Let others do something."""
     for kind, *arguments in steps:
-        (steer if kind in {"pause", "throttle", "rescale", "repair"} else write)(backfilling, kind, *arguments)
+        (change_settings if kind in {"pause", "throttle", "rescale", "repair"} else write)(
+            backfilling, kind, *arguments
+        )
 
 
-def carried(backfilling, times, most):
-    """Run epochs for task runs that carry so many each, others doing something after each; return what happened."""
+def outcomes(backfilling, times, most):
+    """Run epochs for task runs of several epochs each, with changes by others after each epoch; return the outcomes."""
     times, task = iter(times), 0
     reasons = []
     while len(reasons) < EPOCHS:
@@ -215,7 +217,7 @@ def carried(backfilling, times, most):
             clock=backfilling.clock,
         ):
             if done.commit is None:
-                # The next task run asks at once, and is told the same.
+                # The next task run asks at once, and gets the same answer.
                 break
             reasons.append("")
             backfilling.assert_truth()
@@ -240,13 +242,13 @@ EPOCHS = 5
 def test_epochs_in_one_run_leave_what_as_many_runs_leave(initial, times, most, strategy, visibility):
     """I1 after each epoch, and the same barriers, commits and rows: nothing is carried over between two epochs."""
     left = []
-    for carries in (1, most):
+    for epochs in (1, most):
         with TemporaryDirectory() as folder:
             job = {"strategy": strategy, "visibility": visibility, "vnode_count": 3, "query": PAID, "rate_limit": 2}
             backfilling = Backfilling(Path(folder), **job)
             backfilling.orders.add(*initial)
             backfilling.create()
-            reasons = carried(backfilling, times, carries)
+            reasons = outcomes(backfilling, times, epochs)
             barriers, commits = backfilling.store.log()
             left.append((reasons, [said(b) for b in barriers], [said(c) for c in commits], backfilling.rows()))
     assert left[0] == left[1]
@@ -254,7 +256,7 @@ def test_epochs_in_one_run_leave_what_as_many_runs_leave(initial, times, most, s
 
 def said(record):
     """What a record says apart from who asked, when, in which incarnation, and of which table."""
-    told = record.model_dump(
+    found = record.model_dump(
         exclude={
             "incarnation",
             "digest",
@@ -266,8 +268,8 @@ def said(record):
             "seconds",
         }
     )
-    told.get("upstream", {}).pop("table_id", None)
-    told.get("upstream", {}).pop("watermark", None)
-    for mutation in told.get("mutations", ()):
+    found.get("upstream", {}).pop("table_id", None)
+    found.get("upstream", {}).pop("watermark", None)
+    for mutation in found.get("mutations", ()):
         mutation.pop("requested_at")
-    return told
+    return found

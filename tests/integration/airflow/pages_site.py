@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tests import airflow_home  # noqa: F401  # isort: skip - before anything of Airflow
 
+import datetime as dt
 import json
 import logging
 from collections.abc import Collection, Iterator, Sequence
@@ -19,11 +20,28 @@ import pytest
 import yaml
 from fastapi.testclient import TestClient
 
+from airflow_backfill_provider.core.application import ApplicationRecord
 from airflow_backfill_provider.plugin import observed_job, observer
+from airflow_backfill_provider.state.applications import ApplicationRecords
 from tests.unit.stand_in import Lake
 
 DAGS = Path(__file__).parents[2] / "system" / "paged_dags"
 USERS = {"admin": "admin", "vera": "viewer"}
+ACTIONS = {
+    "pause": {},
+    "resume": {},
+    "throttle": {"rate_limit": 7},
+    "rescale": {"parallelism": 1},
+    "verify": {},
+    "repair": {},
+    "cancel": {},
+}
+"""What can be done to a job, each with a body that is accepted."""
+
+
+def job(name: str) -> str:
+    """The path of a job."""
+    return f"dags/refresh_{name}/jobs/{name}"
 
 
 class Api:
@@ -118,7 +136,7 @@ def connection(folder: Path, secret: str) -> str:
 
 
 def emit_from_another_dag(lake: Lake, backfill_conn_id: str) -> None:
-    """Leave behind what an epoch of a job does that another DAG chose at run time: an event through the alias."""
+    """Record an asset event through the alias, as an epoch does for a job that another DAG chose at run time."""
     from airflow.models.asset import AssetAliasModel, AssetEvent, AssetModel
     from airflow.utils.session import create_session
     from sqlalchemy import select
@@ -143,3 +161,21 @@ def emit_from_another_dag(lake: Lake, backfill_conn_id: str) -> None:
                 source_map_index=2,
             )
         )
+
+
+def application_page(api: Api, **changes: Any) -> Any:
+    """Write the record of a Spark application of the job ``watched``; return the answer of its page to vera."""
+    record = ApplicationRecord(
+        name="epoch-1",
+        attempt="a",
+        host="worker-7",
+        pid=1,
+        started_at=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+        log="/logs/<b>epoch-1</b>.log",
+    )
+    ApplicationRecords(api.lakes["watched"].backfill.job.state).write(record.model_copy(update=changes))
+    return api.client.get(
+        f"/backfill/dags/refresh_watched/jobs/watched/applications/{record.name}",
+        headers=api.headers("vera"),
+        follow_redirects=False,
+    )

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from tests import airflow_home  # noqa: F401  # isort: skip - before anything of Airflow
 
-import datetime as dt
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
@@ -14,36 +12,27 @@ from hypothesis import settings
 from schemathesis import GenerationMode
 
 from airflow_backfill_provider.assets import JOB_XCOM
-from airflow_backfill_provider.core.application import ApplicationRecord
-from airflow_backfill_provider.state.applications import ApplicationRecords
 from airflow_backfill_provider.verification import verifier
 from faults.pages import OPERATIONS
+from tests.integration.airflow.auth_manager import Question, hide_dag, record_questions
 from tests.integration.airflow.hostile_requests import Attack, operations_of_pages
-from tests.integration.airflow.pages_site import Api, connection, emit_from_another_dag, pages_of
+from tests.integration.airflow.pages_site import (
+    ACTIONS,
+    Api,
+    application_page,
+    connection,
+    emit_from_another_dag,
+    job,
+    pages_of,
+)
 from tests.plain_engine import CountingEngine
-from tests.unit.stand_in import Lake
 
 pytestmark = pytest.mark.airflow
-
-ACTIONS = {
-    "pause": {},
-    "resume": {},
-    "throttle": {"rate_limit": 7},
-    "rescale": {"parallelism": 1},
-    "verify": {},
-    "repair": {},
-    "cancel": {},
-}
-
-
-def job(name: str) -> str:
-    """The path of a job."""
-    return f"dags/refresh_{name}/jobs/{name}"
 
 
 @pytest.fixture(scope="module")
 def api(airflow_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    names = ("steered", "watched", "hostile", "unproved", "cancelled_one", "not_created")
+    names = ("throttled", "watched", "hostile", "unproved", "cancelled_one", "not_created")
     folder = tmp_path_factory.mktemp("pages")
     with pages_of(folder, names, not_created=["not_created"]) as api:
         emit_from_another_dag(api.lakes["watched"], backfill_conn_id=connection(folder, "s3cr3t-of-the-store"))
@@ -57,7 +46,7 @@ def test_the_list_has_the_jobs_of_every_dag(api: Api):
     answer = api.get("jobs").json()
 
     rows = {row["name"]: row for row in answer["jobs"]}
-    assert rows.keys() >= {"steered", "watched", "chosen", "not_created"}
+    assert rows.keys() >= {"throttled", "watched", "chosen", "not_created"}
     assert answer["total"] == len(rows)
     assert (rows["watched"]["dag_ids"], rows["watched"]["state"]) == (["refresh_watched"], "waiting")
     assert rows["watched"]["summary"]["rows_read"] == 800
@@ -110,10 +99,10 @@ def test_an_unchanged_answer_is_not_sent_again(api: Api, path):
 
 
 def test_a_change_is_sent(api: Api):
-    before = api.get(job("steered"))
-    api.lakes["steered"].append([9999])
+    before = api.get(job("throttled"))
+    api.lakes["throttled"].append([9999])
 
-    after = api.get(job("steered"), headers={"If-None-Match": before.headers["ETag"]})
+    after = api.get(job("throttled"), headers={"If-None-Match": before.headers["ETag"]})
 
     assert after.status_code == 200
     assert after.json()["summary"]["lag_versions"] == before.json()["summary"]["lag_versions"] + 1
@@ -129,14 +118,14 @@ def test_a_change_is_sent(api: Api):
         ({"run_id": "another"}, False),
     ],
 )
-def test_a_run_has_the_jobs_that_it_told_of_and_else_those_of_its_dag(api: Api, question, narrowed):
+def test_a_run_has_the_jobs_that_it_reported_and_else_those_of_its_dag(api: Api, question, narrowed):
     answer = api.get("dags/without_backfill/jobs", params=question).json()
 
     assert ([row["name"] for row in answer["jobs"]], answer["narrowed"]) == (["chosen"], narrowed)
 
 
-def test_a_jobs_connection_is_read_and_never_told(api: Api):
-    """The control tables lie where a connection in Airflow's database says; its storage options stay there."""
+def test_a_jobs_connection_is_read_and_never_sent(api: Api):
+    """A connection in Airflow's database says where the control tables are. Its storage options are never sent."""
     answers = [api.get(path) for path in ("jobs", "dags/without_backfill/jobs", "dags/without_backfill/jobs/chosen")]
 
     assert answers[-1].json()["state_location"].endswith("/states/chosen")
@@ -153,8 +142,8 @@ def test_nobody_reads_without_being_known(api: Api, path):
 
 
 @pytest.mark.parametrize(("action", "body"), ACTIONS.items())
-def test_only_who_may_run_the_dag_steers(api: Api, action, body):
-    """Invariant of the pages: acting needs the right to run."""
+def test_only_who_may_run_the_dag_may_act(api: Api, action, body):
+    """Invariant of the pages: acting needs the right to run the DAG."""
     store = api.lakes["watched"].backfill.store
 
     assert api.post(f"{job('watched')}/{action}", body, None).status_code == 401
@@ -163,23 +152,12 @@ def test_only_who_may_run_the_dag_steers(api: Api, action, body):
 
 
 @pytest.fixture
-def asked(api: Api, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, str | None]]:
-    """What Airflow's auth manager was asked for of single DAGs: method, entity and DAG."""
-    from airflow.api_fastapi.app import get_auth_manager
-
-    manager = type(get_auth_manager())
-    allowed, asked = manager.is_authorized_dag, []
-
-    def is_authorized_dag(self: Any, *, method: Any, access_entity: Any = None, details: Any = None, user: Any) -> bool:
-        asked.append((method, access_entity, details and details.id))
-        return allowed(self, method=method, access_entity=access_entity, details=details, user=user)
-
-    monkeypatch.setattr(manager, "is_authorized_dag", is_authorized_dag)
-    return asked
+def asked(api: Api, monkeypatch: pytest.MonkeyPatch) -> list[Question]:
+    return record_questions(monkeypatch)
 
 
 def test_reading_takes_the_right_to_read_the_dag_and_acting_the_right_to_run_it(api: Api, asked):
-    """Other auth managers tell rights apart that Airflow's simple one has together."""
+    """Other auth managers distinguish rights that Airflow's simple one grants together."""
     for path in ("dags/refresh_watched/jobs", f"{job('watched')}/log"):
         asked.clear()
         api.get(path)
@@ -191,11 +169,11 @@ def test_reading_takes_the_right_to_read_the_dag_and_acting_the_right_to_run_it(
         assert asked == [run], action
     asked.clear()
     api.get(job("watched"))
-    assert set(asked) == {("GET", None, "refresh_watched"), run}, "whether the user may act is told, too"
+    assert set(asked) == {("GET", None, "refresh_watched"), run}, "the answer also says whether the user may act"
 
 
 def test_one_users_answer_is_not_anothers(api: Api):
-    """Whether somebody may act is part of it, and nobody in between keeps it."""
+    """The answer says whether the user may act, and no proxy may cache it."""
     answers = [api.get(job("watched"), user) for user in ("vera", "admin")]
     assert len({answer.headers["ETag"] for answer in answers}) == 2
     assert {answer.headers["Cache-Control"] for answer in answers} == {"private, no-cache"}
@@ -203,22 +181,7 @@ def test_one_users_answer_is_not_anothers(api: Api):
 
 @pytest.fixture
 def without_watched(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An auth manager that lets vera read all DAGs but one, as those of other teams are."""
-    from airflow.api_fastapi.app import get_auth_manager
-
-    manager = type(get_auth_manager())
-    allowed, readable = manager.is_authorized_dag, manager.get_authorized_dag_ids
-
-    def is_authorized_dag(self: Any, *, user: Any, details: Any = None, **more: Any) -> bool:
-        if user.get_name() == "vera" and details is not None and details.id == "refresh_watched":
-            return False
-        return allowed(self, user=user, details=details, **more)
-
-    def get_authorized_dag_ids(self: Any, *, user: Any, **more: Any) -> set[str]:
-        return readable(self, user=user, **more) - ({"refresh_watched"} if user.get_name() == "vera" else set())
-
-    monkeypatch.setattr(manager, "is_authorized_dag", is_authorized_dag)
-    monkeypatch.setattr(manager, "get_authorized_dag_ids", get_authorized_dag_ids)
+    hide_dag(monkeypatch, "refresh_watched", user="vera")
 
 
 @pytest.mark.usefixtures("without_watched")
@@ -232,7 +195,7 @@ def test_who_may_not_read_a_dag_sees_nothing_of_its_jobs(api: Api):
     assert names["admin"] - names["vera"] == {"watched"}
 
 
-@pytest.mark.parametrize("path", ["dags/refresh_watched/jobs/steered", "dags/nowhere/jobs/watched"])
+@pytest.mark.parametrize("path", ["dags/refresh_watched/jobs/throttled", "dags/nowhere/jobs/watched"])
 def test_a_job_of_another_dag_is_not_found(api: Api, path):
     assert api.get(path).status_code == 404
     assert api.get(f"{path}/log").status_code == 404
@@ -240,8 +203,8 @@ def test_a_job_of_another_dag_is_not_found(api: Api, path):
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
-def test_a_form_of_another_site_cannot_steer(api: Api, content_type):
-    """It would be sent with the user's cookie, and a browser sends these three without asking first."""
+def test_a_form_of_another_site_cannot_act(api: Api, content_type):
+    """A browser would send the form with the user's cookie, and does not ask first for these three content types."""
     cookie = api.headers("admin")["Authorization"].split()[1]
     headers = {"Content-Type": content_type, "Cookie": f"_token={cookie}"}
 
@@ -251,11 +214,11 @@ def test_a_form_of_another_site_cannot_steer(api: Api, content_type):
     assert not api.lakes["watched"].backfill.store.settings().paused
 
 
-# --- steering -------------------------------------------------------------------------------------
+# --- changing settings ----------------------------------------------------------------------------
 
 
-def test_a_job_is_steered_and_who_did_it_is_known(api: Api):
-    path, store = job("steered"), api.lakes["steered"].backfill.store
+def test_settings_are_changed_and_who_did_it_is_known(api: Api):
+    path, store = job("throttled"), api.lakes["throttled"].backfill.store
 
     assert api.post(f"{path}/pause", {}).json()["state"] == "paused"
     assert api.post(f"{path}/throttle", {"rate_limit": 25}).json()["summary"]["rate_limit"] == 25
@@ -291,7 +254,7 @@ def test_a_verification_is_asked_for_and_then_the_repair_of_what_it_found(api: A
 
 @pytest.mark.parametrize(("action", "body"), [*ACTIONS.items(), ("throttle", {"rate_limit": 31})])
 def test_airflow_records_it_in_its_audit_log(api: Api, action, body):
-    """Also what is refused: this job is not created."""
+    """Refused actions are recorded, too: this job is not created."""
     from airflow.models.log import Log
     from airflow.utils.session import create_session
     from sqlalchemy import select
@@ -346,7 +309,7 @@ def test_bad_input_is_refused(api: Api, action, body):
 
 @pytest.mark.parametrize("mode", GenerationMode)
 def test_hostile_requests_get_an_answer_of_the_contract(api: Api, mode):
-    """No server error, and no answer that the contract does not know, whatever is asked."""
+    """No request gets a server error, or an answer outside of the contract."""
     attack = Attack(api, "hostile", settings(max_examples=15))
     operations = operations_of_pages()
     assert len(operations) == OPERATIONS
@@ -362,31 +325,14 @@ def test_hostile_strangers_get_nothing(api: Api):
     assert api.lakes["hostile"].backfill.store.settings() == before
 
 
-def application_of(api: Api, lake: Lake, **changes: Any) -> Any:
-    record = ApplicationRecord(
-        name="epoch-1",
-        attempt="a",
-        host="worker-7",
-        pid=1,
-        started_at=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
-        log="/logs/<b>epoch-1</b>.log",
-    )
-    ApplicationRecords(lake.backfill.job.state).write(record.model_copy(update=changes))
-    return api.client.get(
-        f"/backfill/dags/refresh_watched/jobs/watched/applications/{record.name}",
-        headers=api.headers("vera"),
-        follow_redirects=False,
-    )
-
-
 def test_a_running_application_leads_to_sparks_own_pages(api: Api):
-    answer = application_of(api, api.lakes["watched"], web_url="http://driver:4040")
+    answer = application_page(api, web_url="http://driver:4040")
 
     assert (answer.status_code, answer.headers["location"]) == (303, "http://driver:4040")
 
 
 def test_an_application_without_pages_shows_what_is_known_of_it(api: Api):
-    answer = application_of(api, api.lakes["watched"], web_url="javascript:alert(1)", said=("30 rows read",))
+    answer = application_page(api, web_url="javascript:alert(1)", said=("30 rows read",))
 
     assert answer.status_code == 200
     assert "running" in answer.text
@@ -396,7 +342,7 @@ def test_an_application_without_pages_shows_what_is_known_of_it(api: Api):
 
 
 def test_an_application_on_a_server_says_which(api: Api):
-    answer = application_of(api, api.lakes["watched"], application_id="0a-1b", web_url="sc://spark.example:15002")
+    answer = application_page(api, application_id="0a-1b", web_url="sc://spark.example:15002")
 
     assert answer.status_code == 200
     assert "Spark Connect server" in answer.text
@@ -405,7 +351,7 @@ def test_an_application_on_a_server_says_which(api: Api):
 
 
 def test_an_application_that_failed_says_why(api: Api):
-    answer = application_of(api, api.lakes["watched"], exit_code=1, error="no such key", web_url="http://driver:4040")
+    answer = application_page(api, exit_code=1, error="no such key", web_url="http://driver:4040")
 
     assert "failed with exit code 1" in answer.text
     assert "no such key" in answer.text
@@ -436,7 +382,7 @@ def test_a_run_without_an_epoch_shows_the_job_that_it_creates(api: Api):
     assert ([row["name"] for row in of_run["jobs"]], of_run["narrowed"]) == (["chosen_by_hand"], True)
     assert (detail.status_code, detail.json()["definition"]["name"]) == (200, "chosen_by_hand")
     assert "chosen_by_hand" in {row["name"] for row in api.get("jobs?limit=100").json()["jobs"]}
-    assert api.get("dags/refresh_steered/jobs/chosen_by_hand").status_code == 404
+    assert api.get("dags/refresh_throttled/jobs/chosen_by_hand").status_code == 404
 
     api.client.patch(f"{runs}/begun", json={"state": "success"}, **admin)
 

@@ -1,32 +1,20 @@
-"""A job's definition: what is allowed, and that whatever is not names its field and says what is."""
+"""A job's definition: what is allowed, and errors that name the wrong field and what is allowed."""
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-from decimal import Decimal
 
 import pytest
-import yaml
 from pydantic import ValidationError
 
 from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError
-from airflow_backfill_provider.core.job import BackfillJob, KeyBounds, Restriction
+from airflow_backfill_provider.core.job import BackfillJob, Restriction
 from airflow_backfill_provider.core.upstream import KeyColumn
 from airflow_backfill_provider.sources.delta import DeltaUpstream
-from tests.builders import job_fields, job_of, order_of
+from tests.builders import job_fields, job_of
+from tests.unit.core.job_refusals import refusal, upstream
 
 HOSTILE_NAMES = ["", "Paid", "a b", "a-b", "a/b", "../a", "a\n", "ä", "a.b", "a'b", "a;--", "x%00", "\x00"]
-
-
-def refusal(**changes) -> str:
-    with pytest.raises(InvalidJobError) as caught:
-        job_of(**changes)
-    return str(caught.value)
-
-
-def upstream(**changes):
-    return {"path": "/lake/orders", "key": ["id"], **changes}
 
 
 def test_a_minimal_job_gets_the_documented_defaults():
@@ -156,8 +144,8 @@ def test_what_is_allowed(change):
     ],
     ids=str,
 )
-def test_what_is_not_allowed_names_the_field_and_says_what_is(change, field, allowed):
-    """I6: refused before anything is written."""
+def test_a_wrong_field_is_named_with_what_is_allowed(change, field, allowed):
+    """I6: the job is refused before anything is written."""
     message = refusal(**change)
     assert message.startswith(f"{field}: ")
     assert allowed in message
@@ -220,19 +208,19 @@ def test_a_column_named_twice_is_refused(fields, repeated):
         ({"state": "/lake"}, "lies in state (/lake)"),
     ],
 )
-def test_places_inside_of_each_other_are_refused(change, said):
+def test_folders_inside_of_each_other_are_refused(change, said):
     message = refusal(**change)
     assert said in message
     assert "its own folder" in message
 
 
-def test_places_whose_names_only_begin_alike_are_different():
+def test_folders_with_a_common_prefix_are_different():
     job = job_of(materialized_view="/lake/orders_paid", state="/lake/orders_paid_state")
     assert job.upstream.path == "/lake/orders"
 
 
 def test_the_default_state_of_a_hostile_view_stays_beside_the_view():
-    """Names must not escape their place: only the job's name, which has no separators, goes into the path."""
+    """Only the job's name goes into the path, and it has no separators."""
     job = job_of(materialized_view="/lake/läke o'brien `x\" #1/../view")
     assert job.state == "/lake/_backfill/paid_orders"
 
@@ -243,7 +231,7 @@ def test_a_definition_cannot_be_changed_afterwards():
         job.rate_limit = 5
 
 
-def test_the_definition_leaves_out_where_the_rate_limit_begins_and_is_json():
+def test_the_definition_leaves_out_the_first_rate_limit_and_is_json():
     job = job_of(rate_limit=5)
     assert job.definition() == job_of(rate_limit=9).definition()
     assert "rate_limit" not in job.definition()
@@ -267,7 +255,7 @@ def test_everything_else_makes_another_definition(change):
     assert job_of(**change).definition() != job_of().definition()
 
 
-def test_spellings_of_one_place_are_one_definition():
+def test_spellings_of_one_path_are_one_definition():
     spelled = job_of(
         upstream=upstream(path="file:///lake/./orders/", key=[{"column": "id"}], distribution_key=["id"]),
         materialized_view="/lake//paid_orders/",
@@ -275,84 +263,13 @@ def test_spellings_of_one_place_are_one_definition():
     assert spelled.definition() == job_of().definition()
 
 
-def test_an_invalid_job_is_a_value_error_that_no_retry_helps():
+def test_an_invalid_job_is_a_value_error_that_is_not_retryable():
     assert issubclass(InvalidJobError, ValueError)
     assert issubclass(InvalidJobError, BackfillError)
     assert not InvalidJobError.retryable
 
 
-# --- YAML -----------------------------------------------------------------------------------------
-
-
-def test_yaml_gives_the_same_job_as_python(tmp_path):
-    file = tmp_path / "job.yaml"
-    file.write_text(
-        """
-        name: paid_orders
-        upstream:
-          path: /lake/orders
-          key: [region, {column: id, descending: true}]
-        materialized_view: /lake/paid_orders
-        query: |
-          SELECT id, 'ünï' AS u   -- what we sell
-          FROM upstream
-          WHERE status = 'paid';
-        rate_limit: null
-        vnode_count: 16
-        """,
-        encoding="utf-8",
-    )
-    job = BackfillJob.from_yaml(file)
-    assert [column.column for column in job.upstream.key] == ["region", "id"]
-    assert [column.descending for column in job.upstream.key] == [False, True]
-    assert job == BackfillJob(**yaml.safe_load(file.read_text(encoding="utf-8")))
-    assert BackfillJob.from_yaml(str(file)) == job
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "is not a mapping of a job's fields (name, upstream, "),
-        (b"- name: x", "is not a mapping"),
-        (b"just text", "is not a mapping"),
-        (b"name: [", "cannot be read as YAML"),
-        (b"name:\tx\n\t- y", "cannot be read as YAML"),
-        (b"\xff\xfe\x00", "cannot be read as YAML"),
-        (b"name: !!python/object/apply:os.system ['touch /tmp/x']", "cannot be read as YAML"),
-        (b"a: &a [*a", "cannot be read as YAML"),
-        (b"1: 2", "1: unknown field; allowed are name, upstream, "),
-        (b"name: 2024-01-01", "name: Input should be a valid string"),
-        (b"upstream: &u {path: /a, key: [*u]}", "upstream.key.0.column: "),
-        (b"rate_limit: 1_000.5", "rate_limit: Input should be a valid integer"),
-    ],
-)
-def test_a_file_that_defines_no_job_is_refused_with_its_path(tmp_path, content, said):
-    file = tmp_path / "jöb's.yaml"
-    file.write_bytes(content)
-    with pytest.raises(InvalidJobError) as caught:
-        BackfillJob.from_yaml(file)
-    assert str(file) in str(caught.value)
-    assert said in str(caught.value)
-
-
-@pytest.mark.parametrize("place", ["missing.yaml", "."])
-def test_a_file_that_cannot_be_read_is_refused_with_its_path(tmp_path, place):
-    with pytest.raises(InvalidJobError, match="cannot be read as YAML"):
-        BackfillJob.from_yaml(tmp_path / place)
-
-
-def test_a_field_written_twice_is_a_contradiction(tmp_path):
-    """I6: which of the two rate limits is meant cannot be known."""
-    file = tmp_path / "job.yaml"
-    file.write_text(yaml.safe_dump(job_fields(rate_limit=5)) + "rate_limit: 0\n", encoding="utf-8")
-    with pytest.raises(InvalidJobError, match="rate_limit"):
-        BackfillJob.from_yaml(file)
-
-
-# --- parts of an upstream, and parallel runs ------------------------------------------------------
-
-
-def test_no_more_runs_than_vnodes_can_be_asked_for():
+def test_parallelism_is_at_most_the_number_of_vnodes():
     assert job_of(parallelism=4).parallelism == 4
     message = refusal(parallelism=5)
     assert message.endswith("parallelism: 5 is not allowed; allowed are 1 to 4, the job's vnode_count")
@@ -363,15 +280,15 @@ def test_changes_cannot_wait_while_rows_move_between_vnodes():
     assert "a change of customer moves a row to another vnode" in message
 
 
-def test_runs_cannot_share_one_position():
-    """The contradiction names what to do."""
+def test_task_runs_cannot_share_one_position():
+    """The error about the contradiction says what to do."""
     message = refusal(strategy="no_shuffle", parallelism=2)
     assert "parallelism: 2 runs cannot share the one position" in message
     assert "use strategy arrangement, or auto" in message
 
 
-def test_rate_limit_and_parallelism_only_say_where_settings_begin():
-    """They may be edited without making another job; what decides rows may not."""
+def test_rate_limit_and_parallelism_are_only_the_first_settings():
+    """Both may be edited without making another job. Fields that decide about rows may not."""
     definition = job_of().definition()
     assert job_of(rate_limit=5, parallelism=3).definition() == definition
     for change in (
@@ -382,65 +299,9 @@ def test_rate_limit_and_parallelism_only_say_where_settings_begin():
         assert job_of(**change).definition() != definition
 
 
-@pytest.mark.parametrize(
-    ("vnodes", "meant"), [([], {0, 1, 2, 3}), ([2], {2}), (["0-1", 3], {0, 1, 3}), (["0-3"], {0, 1, 2, 3})]
-)
-def test_a_job_is_about_the_vnodes_that_it_is_restricted_to(vnodes, meant):
-    assert job_of(restrict_to={"vnodes": vnodes}).vnodes == meant
-
-
-@pytest.mark.parametrize("vnodes", [[4], ["0-4"], ["3-1"], ["all"], [""], [-1]])
-def test_a_vnode_that_the_job_does_not_have_is_refused(vnodes):
-    assert "numbers from 0 to 3" in refusal(restrict_to={"vnodes": vnodes})
-
-
-@pytest.mark.parametrize(
-    ("written", "kept"),
-    [
-        ([5], ("5",)),
-        (5, ("5",)),
-        ("x", ("x",)),
-        (["a", None, 3], ("a", None, "3")),
-        ([True, False], ("true", "false")),
-        ([b"\x00\xff"], ("00ff",)),
-        ([dt.date(2024, 2, 29)], ("2024-02-29",)),
-        ([dt.datetime.fromisoformat("2024-02-29T01:00:00.000001")], ("2024-02-29T01:00:00.000001",)),
-        ([dt.datetime.fromisoformat("2024-02-29T01:00:00+01:00")], ("2024-02-29T00:00:00.000000Z",)),
-        ([Decimal("1.50")], ("1.50",)),
-    ],
-)
-def test_bounds_are_kept_as_text_however_they_are_written(written, kept):
-    assert KeyBounds(after=written).after == kept
-    assert KeyBounds(up_to=KeyBounds(up_to=written).up_to).up_to == kept
-
-
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [
-        ("long", 5),
-        ("string", "o'brien"),
-        ("decimal(5,2)", Decimal("1.50")),
-        ("date", dt.date(2024, 2, 29)),
-        ("timestamp", dt.datetime(2024, 2, 29, tzinfo=dt.UTC)),
-        ("timestamp_ntz", dt.datetime.fromisoformat("2024-02-29T01:00:00.000001")),
-        ("binary", b"\x00\xff"),
-        ("boolean", True),
-        ("long", None),
-    ],
-)
-def test_a_bound_is_read_back_in_the_types_of_the_key(kind, value):
-    """YAML knows dates, timestamps and bytes."""
-    bounds = BackfillJob(**yaml.safe_load(yaml.safe_dump(job_fields(restrict_to={"keys": {"after": [plain(value)]}}))))
-    assert order_of(kind).decode(bounds.restrict_to.keys.after) == (value,)
-
-
-def plain(value):
-    return str(value) if isinstance(value, Decimal) else value
-
-
 @pytest.mark.parametrize("upstream", [{"path": "/lake/orders"}, {"path": "/lake/orders", "key": []}])
 def test_an_upstream_without_a_key_is_refused_saying_why_and_what_to_do(upstream):
-    """Design §5.8: the executors have keyless, singleton upstreams; here a change finds its row by the key."""
+    """Design §5.8: streaming engines have upstreams without a key. Here a change finds its row by the key."""
     with pytest.raises(
         InvalidJobError, match=r"^upstream\.key: is required, .* without a key.* give it a unique column"
     ):

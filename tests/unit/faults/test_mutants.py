@@ -11,7 +11,8 @@ import pytest
 from docs.generated import refilled
 from faults import mutants, report
 from faults.campaign import WrongError
-from faults.mutants import CASES, MUTANTS, QUICK, ROOT, Mutant
+from faults.mutants import CASES, MUTANTS, QUICK, ROOT
+from faults.mutants.mutant import Mutant
 
 FAILED, PASSED, NOT_COLLECTED = 1, 0, 2
 

@@ -13,8 +13,8 @@ from airflow_backfill_provider.strategies.arrangement import files as arrangemen
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import in_order
-from tests.plain_engine import PlainArrangement
-from tests.property.memory_engine import Backfilling
+from tests.plain_arrangement import PlainArrangement
+from tests.property.backfilling import Backfilling
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamRepla
 from airflow_backfill_provider.planning.plan import make_plan
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
-from tests.property.memory_engine import Backfilling
+from tests.property.backfilling import Backfilling
 
 
 def planned(lake, *files, **job):

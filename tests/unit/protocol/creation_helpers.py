@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.dying import Died
-from tests.property.memory_engine import Backfilling, Prepared
+from tests.property.backfilling import Backfilling, Prepared
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import pytest
 
 from airflow_backfill_provider.core.errors import QueryFailedError
 from tests.builders import PAID
-from tests.property.memory_engine import BAD, Prepared
+from tests.property.backfilling import Prepared
+from tests.property.memory_engine import BAD
 from tests.variants import exhaustive
 
 

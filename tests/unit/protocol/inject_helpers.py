@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.requester import Requester
 from tests.builders import NOW, commit_file, committed_at
-from tests.property.memory_engine import Backfilling, Prepared
+from tests.property.backfilling import Backfilling, Prepared
 
 TASK = Requester(dag_id="orders", run_id="manual__1", task_id="inject")
 

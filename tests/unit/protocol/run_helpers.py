@@ -11,7 +11,7 @@ import pytest
 from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from tests.builders import PAID
-from tests.property.memory_engine import Prepared
+from tests.property.backfilling import Prepared
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.verification.verifier import ask_for_verification
 from tests.builders import NOW, Orders, commit_file, committed_at, job_of
-from tests.property.memory_engine import Backfilling, Prepared
+from tests.property.backfilling import Backfilling, Prepared
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, INCARNATION_PROPERTY, JOB_PROPERTY
 from airflow_backfill_provider.planning.plan import make_plan
-from tests.property.memory_engine import Backfilling
+from tests.property.backfilling import Backfilling
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 

@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.protocol import creation, mutations
 from tests.builders import NOW
 from tests.dying import Died
-from tests.property.memory_engine import Backfilling
+from tests.property.backfilling import Backfilling
 from tests.unit.protocol import creation_helpers
 from tests.unit.protocol.creation_helpers import _die, files_of, upstream
 

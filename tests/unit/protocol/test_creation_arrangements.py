@@ -16,8 +16,8 @@ from airflow_backfill_provider.strategies.arrangement.files import ArrangementFi
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import commit_file
 from tests.dying import Died, dies_at
-from tests.plain_engine import PlainSource
-from tests.property.memory_engine import Backfilling
+from tests.plain_source import PlainSource
+from tests.property.backfilling import Backfilling
 from tests.unit.protocol.creation_helpers import _die
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables

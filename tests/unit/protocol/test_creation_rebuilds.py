@@ -23,7 +23,7 @@ from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import PAID
 from tests.dying import Died
-from tests.property.memory_engine import TESTER, Backfilling
+from tests.property.backfilling import TESTER, Backfilling
 from tests.unit.protocol import creation_helpers
 from tests.unit.protocol.creation_helpers import _die, upstream
 

@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import PAID, write_table
-from tests.property.memory_engine import Backfilling
+from tests.property.backfilling import Backfilling
 from tests.unit.protocol import creation_helpers
 from tests.unit.protocol.creation_helpers import files_of, upstream
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.property.memory_engine import Backfilling
+from tests.property.backfilling import Backfilling
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 

@@ -13,7 +13,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import epochs, mutations
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.dying import Died, dying_at
-from tests.property.memory_engine import Backfilling, Prepared
+from tests.property.backfilling import Backfilling, Prepared
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 

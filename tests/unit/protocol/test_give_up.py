@@ -14,7 +14,8 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import mutations
 from tests.builders import PAID
-from tests.property.memory_engine import BAD, Backfilling
+from tests.property.backfilling import Backfilling
+from tests.property.memory_engine import BAD
 from tests.unit.protocol import give_up_helpers
 from tests.unit.protocol.give_up_helpers import fail, finish, heal, spoil
 

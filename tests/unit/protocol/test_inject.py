@@ -12,7 +12,7 @@ from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import NOW, part_of, put_back
-from tests.property.memory_engine import Backfilling
+from tests.property.backfilling import Backfilling
 from tests.unit.protocol import inject_helpers
 from tests.unit.protocol.inject_helpers import TASK, over
 

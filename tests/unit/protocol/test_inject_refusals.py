@@ -26,7 +26,7 @@ from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.control_table import ControlTable, Write
 from tests.builders import Orders, put_back
-from tests.property.memory_engine import Backfilling
+from tests.property.backfilling import Backfilling
 from tests.unit.protocol import inject_helpers
 from tests.unit.protocol.inject_helpers import clean_up, over
 

@@ -21,7 +21,7 @@ from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import NOW
-from tests.property.memory_engine import Backfilling, Prepared
+from tests.property.backfilling import Backfilling, Prepared
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 

@@ -20,8 +20,8 @@ from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import PAID, shown_after
+from tests.property.backfilling import Backfilling
 from tests.property.memory_engine import EVERYTHING as EVERY_ROW
-from tests.property.memory_engine import Backfilling
 from tests.unit.protocol import run_helpers
 
 prepared = run_helpers.prepared

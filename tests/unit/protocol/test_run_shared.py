@@ -12,7 +12,7 @@ from airflow_backfill_provider.core.errors import (
     StateError,
 )
 from airflow_backfill_provider.protocol import mutations
-from tests.property.memory_engine import Backfilling
+from tests.property.backfilling import Backfilling
 from tests.unit.protocol import run_helpers
 from tests.unit.protocol.run_helpers import outcome
 

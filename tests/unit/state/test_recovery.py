@@ -12,7 +12,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.state.recovery import what_to_do
 from airflow_backfill_provider.verification import verifier
 from tests.plain_engine import CountingEngine
-from tests.property.memory_engine import Backfilling, Prepared
+from tests.property.backfilling import Backfilling, Prepared
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 

@@ -17,7 +17,7 @@ from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.strategies.arrangement import planning
 from tests.builders import barrier_of, settings_of
 from tests.deletion_vectors import actions_of, added_in, hide, write_actions
-from tests.property.memory_engine import Backfilling
+from tests.property.backfilling import Backfilling
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 

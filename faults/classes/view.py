@@ -1,0 +1,58 @@
+"""Faults of the view: writes by others, and another table in its place."""
+
+from __future__ import annotations
+
+import random
+import shutil
+
+from airflow_backfill_provider.core.sql import quote
+from faults.classes.fault import Fault, adding_to, rebuild
+from tests.integration.engine.lakehouse import Lakehouse
+
+FAULTS: dict[str, Fault] = {}
+fault = adding_to(FAULTS)
+
+
+def view_of(lakehouse: Lakehouse) -> str:
+    """Return the view's name in SQL."""
+    return f"delta.{quote(lakehouse.view_path)}"
+
+
+for _name, _statement in {
+    "a stranger deletes from the view": "DELETE FROM {view} WHERE id % 3 = 0",
+    "a stranger updates the view": "UPDATE {view} SET amount = 0",
+    "a stranger inserts into the view": "INSERT INTO {view} SELECT * FROM {view}",
+    "a stranger overwrites the view": "INSERT OVERWRITE {view} SELECT * FROM {view} WHERE id = 1",
+    "a stranger restores the view": "RESTORE TABLE {view} TO VERSION AS OF 0",
+    "a stranger truncates the view": "TRUNCATE TABLE {view}",
+    "a stranger adds a column to the view": "ALTER TABLE {view} ADD COLUMN extra INT",
+}.items():
+
+    @fault(_name, refused=True)
+    def _stranger(lakehouse: Lakehouse, _: random.Random, statement: str = _statement) -> None:
+        lakehouse.spark.sql(statement.replace("{view}", view_of(lakehouse)))
+
+
+@fault("the view is dropped", refused=True)
+def _drop_view(lakehouse: Lakehouse, _: random.Random) -> None:
+    shutil.rmtree(lakehouse.view_path)
+
+
+def _remove_and_rebuild(lakehouse: Lakehouse) -> None:
+    shutil.rmtree(lakehouse.view_path)
+    rebuild(lakehouse)
+
+
+@fault("another table lies at the view's path", refused=True, mend=_remove_and_rebuild)
+def _other_view(lakehouse: Lakehouse, _: random.Random) -> None:
+    shutil.rmtree(lakehouse.view_path)
+    lakehouse.spark.range(3).write.format("delta").save(lakehouse.view_path)
+
+
+@fault("the view is compacted and vacuumed")
+def _maintain_view(lakehouse: Lakehouse, _: random.Random) -> None:
+    session = lakehouse.spark.newSession()
+    session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    session.sql(f"OPTIMIZE {view_of(lakehouse)}")
+    session.sql(f"VACUUM {view_of(lakehouse)} RETAIN 0 HOURS")
+    session.sql(f"ALTER TABLE {view_of(lakehouse)} SET TBLPROPERTIES ('team' = 'orders')")

@@ -1,0 +1,45 @@
+"""Mistakes in running an epoch on Spark."""
+
+from __future__ import annotations
+
+from faults.mutants.killers import EPOCHS, FOREIGN_HISTORY
+from faults.mutants.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        name="changes-of-unread-rows",
+        breaks="Changes of rows that no chunk has read yet reach the view of an arrangement, and the chunk again.",
+        invariant="I1",
+        file="airflow_backfill_provider/execution/epoch.py",
+        old="net=self._net.filter(self._visible),",
+        new="net=self._net,",
+        killers=(f"{EPOCHS}::test_what_is_asked_for_between_the_epochs_of_one_run_is_in_the_next[arrangement]",),
+        spark=True,
+    ),
+    Mutant(
+        name="chunk-before-the-changes",
+        breaks="A row that moves into another vnode's chunk is read there, and then deleted by its own change.",
+        invariant="I1",
+        file="airflow_backfill_provider/execution/epoch.py",
+        old="""\
+            self._take(changes_stages(self._barrier, counts_chunk=self._tables.reader.counts_before_changes))
+            rows = self._write_parts()
+""",
+        new="""\
+            rows = self._write_parts()
+            self._take(changes_stages(self._barrier, counts_chunk=self._tables.reader.counts_before_changes))
+""",
+        killers=("tests/integration/engine/test_verification.py::test_a_row_of_a_vnode_that_was_not_read",),
+        spark=True,
+    ),
+    Mutant(
+        name="key-in-two-vnodes",
+        breaks="A key that the upstream has in two vnodes gets into the view twice.",
+        invariant="I6",
+        file="airflow_backfill_provider/execution/epoch.py",
+        old="must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes",
+        new="must_be_single = self._tables.settings.repairs_view(barrier)",
+        killers=(f"{FOREIGN_HISTORY}::test_one_key_in_two_vnodes_is_refused_whether_the_first_is_read_or_not",),
+        spark=True,
+    ),
+)

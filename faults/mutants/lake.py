@@ -1,0 +1,36 @@
+"""Mistakes in what ``lake`` reads of data files: the counts of their rows, and their keys."""
+
+from __future__ import annotations
+
+from faults.mutants.killers import CHUNK_PLAN, ROW_COUNTS
+from faults.mutants.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        name="missing-count-is-none",
+        breaks="A file without a row count in the log has no rows.",
+        invariant="I4",
+        file="airflow_backfill_provider/lake/row_counts.py",
+        old="return file.rows is not None and 0 < file.rows <= file.size * MOST_ROWS_PER_BYTE",
+        new="return True",
+        killers=(f"{ROW_COUNTS}::test_a_count_that_is_missing_or_cannot_be_is_the_files_own",),
+    ),
+    Mutant(
+        name="hidden-rows-planned",
+        breaks="Rows that a deletion vector hides are planned.",
+        invariant="I4",
+        file="airflow_backfill_provider/lake/data_files.py",
+        old="return stored._replace(rows=stored.rows - hidden)",
+        new="return stored",
+        killers=(f"{ROW_COUNTS}::test_rows_that_a_deletion_vector_hides_are_none",),
+    ),
+    Mutant(
+        name="hidden-keys-counted",
+        breaks="Keys of rows that a deletion vector hides are read.",
+        invariant="I4",
+        file="airflow_backfill_provider/lake/chunk_keys.py",
+        old="mask = self._masks.get(file.path) if file.hidden_rows or not file.is_exact else None",
+        new="mask = None",
+        killers=(f"{CHUNK_PLAN}::test_rows_that_deletion_vectors_hide_are_not_planned_for",),
+    ),
+)

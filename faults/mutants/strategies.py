@@ -1,0 +1,105 @@
+"""Mistakes of the strategies: planning chunks, scans, and their halves on Spark."""
+
+from __future__ import annotations
+
+from faults.mutants.killers import ARRANGEMENT, CHUNK_PLAN, EPOCHS, FOREIGN_HISTORY, SCAN, SUSPECT_STATISTICS
+from faults.mutants.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        name="window-unseen",
+        breaks="A chunk of an arrangement is planned without the changes of its window.",
+        invariant="I4",
+        file="airflow_backfill_provider/strategies/arrangement/planning.py",
+        old="coming = upstream.window_changes(settings, from_offset, offset) if counts else None",
+        new="coming = None",
+        killers=(
+            f"{CHUNK_PLAN}::test_rows_that_one_window_inserts_into_one_vnode_do_not_make_its_chunk_larger",
+            f"{CHUNK_PLAN}::test_a_window_that_deletes_what_comes_next_leaves_no_epoch_without_rows",
+        ),
+    ),
+    Mutant(
+        name="no-room-for-unknown-inserts",
+        breaks="A chunk leaves no room for rows that its window inserts, if their keys are unknown.",
+        invariant="I4",
+        file="airflow_backfill_provider/strategies/arrangement/planning.py",
+        old="return max(rate_limit * rows_before // rows_after, 1)",
+        new="return rate_limit",
+        killers=(f"{CHUNK_PLAN}::test_a_window_of_unknown_inserts_leaves_room_for_them",),
+    ),
+    Mutant(
+        name="room-for-inserts-alone",
+        breaks="A window of many inserts leaves no row to read: the epoch is refused, or the job never ends.",
+        invariant="I4",
+        file="airflow_backfill_provider/strategies/arrangement/planning.py",
+        old="return max(rate_limit * rows_before // rows_after, 1)",
+        new="return rate_limit * rows_before // rows_after",
+        killers=(f"{CHUNK_PLAN}::test_however_many_rows_a_window_inserts_one_is_read",),
+    ),
+    Mutant(
+        name="rescale-ignored",
+        breaks="Vnodes stay with the task runs of the earlier parallelism while enough of these have work.",
+        invariant="I4",
+        file="airflow_backfill_provider/strategies/arrangement/planning.py",
+        old="if previous is not None and previous.parallelism == settings.parallelism:",
+        new="if previous is not None:",
+        killers=(f"{CHUNK_PLAN}::test_another_parallelism_divides_the_vnodes_anew",),
+    ),
+    Mutant(
+        name="changes-anywhere-in-a-vnode",
+        breaks="The changed rows of a vnode are spread over its files, wherever the rows are.",
+        invariant="I4",
+        file="airflow_backfill_provider/strategies/arrangement/files.py",
+        old="row_count=max(file.row_count - (rows - shared), 0)",
+        new="row_count=max(file.row_count - in_base.num_rows // len(base), 0)",
+        killers=(f"{ARRANGEMENT}::test_a_row_that_changed_is_taken_off_the_file_that_it_lies_in",),
+    ),
+    Mutant(
+        name="vnode-completes-too-early",
+        breaks="A vnode is Completed by a chunk that ends inside of it, and its rest is never read.",
+        invariant="I1",
+        file="airflow_backfill_provider/strategies/vnode_scan.py",
+        old="ends_within = read.up_to is not None and read.up_to[0] == vnode and len(read.up_to) > 1",
+        new="ends_within = False",
+        killers=(f"{SCAN}::test_a_vnode_completes_alone",),
+    ),
+    Mutant(
+        name="not-started-lets-changes-through",
+        breaks="Changes of unread rows are applied before the first chunk.",
+        invariant="I1",
+        file="airflow_backfill_provider/strategies/no_shuffle_scan.py",
+        old="            case NotStarted():\n                return ()\n",
+        new="            case NotStarted():\n                return (KeyRange(None, None),)\n",
+        killers=(f"{SCAN}::test_a_new_job_has_started_no_vnode",),
+    ),
+    Mutant(
+        name="arrangement-believed",
+        breaks="Chunks are read from an arrangement that another writer changed.",
+        invariant="I6",
+        file="airflow_backfill_provider/strategies/arrangement/table.py",
+        old="        self._table.require_untouched(self._identity, barrier, since)\n",
+        new="",
+        killers=(f"{FOREIGN_HISTORY}::test_an_arrangement_that_something_else_wrote_to_is_refused",),
+        spark=True,
+    ),
+    Mutant(
+        name="chunk-at-another-version",
+        breaks="The engine reads each chunk at the end of the window instead of the pinned offset.",
+        invariant="I2",
+        file="airflow_backfill_provider/strategies/in_place_reader.py",
+        old="self._context.rows_at(barrier.chunk_offset)",
+        new="self._context.rows_at(barrier.upstream.to_offset)",
+        killers=(f"{EPOCHS}::test_changes_wait_for_the_epoch_that_finishes_the_view",),
+        spark=True,
+    ),
+    Mutant(
+        name="statistics-believed",
+        breaks="Rows that a reader finds by the files' statistics count as all rows.",
+        invariant="I6",
+        file="airflow_backfill_provider/strategies/in_place_reader.py",
+        old="if found.count and found.count in bounds and not is_last:",
+        new="if True:",
+        killers=(f"{SUSPECT_STATISTICS}::test_a_file_with_wrong_bounds_loses_no_row",),
+        spark=True,
+    ),
+)

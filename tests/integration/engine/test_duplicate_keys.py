@@ -1,0 +1,157 @@
+"""An upstream that has a key twice is refused, at creation or by the epoch that finds it (I6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider.core import errors
+from airflow_backfill_provider.engine import job_rows
+from tests.integration.engine.lakehouse import Lakehouse
+from tests.integration.engine.refusals import assert_nothing_written
+from tests.variants import exhaustive, mostly_exhaustive
+
+pytestmark = pytest.mark.spark
+
+
+def test_duplicate_keys_are_refused_at_creation(numbers: Lakehouse) -> None:
+    numbers.sql("INSERT INTO {upstream} VALUES (4, 'again', 0)")
+    with pytest.raises(errors.DuplicateKeyError, match=r"several rows with the same key \(id\)"):
+        numbers.create()
+    assert_nothing_written(numbers)
+
+
+def test_duplicate_keys_of_a_large_upstream_are_refused_by_the_epoch_that_reads_them(
+    numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_rows, "HASHES_IN_MEMORY", 5)
+    numbers.sql("INSERT INTO {upstream} VALUES (7, 'again', 0)")
+    numbers.create(strategy="no_shuffle", rate_limit=6)
+    numbers.epoch()
+    numbers.sql("UPDATE {upstream} SET name = 'changed' WHERE id = 0")
+    with pytest.raises(errors.DuplicateKeyError, match=r"several rows with the same key \(id\)"):
+        numbers.epoch()
+    assert numbers.view().count() == 6
+    assert not numbers.view().filter("name = 'changed'").count(), "nothing of the epoch is written"
+
+
+def test_duplicate_keys_of_a_large_upstream_never_get_into_an_arrangement(
+    numbers: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_rows, "HASHES_IN_MEMORY", 5)
+    numbers.sql("INSERT INTO {upstream} VALUES (7, 'again', 0)")
+    with pytest.raises(errors.DuplicateKeyError, match=r"several rows with the same key \(id\)"):
+        numbers.create(strategy="arrangement")
+    assert_nothing_written(numbers)
+
+
+@pytest.mark.exhaustive
+def test_keys_that_differ_only_in_which_column_is_null_are_no_duplicates(lakehouse: Lakehouse) -> None:
+    """Spark's hash of several columns skips nulls, so these keys have the same hash."""
+    lakehouse.make_upstream("a BIGINT, b BIGINT")
+    lakehouse.sql("INSERT INTO {upstream} VALUES (NULL, 1), (1, NULL), (NULL, NULL), (1, 1)")
+    lakehouse.create(key=["a", "b"], rate_limit=3)
+    assert sum(commit.snapshot_read_row_count for commit in lakehouse.finish()) == 4
+    lakehouse.assert_truth()
+
+
+@pytest.mark.exhaustive
+def test_duplicate_key_inserted_later_is_refused_before_the_view_is_wrong(numbers: Lakehouse) -> None:
+    numbers.create(rate_limit=5)
+    numbers.epoch()
+    numbers.sql("INSERT INTO {upstream} VALUES (2, 'again', 0)")
+    barrier = numbers.inject()
+    assert barrier is not None
+    version = numbers.backfill.store.commits()[-1].view_version
+    with pytest.raises(errors.DuplicateKeyError, match="a key that it has already"):
+        numbers.run(barrier)
+    assert numbers.view().count() == 5
+    assert (
+        numbers.spark.sql(f"DESCRIBE HISTORY delta.`{numbers.view_path.replace('`', '``')}`").first()["version"]
+        == version
+    )
+
+
+DUPLICATES = {
+    "in one commit": ["INSERT INTO {upstream} VALUES (70, 'a', 0), (70, 'b', 0)"],
+    "in two commits": ["INSERT INTO {upstream} VALUES (70, 'a', 0)", "INSERT INTO {upstream} VALUES (70, 'b', 0)"],
+    "in place of a deleted one": [
+        "DELETE FROM {upstream} WHERE id = 3",
+        "INSERT INTO {upstream} VALUES (3, 'a', 0)",
+        "INSERT INTO {upstream} VALUES (3, 'b', 0)",
+    ],
+    "before the old one is deleted": [
+        "INSERT INTO {upstream} VALUES (3, 'new', 0)",
+        "DELETE FROM {upstream} WHERE id = 3 AND name <> 'new'",
+    ],
+    "for a moment": [
+        "INSERT INTO {upstream} VALUES (70, 'a', 0)",
+        "INSERT INTO {upstream} VALUES (70, 'b', 0)",
+        "DELETE FROM {upstream} WHERE id = 70 AND name = 'a'",
+        "DELETE FROM {upstream} WHERE id = 70",
+    ],
+}
+
+QUICK = {"in two commits"}
+
+
+@pytest.mark.parametrize("case", mostly_exhaustive(DUPLICATES, QUICK))
+def test_duplicate_key_in_one_window_is_refused(numbers: Lakehouse, case: str) -> None:
+    numbers.create()
+    numbers.finish()
+    for statement in DUPLICATES[case]:
+        numbers.sql(statement)
+    with pytest.raises(errors.DuplicateKeyError):
+        numbers.epoch()
+    assert {row["id"] for row in numbers.view().collect()} == set(range(9))
+
+
+@pytest.mark.parametrize(
+    ("visibility", "row"),
+    [
+        ("every_epoch", "(2, 'left out', -1)"),
+        ("on_finish", "(2, 'again', 0)"),
+        exhaustive("on_finish", "(2, 'left out', -1)"),
+    ],
+)
+def test_duplicate_key_of_a_row_that_was_read_is_refused(numbers: Lakehouse, visibility: str, row: str) -> None:
+    """The query may leave out the second row. Without the refusal the view would lose the first one."""
+    numbers.create(
+        rate_limit=5, strategy="no_shuffle", visibility=visibility, query="SELECT * FROM upstream WHERE price >= 0"
+    )
+    numbers.epoch()
+    numbers.sql(f"INSERT INTO {{upstream}} VALUES {row}")
+    with pytest.raises(errors.DuplicateKeyError, match="a key that it has already"):
+        numbers.finish()
+
+
+def last_vnode(numbers: Lakehouse, first: int, last: int) -> int:
+    """Return a number from the range that is in the vnode that is read last."""
+    rows = numbers.sql(f"SELECT id FROM range({first}, {last}) WHERE pmod(hash(id), 4) = 3")
+    return int(rows.head()["id"])
+
+
+@pytest.mark.parametrize(
+    ("new", "epochs_between"),
+    [
+        (False, 0),
+        exhaustive(True, 1),
+        exhaustive(True, 0),
+    ],
+)
+def test_duplicate_key_of_a_row_that_only_the_arrangement_has_is_refused(
+    numbers: Lakehouse, new: bool, epochs_between: int
+) -> None:
+    """The first row is in the arrangement's base, or in its changes, of the same epoch or of an earlier one."""
+    numbers.create(rate_limit=2, strategy="arrangement")
+    numbers.epoch()
+    if new:
+        number = last_vnode(numbers, 100, 200)
+        numbers.sql(f"INSERT INTO {{upstream}} VALUES ({number}, 'once', 0)")
+    else:
+        number = last_vnode(numbers, 0, 9)
+    for _ in range(epochs_between):
+        numbers.epoch()
+    numbers.sql(f"INSERT INTO {{upstream}} VALUES ({number}, 'again', 0)")
+    with pytest.raises(errors.DuplicateKeyError):
+        numbers.finish()
+    assert numbers.view().filter(f"id = {number}").count() == 0

@@ -1,0 +1,71 @@
+"""A view that something else than the job wrote to is refused; maintenance is not (I6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_backfill_provider.core import crash_points, errors
+from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.protocol import mutations
+from tests.integration.engine.lakehouse import Lakehouse
+from tests.variants import exhaustive
+
+pytestmark = pytest.mark.spark
+
+
+def test_view_written_by_a_stranger(numbers: Lakehouse) -> None:
+    """The epoch refuses the view before it writes anything."""
+    numbers.create(rate_limit=5)
+    numbers.epoch()
+    path = numbers.view_path.replace("`", "``")
+    numbers.spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 1")
+    with pytest.raises(errors.MaterializedViewError, match="only the job may write"):
+        numbers.epoch()
+    assert {row["id"] for row in numbers.view().collect()} == {0, 2, 3, 4}
+
+
+def test_view_restored_by_a_stranger(numbers: Lakehouse) -> None:
+    numbers.create(rate_limit=5)
+    numbers.epoch()
+    path = numbers.view_path.replace("`", "``")
+    numbers.spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 0")
+    with pytest.raises(errors.MaterializedViewError, match=r"\(RESTORE\)"):
+        numbers.epoch()
+
+
+@pytest.mark.parametrize(
+    ("moment", "committed"),
+    [
+        (CrashPoint.BEFORE_SNAPSHOT_COMMIT, 1),
+        exhaustive(CrashPoint.BEFORE_STATE_COMMIT, 2),
+    ],
+)
+def test_view_written_by_a_stranger_while_an_epoch_runs(numbers: Lakehouse, moment: CrashPoint, committed: int) -> None:
+    """I6: this epoch finds a write between two of its own. The next epoch finds one after this epoch's last check."""
+    numbers.create(rate_limit=3)
+    numbers.epoch()
+    path = numbers.view_path.replace("`", "``")
+
+    def stranger(point: CrashPoint) -> None:
+        if point == moment:
+            crash_points.install(None)
+            numbers.spark.sql(f"UPDATE delta.`{path}` SET name = 'stranger' WHERE id = 1")
+
+    crash_points.install(stranger)
+    with pytest.raises(errors.MaterializedViewError, match=r"\(UPDATE\) was not written by job orders_view"):
+        numbers.finish()
+    assert len(numbers.backfill.store.commits()) == committed
+    # The key lies in one of the vnodes and is still written once.
+    mutations.repair_job(store=numbers.backfill.store, requested_by="tester", keys=[1], vnodes=["0-3"])
+    numbers.finish()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")
+
+
+def test_maintenance_of_the_view_is_welcome(numbers: Lakehouse) -> None:
+    numbers.create(rate_limit=5)
+    numbers.epoch()
+    path = numbers.view_path.replace("`", "``")
+    numbers.spark.sql(f"OPTIMIZE delta.`{path}`")
+    numbers.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('team' = 'me')")
+    numbers.finish()
+    numbers.assert_equals_query("SELECT * FROM {upstream}")

@@ -1,0 +1,208 @@
+"""A job over the orders of a lake, which the engine in memory runs."""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cmp_to_key
+from pathlib import Path
+from typing import Any
+
+from airflow_backfill_provider import protocol
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.keys import KeyOrder
+from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.settings import JobSettings
+from airflow_backfill_provider.protocol import creation
+from airflow_backfill_provider.protocol.backfill import Backfill
+from tests.builders import NOW, Key, Orders, Template, job_of
+from tests.plain_source import PlainSource
+from tests.property.memory_engine import EVERYTHING, MemoryEngine, Output, View, Warehouse, query_rows
+
+TESTER = Requester(user="tester")
+
+
+class Backfilling:
+    """
+    A job over the orders of a lake, and everything at hand to drive it.
+
+    :param lake: folder of upstream, view and control tables.
+    :param distribution_key: the columns that vnodes come from; by default the key.
+    :param job: fields of the job.
+    """
+
+    def __init__(self, lake: Path, *, distribution_key: Sequence[str] = (), **job: Any) -> None:
+        self.lake = lake
+        self.orders = Orders(lake)
+        self.warehouse = Warehouse()
+        upstream = {"path": self.orders.path, "key": ["id"], "distribution_key": distribution_key}
+        self.job = job_of(lake, **{"upstream": upstream, "query": EVERYTHING, "rate_limit": 3, **job})
+        self.engines: list[MemoryEngine] = []
+        self._ticks = 0
+
+    @property
+    def backfill(self) -> Backfill:
+        """The job with its tables, opened again for each step, so that nothing is remembered."""
+        return Backfill(self.job)
+
+    @property
+    def store(self) -> Any:
+        """The job's control tables."""
+        return self.backfill.store
+
+    @property
+    def view(self) -> View:
+        """The view."""
+        return self.warehouse.views[self.job.materialized_view]
+
+    def clock(self) -> dt.datetime:
+        """Tick once a minute."""
+        self._ticks += 1
+        return NOW + dt.timedelta(minutes=self._ticks)
+
+    def engine(self) -> MemoryEngine:
+        """Start an engine."""
+        self.engines.append(MemoryEngine(self.warehouse))
+        return self.engines[-1]
+
+    def create(self, **changes: Any) -> JobSettings:
+        """Create the job, after changing some of its fields."""
+        if changes:
+            self.job = BackfillJob(**{**self.job.model_dump(mode="json"), **changes})
+        return creation.create_job(self.job, requested_by="creator", **self._with(), upstream=self.orders.table)
+
+    def rebuild(self, **changes: Any) -> JobSettings:
+        """Start the job over, with some of its fields changed."""
+        self.job = BackfillJob(**{**self.job.model_dump(mode="json"), **changes})
+        return creation.rebuild_job(self.job, requested_by="rebuilder", **self._with(), upstream=self.orders.table)
+
+    def ask(
+        self, requester: Requester = TESTER, until: dt.datetime | None = None, epochs: int = 1
+    ) -> protocol.Injection:
+        """Ask for a barrier."""
+        return protocol.inject_barrier(
+            store=self.store,
+            upstream=self.orders.table,
+            requester=requester,
+            until=until,
+            epochs=epochs,
+            clock=self.clock,
+        )
+
+    def inject(self, requester: Requester = TESTER, until: dt.datetime | None = None, epochs: int = 1) -> Barrier:
+        """Ask for a barrier, and get one."""
+        injection = self.ask(requester, until, epochs)
+        assert injection.barrier is not None, injection.reason
+        return injection.barrier
+
+    def run(self, barrier: Barrier, engine: MemoryEngine | None = None) -> EpochCommit:
+        """Run a pinned barrier."""
+        return protocol.run_barrier(barrier, store=self.store, engine=engine or self.engine(), clock=self.clock)
+
+    def changes(self, barrier: Barrier, engine: MemoryEngine | None = None) -> EpochCommit | None:
+        """Apply the changes of a pinned barrier that several runs share."""
+        return protocol.run_changes(barrier, store=self.store, engine=engine or self.engine(), clock=self.clock)
+
+    def part(self, barrier: Barrier, part: int, engine: MemoryEngine | None = None) -> EpochCommit | None:
+        """Read one part of a pinned barrier that several runs share."""
+        return protocol.run_part(barrier, part, store=self.store, engine=engine or self.engine(), clock=self.clock)
+
+    def epoch(self) -> EpochCommit:
+        """Inject and run one epoch."""
+        return self.run(self.inject())
+
+    def epochs(self, most: int = 40) -> Iterator[EpochCommit]:
+        """Run epochs until there is nothing to do."""
+        for _ in range(most):
+            barrier = self.ask().barrier
+            if barrier is None:
+                return
+            commit = self.run(barrier)
+            yield commit
+            if commit.completed and barrier.upstream.to_offset.number == self.orders.table.latest().number:
+                return
+        raise AssertionError(f"I4: not finished after {most} epochs")
+
+    def finish(self) -> list[EpochCommit]:
+        """Run epochs until there is nothing to do, and hold I1 after the last one."""
+        commits = list(self.epochs())
+        self.assert_truth()
+        return commits
+
+    def finish_watched(self) -> list[EpochCommit]:
+        """Run epochs until there is nothing to do, and hold I1 and I3 after each."""
+        order, before, commits = self.store.settings().key_order, self.store.state(), []
+        for commit in self.epochs():
+            self.assert_truth()
+            after = self.store.state()
+            before.require_successor(after, order)
+            before = after
+            commits.append(commit)
+        return commits
+
+    def rows(self) -> list[Output]:
+        """Return the view's rows in key order."""
+        return self._in_key_order(self.view.rows, self.store.settings().key_order)
+
+    def truth(self) -> list[Output]:
+        """Return the rows that I1 asks for, worked out from upstream and committed state alone."""
+        settings, state = self.store.settings(), self.store.state()
+        barriers, commits = self.store.log()
+        commits = [commit for commit in commits if commit.incarnation == settings.incarnation]
+        if not commits:
+            return []
+        last = next(found for found in barriers if found.epoch == commits[-1].epoch)
+        table_id = last.upstream.table_id
+        source = PlainSource(settings, lambda at: self.warehouse.upstream(self.orders.path, table_id, at))
+        shown = (
+            source.within(source.at(last.upstream.to_offset.number), source.scan.read(state))
+            if last.publishes
+            else source.as_of(last.view_after)
+        )
+        return self._in_key_order(query_rows(settings, source.by_key(shown)), settings.key_order)
+
+    def assert_truth(self) -> None:
+        """Hold I1: no row is missing, none is there twice."""
+        assert self.rows() == self.truth()
+
+    def _in_key_order(self, rows: list[tuple[Key, Output]], order: KeyOrder) -> list[Output]:
+        return [row for _, row in sorted(rows, key=cmp_to_key(lambda a, b: order.compare(a[0], b[0])))]
+
+    def _with(self) -> dict[str, Any]:
+        return {"store": self.store, "engine": self.engine, "clock": self.clock}
+
+
+class Prepared:
+    """
+    A created job over some orders, restored for each test.
+
+    :param folder: where to keep it.
+    :param ids: the orders of the upstream's first version.
+    :param further: what else happened before the test begins.
+    :param job: fields of the job.
+    """
+
+    def __init__(
+        self, folder: Path, ids: Iterable[int], further: Callable[[Backfilling], object] = bool, **job: Any
+    ) -> None:
+        self._job = job
+
+        def make(lake: Path) -> None:
+            self._made = Backfilling(lake, **job)
+            self._made.orders.add(*ids)
+            self._made.create()
+            further(self._made)
+
+        self._template = Template(folder, make)
+        self._view = copy.deepcopy(self._made.view)
+
+    def restore(self) -> Backfilling:
+        """Return the job as it was made."""
+        restored = Backfilling(self._template.restore(), **self._job)
+        restored.orders.rows = dict(self._made.orders.rows)
+        restored._ticks = self._made._ticks
+        restored.warehouse.views[restored.job.materialized_view] = copy.deepcopy(self._view)
+        return restored
