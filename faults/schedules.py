@@ -1,10 +1,11 @@
 """
 Random schedules through the whole protocol on `deltalake` tables: real upstream and control tables, no Spark.
 
-An attempt of an epoch falls asleep at a named point while others do something: write to the upstream, steer or rebuild
-the job, run epochs whole or shared, which fall asleep in turn, up to three deep. Then it dies or goes on, as a zombie
-if it was overtaken. The clock jumps. After each committed epoch the view must be the query (I1), progress must not have
-gone back (I3), and in the end the backfill comes to its end within a bounded number of epochs (I4).
+An attempt of an epoch falls asleep at a named point. Meanwhile other steps follow: they write to the upstream, change
+the job's settings, rebuild it, or attempt epochs, whole or shared, which may also fall asleep, up to three deep. Then
+the first attempt dies or continues, as a zombie if it was overtaken. The clock jumps. After each committed epoch the
+view must be the query (I1) and progress must not have gone back (I3). In the end the backfill must finish within a
+bounded number of epochs (I4).
 """
 
 from __future__ import annotations
@@ -26,32 +27,32 @@ from faults.campaign import Campaign, Outcome, WrongError
 from tests.builders import NOW, PAID
 from tests.dying import Died
 from tests.property.memory_engine import Backfilling
-from tests.property.test_protocol import IDS, VNODE_COUNTS, steer, write
+from tests.property.test_protocol import IDS, VNODE_COUNTS, change_settings, write
 
 DEEPEST = 3
 STEPS = (3, 8)
-MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a folder in memory, if there is one
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a folder in memory, if it exists
 
 LAYOUTS = (["id"], ["id"], ["amount"], ["status", "amount"])
 
 
 class SkewedBackfilling(Backfilling):
-    """A job whose runs don't agree on what time it is."""
+    """A job with a clock that jumps between task runs."""
 
     skew = dt.timedelta(0)
 
     def clock(self) -> dt.datetime:
-        """Tick, from where the clock jumped to."""
+        """Return the next tick, moved by the clock's jump."""
         self._ticks += 1
         return NOW + dt.timedelta(minutes=self._ticks) + self.skew
 
 
 class Schedule:
     """
-    One job, and what happens to it.
+    A random schedule of steps for one job.
 
     :param backfilling: the job.
-    :param random: decides everything.
+    :param random: makes all choices.
     """
 
     def __init__(self, backfilling: SkewedBackfilling, random: random.Random) -> None:
@@ -62,22 +63,22 @@ class Schedule:
         self._steps: dict[Callable[[int], None], int] = {
             self._write: 5,
             self._attempt: 6,
-            self._steer: 2,
+            self._change_settings: 2,
             self._rebuild: 1,
             self._jump: 1,
         }
 
     def play(self) -> None:
-        """Let it happen, then let the backfill come to its end."""
+        """Take the random steps, then finish the backfill."""
         for _ in range(self._random.randint(*STEPS)):
             self._step(0)
-        steer(self.backfilling, "pause", False)
-        steer(self.backfilling, "throttle", 3)
+        change_settings(self.backfilling, "pause", False)
+        change_settings(self.backfilling, "throttle", 3)
         self.epochs += len(self.backfilling.finish())
         rows = self.backfilling.orders.rows
         paid = [(i, 100 * amount) for i, (status, amount) in rows.items() if status == "paid" and amount is not None]
         if sorted(self.backfilling.rows(), key=str) != sorted(paid, key=str):
-            raise WrongError(f"the view has {self.backfilling.rows()}, and should have {paid}")
+            raise WrongError(f"the view has {self.backfilling.rows()}, but should have {paid}")
 
     def _step(self, depth: int) -> None:
         (step,) = self._random.choices([*self._steps], [*self._steps.values()])
@@ -88,7 +89,7 @@ class Schedule:
         kind = self._random.choice(["add", "change", "change", "remove", "rekey"])
         write(self.backfilling, kind, *self._random.sample(IDS, 2))
 
-    def _steer(self, depth: int) -> None:
+    def _change_settings(self, depth: int) -> None:
         del depth
         kind, *arguments = self._random.choice(
             [
@@ -98,7 +99,7 @@ class Schedule:
                 ("repair", self._random.choice(IDS), self._random.randint(0, 2)),
             ]
         )
-        steer(self.backfilling, kind, *arguments)
+        change_settings(self.backfilling, kind, *arguments)
 
     def _rebuild(self, depth: int) -> None:
         self._asleep(depth, self.backfilling.rebuild)
@@ -109,7 +110,7 @@ class Schedule:
 
     def _attempt(self, depth: int) -> None:
         self._asleep(depth, self._whole if self._random.random() < 0.6 else self._shared)
-        self._hold_truth()
+        self._check_view()
 
     def _whole(self) -> None:
         barrier = self.backfilling.ask().barrier
@@ -126,13 +127,13 @@ class Schedule:
             self.epochs += 1
 
     def _asleep(self, depth: int, work: Callable[[], object]) -> None:
-        """Do something, falling asleep at a point while others go on, and dying there or not."""
+        """Do some work that may fall asleep at a point while other steps are taken, and may die there."""
         point, dies = self._random.choice([*CrashPoint]), self._random.random() < 0.4
 
         def callback(reached: CrashPoint) -> None:
             if reached is not point:
                 return
-            # Others have points of their own; this one is past its.
+            # This attempt has passed its point; the other steps choose their own points.
             crash_points.install(None)
             if depth + 1 < DEEPEST:
                 for _ in range(self._random.randint(0, 3)):
@@ -154,8 +155,8 @@ class Schedule:
         if store.settings().incarnation == settings.incarnation:
             before.require_successor(store.state(), settings.key_order)
 
-    def _hold_truth(self) -> None:
-        """Hold I1, unless an epoch is half done."""
+    def _check_view(self) -> None:
+        """Check I1, unless an epoch is half done."""
         end = self.backfilling.store.log_end()
         settings = self.backfilling.store.settings()
         if end.commit is not None and end.commit.incarnation == settings.incarnation:

@@ -56,7 +56,7 @@ def write(backfilling, kind, first, other=None):
         orders.rekey({first: other, other: first} if other in orders.rows else {first: other})
 
 
-def steer(backfilling, kind, value, vnode=None):
+def change_settings(backfilling, kind, value, vnode=None):
     """Change the job's settings."""
     asked = {"store": backfilling.store, "requested_by": "x"}
     if kind == "pause":
@@ -113,11 +113,11 @@ def play(backfilling, steps):
         elif kind in {"die", "die sharing"}:
             epoch(backfilling, *arguments)
         elif kind in {"pause", "throttle", "rescale", "repair"}:
-            steer(backfilling, kind, *arguments)
+            change_settings(backfilling, kind, *arguments)
         else:
             write(backfilling, kind, *arguments)
-    steer(backfilling, "pause", False)
-    steer(backfilling, "throttle", 3)
+    change_settings(backfilling, "pause", False)
+    change_settings(backfilling, "throttle", 3)
     backfilling.finish()
     assert backfilling.store.state().completed
     paid = [(i, 100 * amount) for i, (status, amount) in backfilling.orders.rows.items() if status == "paid"]
@@ -191,7 +191,9 @@ MEANWHILE = st.one_of(
 def happen(backfilling, steps):
     """Let others do something."""
     for kind, *arguments in steps:
-        (steer if kind in {"pause", "throttle", "rescale", "repair"} else write)(backfilling, kind, *arguments)
+        (change_settings if kind in {"pause", "throttle", "rescale", "repair"} else write)(
+            backfilling, kind, *arguments
+        )
 
 
 def carried(backfilling, times, most):
