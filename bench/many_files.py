@@ -20,7 +20,7 @@ def make_log(path: Path, files: int, commits: int) -> None:
     """
     Write the log of a table: commits of equal size, a checkpoint, and a last small commit.
 
-    The key ranges of the files follow each other, but the log lists the files in random order, like Spark's checkpoints.
+    The key ranges of the files follow each other, but the log lists them in random order, like Spark's checkpoints.
 
     :param path: the path of the table.
     :param files: the number of data files before the last commit, which adds one.

@@ -97,7 +97,7 @@ def _stage() -> Iterator[Play]:
 
 CAMPAIGN = Campaign(
     name="pages",
-    about="requests to the pages' API that no client would send: the answers obey the contract, strangers change nothing",
+    about="requests to the pages' API that no client would send: answers obey the contract, strangers change nothing",
     quick=OPERATIONS * len(FROM),
     full=OPERATIONS * len(FROM) * ROUNDS,
     checks="requests",

@@ -185,7 +185,7 @@ class ConvertWriter(LogWriter):
         self._spark = spark
 
     def make(self, batches: Sequence[Sequence[Row]]) -> None:
-        """Convert the files of a catalog table, so that the column names are the schema's and not those of the files."""
+        """Convert the files of a catalog table, so that column names come from the schema and not from the files."""
         columns = [column for column in self._case.written if column.name != self._case.partition]
         definitions = [f"{quote(column.name)} {sql_type(column.type)}" for column in columns]
         partition = next((one for one in self._case.written if one.name == self._case.partition), None)
