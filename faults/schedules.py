@@ -1,11 +1,10 @@
 """
 Random schedules through the whole protocol on `deltalake` tables: real upstream and control tables, no Spark.
 
-An attempt of an epoch falls asleep at a named point. Meanwhile other steps follow: they write to the upstream, change
-the job's settings, rebuild it, or attempt epochs, whole or shared, which may also fall asleep, up to three deep. Then
-the first attempt dies or continues, as a zombie if it was overtaken. The clock jumps. After each committed epoch the
-view must be the query (I1) and progress must not have gone back (I3). In the end the backfill must finish within a
-bounded number of epochs (I4).
+An attempt of an epoch falls asleep at a named point while others do something: write to the upstream, change settings,
+rebuild the job, or run epochs whole or shared. These fall asleep in turn, up to three deep. Then the attempt dies or
+continues, as a zombie if it was overtaken. The clock jumps. After each committed epoch the view must equal the query
+(I1) and progress must not go back (I3). In the end the backfill must finish within a bounded number of epochs (I4).
 """
 
 from __future__ import annotations
