@@ -25,7 +25,7 @@ _FAMILY = "AIRFLOW_BACKFILL_DEMO_FAMILY"
 
 class Processes:
     """
-    Starts processes, each in a session of its own, and ends them with everything that they started.
+    Starts processes, each in its own session, and ends them with all of their descendants.
 
     :param logs: the folder for their output.
     """
@@ -59,7 +59,7 @@ class Processes:
 
     def finish(self, name: str) -> None:
         """
-        Wait for the end of a process and of what it started.
+        Wait for the end of a process and of its descendants.
 
         :raises DemoError: if it failed.
         """

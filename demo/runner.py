@@ -1,4 +1,4 @@
-"""Run a demo in a folder of its own, and leave nothing running however it ends."""
+"""Run a demo in its own folder, and end all of its processes however it ends."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run_demo(name: str, play: Play, *, interrupted: int = 130) -> int:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"{name}: stopped; nothing is running any more", file=sys.stderr)
+        print(f"{name}: stopped; no process is left", file=sys.stderr)
         return interrupted
     return 0
 
