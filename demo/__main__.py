@@ -1,4 +1,4 @@
-"""``python -m demo``; see the README. ``DEMO_ROWS=100000`` makes the demo smaller, ``DEMO_FOLDER`` changes its folder."""
+"""``python -m demo``: see the README. ``DEMO_ROWS=100000`` makes the demo smaller, ``DEMO_FOLDER`` moves its folder."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def run_demo(name: str, play: Play, *, interrupted: int = 130) -> int:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"{name}: stopped; no process is left", file=sys.stderr)
+        print(f"{name}: stopped; nothing is running any more", file=sys.stderr)
         return interrupted
     return 0
 
