@@ -24,7 +24,7 @@ from airflow_backfill_provider.runtime.spark_session import start_session
 ROWS_PER_FILE = 100_000
 RESULTS = Path(".bench")
 
-SOMEBODY = Requester(user="bench")
+REQUESTER = Requester(user="bench")
 
 ORDERED = "lpad(CAST(id AS STRING), 32, '0')"
 RANDOM = "md5(CAST(id AS STRING))"
@@ -122,7 +122,7 @@ def create(engine: SparkEngine, folder: Path, name: str, upstream: str, **fields
     return backfill
 
 
-def measure(engine: SparkEngine, backfill: Backfill, requester: Requester = SOMEBODY) -> Epoch | None:
+def measure(engine: SparkEngine, backfill: Backfill, requester: Requester = REQUESTER) -> Epoch | None:
     """Run one epoch; None if there is nothing to do."""
     store, upstream = backfill.store, backfill.upstream
     before, started = bytes_read(), time.perf_counter()

@@ -184,7 +184,7 @@ def play(_: int, random: random.Random) -> Outcome:
         backfilling.create()
         schedule = Schedule(backfilling, random)
         schedule.play()
-    return Outcome(checks=schedule.epochs, about=f"{strategy}; overtaken: {', '.join(schedule.refused) or 'nobody'}")
+    return Outcome(checks=schedule.epochs, about=f"{strategy}; overtaken: {', '.join(schedule.refused) or 'none'}")
 
 
 CAMPAIGN = Campaign(
