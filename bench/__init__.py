@@ -1,1 +1,1 @@
-"""Benchmarks: what is measured here may be quoted, nothing else."""
+"""Benchmarks. Only figures that these measure may be quoted."""

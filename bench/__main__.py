@@ -1,7 +1,7 @@
 """
 The benchmarks: ``make bench``, or ``make bench ARGS=growth`` for one of them; ``make bench-quick`` for a few minutes.
 
-Printed are figures of one run and their ratios; a JSON file in ``.bench`` holds every single one.
+They print the figures of one run and their ratios; a JSON file in ``.bench`` holds every figure.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ BENCHMARKS = {
     "soak": soak.main,
     "targets": targets.main,
 }
-"""All that is run by default, in this order: the targets last, which look at what the others found."""
+"""The default benchmarks, in order. The targets come last, because they read the results of the others."""
 
 PARTS = {"quick": comparison.quick, "control_plane": control_plane.main}
-"""What is run by name alone."""
+"""Benchmarks that run only when they are named."""
 
 if __name__ == "__main__":
     console = Console(width=120)

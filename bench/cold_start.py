@@ -1,8 +1,8 @@
 """
-From the submission of an application to its first commit: an epoch of this package, and a plain application.
+The time from the submission of an application to its first commit: an epoch of this package, and a plain application.
 
-The plain one is what the documentation of Delta Lake tells to write: Spark's default settings, the packages by their
-coordinates (resolved before, so that nothing is downloaded), an append. Both read the same few rows.
+The plain application follows the documentation of Delta Lake: Spark's default settings, the packages by their
+coordinates (resolved before, so that nothing is downloaded), an append. Both applications read the same few rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PLAIN_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-# What else is among those options for so few rows.
+# The other driver option that this package sets for so few rows.
 WITHOUT_ARCHIVE = {"spark.driver.defaultJavaOptions": FIRST_COMPILER_ALONE}
 
 
@@ -57,8 +57,8 @@ class Start:
 
     :param to_first_commit: seconds from its submission to its first commit of rows.
     :param seconds: seconds to its end.
-    :param cpu_seconds: what it used of processors meanwhile; tells more than the clock on a busy machine.
-    :param peak_bytes: the most memory that its driver had.
+    :param cpu_seconds: its processor time; more reliable than the clock on a busy machine.
+    :param peak_bytes: the peak memory of its driver.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Start:
 
 
 def main(console: Console) -> None:
-    """Start each in turns."""
+    """Start the applications in turns."""
     starts: list[Start] = []
     for number in range(ROUNDS + 1):
         for name, start in STARTS.items():
@@ -115,8 +115,8 @@ def epoch(folder: Path, conf: dict[str, str], *, rows: int | None = ROWS) -> tup
     """
     Start the application of a job's first epoch.
 
-    :param conf: Spark configuration on top of this package's.
-    :param rows: how many it is told that there are.
+    :param conf: Spark configuration in addition to this package's.
+    :param rows: the number of rows that the settings assume.
     """
     view = folder / "view"
     job = BackfillJob(

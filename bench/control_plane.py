@@ -1,7 +1,7 @@
 """
-What is done without Spark: asking, waiting, planning and committing, on small tables and on the largest ones.
+Measure the work without Spark: asking, waiting, planning and committing, on small and on very large tables.
 
-Nothing here starts a JVM; Airflow's own work is left out.
+Nothing here starts a JVM. Airflow's own work is left out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CONNECTION = "airflow_backfill_default"
 
 
 def main(console: Console) -> None:
-    """Measure each, and save the figures."""
+    """Measure everything, and save the figures."""
     logging.disable(logging.WARNING)
     os.environ[f"AIRFLOW_CONN_{CONNECTION.upper()}"] = json.dumps({"conn_type": "airflow_backfill"})
     figures: dict[str, float] = {}
@@ -59,7 +59,7 @@ def main(console: Console) -> None:
 
 
 def epoch_with_nothing_new(folder: Path) -> dict[str, float]:
-    """Run an epoch's task on a finished view whose upstream did not change."""
+    """Run an epoch's task for a finished view, without a change of the upstream."""
     lake = Lake(folder)
     lake.append(range(1000))
     lake.create()
@@ -74,8 +74,8 @@ def epoch_with_nothing_new(folder: Path) -> dict[str, float]:
 
 
 def waiting(folder: Path) -> dict[str, float]:
-    """Poke a sensor, and poll a trigger ten thousand times; the memory that is more after the first tenth of them."""
-    watched_job.FRESH_SECONDS = 0.0  # every poll looks, as one does that comes seconds after the one before
+    """Poke a sensor, and poll a trigger many times; also return the growth in memory after the first tenth."""
+    watched_job.FRESH_SECONDS = 0.0  # every poll reads the tables, as it would seconds after the previous one
     job = make_job(folder, "waited_for", 256)
     trigger = MaterializedViewFinishedTrigger(state=job.state, backfill_conn_id=CONNECTION, poll_interval=5.0)
     watched = watched_job.watched_job(job.state, CONNECTION)
@@ -102,12 +102,12 @@ def waiting(folder: Path) -> dict[str, float]:
 
 
 def injection(folder: Path) -> dict[str, float]:
-    """Inject a barrier on an upstream of very many files, of which half are read and one is read in part."""
+    """Inject a barrier on an upstream with very many files, of which half are read and one is read in part."""
     upstream = folder / "orders"
     make_log(upstream, FILES, COMMITS)
     chunk = FILES // 100
     position = FILES // 2 * ROWS_PER_FILE + ROWS_PER_FILE // 2
-    # The chunk begins and ends within these; the others are never looked into.
+    # The chunk begins and ends within these files; the others are never opened.
     make_file(upstream, FILES // 2)
     make_file(upstream, FILES // 2 + chunk)
     answers = []
@@ -134,9 +134,9 @@ def injection(folder: Path) -> dict[str, float]:
 
 def state_commit(folder: Path) -> dict[str, float]:
     """
-    Commit the progress of very many vnodes, each at a position of its own, epoch by epoch.
+    Commit the progress of very many vnodes, each at a different position, epoch by epoch.
 
-    An epoch has read the state when it comes to that; what reading takes is a figure of its own.
+    An epoch has already read the state at that point, so reading is measured separately.
     """
     job = make_job(folder, "wide", WIDE_VNODES)
     store = BackfillStore(job.state)
@@ -154,7 +154,7 @@ def state_commit(folder: Path) -> dict[str, float]:
 
 
 def _moved(state: BackfillState, epoch: int) -> BackfillState:
-    """Return the state with every vnode further on that is not completed."""
+    """Return the state after every vnode that is not Completed has made progress."""
     moved = (
         InProgress((vnode * 7 + epoch,), vnode + epoch) if isinstance(was, InProgress | NotStarted) else was
         for vnode, was in enumerate(state.vnodes)
@@ -166,11 +166,11 @@ def _cost_of(
     name: str, work: Callable[[], object], *, prepare: Callable[[], object] = lambda: None
 ) -> dict[str, float]:
     """
-    Do it once to warm up, and then several times; return the medians.
+    Do the work once to warm up, and then several times; return the medians.
 
-    The processor's seconds tell more than the clock on a machine that does other things, too.
+    On a busy machine, processor time is more reliable than the clock.
 
-    :param prepare: what comes before each time, and does not count.
+    :param prepare: runs before each repetition and does not count.
     """
     work()
     seconds, cpu_seconds = [], []

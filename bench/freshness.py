@@ -1,7 +1,7 @@
 """
-Keeping a finished view fresh: an epoch of this package against a MERGE of the same changes, written by hand.
+Keep a finished view fresh: an epoch of this package against a MERGE of the same changes, written by hand.
 
-Both views begin equal, both upstreams are replays of the same commits, and they take turns. The engine is warm.
+Both views are equal at first, both upstreams are replays of the same commits, and they take turns. The engine is warm.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from bench.measuring import save_figures, session
 ROWS = int(os.environ.get("BENCH_ROWS", "4000000"))
 EPOCHS = int(os.environ.get("BENCH_EPOCHS", "10"))
 WRITES = ("snapshot", "changes", "arrangement")
-"""The phases of an epoch that are Spark's own writes."""
+"""The phases of an epoch in which Spark writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
     """
-    One commit of the upstream brought into two views.
+    The refresh of two views after one commit of the upstream.
 
-    :param epoch_seconds: by an epoch, injection and commit included.
-    :param other_seconds: of these, all but Spark's writes to tables: pinning, netting the changes, the commit.
-    :param merge_seconds: by the MERGE.
+    :param epoch_seconds: the time of the epoch, including injection and commit.
+    :param other_seconds: the part of that without Spark's writes to tables: pinning, netting the changes, the commit.
+    :param merge_seconds: the time of the MERGE.
     """
 
     epoch_seconds: float
@@ -61,7 +61,7 @@ def main(console: Console) -> None:
         make_history(spark, folder / "history", workload)
         refreshes = list(_refreshes(spark, folder, workload, SKIPPING))
     spark.stop()
-    # The first ones warm the session up.
+    # The first commits warm up the session.
     counted = refreshes[2:]
     ratio = statistics.median(refresh.epoch_seconds / refresh.merge_seconds for refresh in counted)
     table = Table("median of", "seconds", title=f"{workload.rows:,} rows, {workload.changed_rows:,} updated per commit")
@@ -73,7 +73,7 @@ def main(console: Console) -> None:
 
 
 def _refreshes(spark: SparkSession, folder: Path, workload: Workload, variant: JobVariant) -> list[Refresh]:
-    ours, theirs = (Stage(spark, workload, folder / "history", folder / whose) for whose in ("ours", "theirs"))
+    ours, theirs = (Stage(spark, workload, folder / "history", folder / name) for name in ("ours", "theirs"))
     engine = SparkEngine(spark)
     backfill = JobVariant(variant.name, {**variant.fields, "rate_limit": None}).backfill(ours)
     creation.create_job(

@@ -1,8 +1,8 @@
 """
-What an epoch costs as the upstream grows.
+Measure the cost of an epoch as the upstream grows.
 
-Upstreams of several sizes are backfilled side by side with the same rate limit and the same number of changes, epoch
-by epoch in turns, so that a machine whose speed drifts slows all of them.
+Upstreams of several sizes are backfilled with the same rate limit and the same number of changes. Their epochs take
+turns, so that a change in the machine's speed affects all of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEYS = {"no_shuffle": ORDERED, "arrangement": RANDOM}
 
 
 def main(console: Console) -> None:
-    """Measure both strategies, each on the keys that it is for."""
+    """Measure both strategies, each with the keys that suit it."""
     for strategy, key in KEYS.items():
         with tempfile.TemporaryDirectory(prefix="backfill-bench-") as name:
             folder = Path(name)
@@ -43,7 +43,7 @@ def main(console: Console) -> None:
                     engine, folder, f"times_{factor}", upstream, strategy=strategy, rate_limit=CHUNK
                 )
             epochs: list[Epoch] = []
-            # The first round warms the session up and is not counted.
+            # The first round warms up the session and does not count.
             for number in range(EPOCHS + 1):
                 for upstream, backfill in jobs.items():
                     change_upstream(spark, upstream, CHANGES, number)

@@ -1,7 +1,7 @@
 """
-Injecting a barrier, in a process of its own, so that the memory is its own: ``python -m bench.injection STATE``.
+Inject a barrier in a separate process, to measure its memory: ``python -m bench.injection STATE``.
 
-Prints the seconds of the injection, those of the processor, and the most memory that the process ever had, in bytes.
+It prints the seconds and the processor seconds of the injection, and the peak memory of the process in bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if __name__ == "__main__":
     )
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
     assert injection.barrier is not None
-    # What getrusage says also has what the process had that this one was forked from.
+    # getrusage also counts the memory of the process that this one was forked from.
     status = dict(line.split(":\t") for line in Path("/proc/self/status").read_text().splitlines())
     peak = int(status["VmHWM"].split()[0]) * 1024
     print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_bytes": peak}))

@@ -1,4 +1,4 @@
-"""Jobs with any number of vnodes and any progress, made without Spark."""
+"""Make jobs with any number of vnodes and any progress, without Spark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDE_VNODES = 32_768
 
 
 def make_job(folder: Path, name: str, vnode_count: int) -> BackfillJob:
-    """Write the tables of a job over a few rows, in which every vnode has a position of its own."""
+    """Write the tables of a job with a few rows, in which every vnode has a different position."""
     upstream = str(folder / name / "orders")
     write_deltalake(
         upstream, pa.table({"id": range(10)}), mode="append", configuration={"delta.enableChangeDataFeed": "true"}
@@ -41,9 +41,9 @@ def make_job_over(upstream: str, state: BackfillState, *, key: str, strategy: st
     """
     Write the tables of a job.
 
-    :param state: its progress.
-    :param key: the key, which is all that the view has.
-    :param fields: name and view, and what else differs from the defaults.
+    :param state: the job's progress.
+    :param key: the key, the only column of the view.
+    :param fields: name and view, and other fields that differ from the defaults.
     """
     job = BackfillJob(
         upstream={"path": upstream, "key": [key]},
@@ -63,7 +63,7 @@ def make_job_over(upstream: str, state: BackfillState, *, key: str, strategy: st
             table_id=described.table_id, columns=(UpstreamColumn(name=key, type=described.types[key]),)
         ),
         incarnation="bench",
-        # As if it had been rebuilt there: no barrier log leads to this progress.
+        # As after a rebuild, because no barrier log leads to this progress.
         base_epoch=state.epoch,
         start=HistoryPoint(offset=0) if strategy == "arrangement" else None,
         rate_limit=job.rate_limit,
@@ -71,7 +71,7 @@ def make_job_over(upstream: str, state: BackfillState, *, key: str, strategy: st
         requested_at=utc_now(),
     )
     BackfillStore(job.state).create(settings)
-    # A store takes only states of later epochs.
+    # A store accepts only states of later epochs.
     rows = records.state_rows(state, settings.incarnation, settings.key_order)
     table = ControlTable(f"{job.state}/{settings.state_table}", records.state_schema(settings.key_order))
     table.update(lambda _: Write(rows, "overwrite"))
@@ -79,7 +79,7 @@ def make_job_over(upstream: str, state: BackfillState, *, key: str, strategy: st
 
 
 def state_of(vnode_count: int, epoch: int) -> BackfillState:
-    """Return a state with vnodes of every kind."""
+    """Return a state with vnodes that are NotStarted, InProgress and Completed."""
 
     def progress(vnode: int) -> VnodeProgress:
         if vnode < vnode_count // 3:

@@ -1,4 +1,4 @@
-"""A Delta log of very many data files, as a large and old upstream has; of the files, only what the log says exists."""
+"""A Delta log with very many data files, as of a large and old upstream; only its entries exist, not the files."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def make_log(path: Path, files: int, commits: int) -> None:
     """
     Write the log of a table: commits of equal size, a checkpoint, and a last small commit.
 
-    The files' ranges of keys follow each other, but the log lists them in random order, as Spark's checkpoints do.
+    The key ranges of the files follow each other, but the log lists them in random order, like Spark's checkpoints.
 
-    :param path: where the table shall seem to be.
-    :param files: data files before the last commit, which adds one.
-    :param commits: how many commits they came in.
+    :param path: the path of the table.
+    :param files: the number of data files before the last commit, which adds one.
+    :param commits: the number of commits of these files.
     """
     log = path / "_delta_log"
     log.mkdir(parents=True)
@@ -39,7 +39,7 @@ def make_log(path: Path, files: int, commits: int) -> None:
 
 
 def make_file(path: Path, number: int) -> None:
-    """Write a data file that is looked into, because a chunk ends or begins inside it."""
+    """Write a data file that is opened, because a chunk ends or begins inside it."""
     values = pa.array(range(number * ROWS_PER_FILE, (number + 1) * ROWS_PER_FILE), pa.int64())
     pq.write_table(pa.table({f"c{index}": values for index in range(COLUMNS)}), path / _name(number))
 

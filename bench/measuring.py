@@ -1,4 +1,4 @@
-"""What the benchmarks share: upstreams of any size and order, one measured epoch, and what Spark says that it read."""
+"""Shared code of the benchmarks: upstreams of any size and order, one measured epoch, and the bytes that Spark read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airflow_backfill_provider.runtime.spark_session import start_session
 ROWS_PER_FILE = 100_000
 RESULTS = Path(".bench")
 
-SOMEBODY = Requester(user="bench")
+REQUESTER = Requester(user="bench")
 
 ORDERED = "lpad(CAST(id AS STRING), 32, '0')"
 RANDOM = "md5(CAST(id AS STRING))"
@@ -35,12 +35,12 @@ class Epoch:
     """
     One measured epoch.
 
-    :param name: the job that it belongs to.
-    :param rows: snapshot rows that it read.
-    :param changes: changes that it applied.
+    :param name: the name of the job.
+    :param rows: the number of snapshot rows that it read.
+    :param changes: the number of changes that it applied.
     :param inject_seconds: planning and pinning the barrier, without a JVM.
     :param run_seconds: executing and committing it in a warm session.
-    :param bytes_read: bytes that Spark read from files meanwhile, of all tables, and of what it shuffles.
+    :param bytes_read: bytes that Spark read from files in this time, of tables and of shuffles.
     """
 
     name: str
@@ -62,7 +62,7 @@ def bytes_read() -> int:
     """
     Return the bytes that Spark's process has read from files so far.
 
-    Asked from the operating system: Spark's own metric leaves out what its Parquet reader reads by ranges.
+    The number comes from the operating system: Spark's metric leaves out the ranges that its Parquet reader reads.
     """
     counters = dict(line.split(": ") for line in Path(f"/proc/{java_process()}/io").read_text().splitlines())
     return int(counters["rchar"])
@@ -76,9 +76,9 @@ def java_process() -> int:
 
 def make_upstream(spark: SparkSession, path: str, rows: int, key: str) -> None:
     """
-    Write orders as they come, in files of equal size whatever the number of rows.
+    Write orders in order of arrival, in files of equal size for any number of rows.
 
-    :param key: the key as an expression of ``id``, the number in which they come.
+    :param key: the key as an expression of ``id``, an order's number in order of arrival.
     """
     (
         spark.range(0, rows, 1, max(rows // ROWS_PER_FILE, 1))
@@ -98,7 +98,7 @@ def make_upstream(spark: SparkSession, path: str, rows: int, key: str) -> None:
 
 
 def change_upstream(spark: SparkSession, path: str, rows: int, epoch: int) -> None:
-    """Update about so many rows, spread over all keys."""
+    """Update about the given number of rows, spread over all keys."""
     total = spark.read.format("delta").load(path).count()
     spark.sql(
         f"UPDATE delta.`{path}` SET amount = amount + 1 "
@@ -107,7 +107,7 @@ def change_upstream(spark: SparkSession, path: str, rows: int, epoch: int) -> No
 
 
 def create(engine: SparkEngine, folder: Path, name: str, upstream: str, **fields: Any) -> Backfill:
-    """Create a job over orders."""
+    """Create a job on orders."""
     job = BackfillJob(
         name=name,
         upstream={"path": upstream, "key": ["order_id"]},
@@ -122,7 +122,7 @@ def create(engine: SparkEngine, folder: Path, name: str, upstream: str, **fields
     return backfill
 
 
-def measure(engine: SparkEngine, backfill: Backfill, requester: Requester = SOMEBODY) -> Epoch | None:
+def measure(engine: SparkEngine, backfill: Backfill, requester: Requester = REQUESTER) -> Epoch | None:
     """Run one epoch; None if there is nothing to do."""
     store, upstream = backfill.store, backfill.upstream
     before, started = bytes_read(), time.perf_counter()

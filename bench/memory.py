@@ -1,4 +1,4 @@
-"""The most memory that an epoch's driver has, as the upstream grows: each epoch an application of its own."""
+"""Measure the peak memory of an epoch's driver as the upstream grows; each epoch is a separate application."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEYS = {"no_shuffle": "ordered", "arrangement": "random"}
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The most memory of one epoch's driver, Java and all."""
+    """The peak memory of one epoch's driver, including Java."""
 
     strategy: str
     rows: int
@@ -45,16 +45,16 @@ def main(console: Console) -> None:
             mine = [_peak(spark, Path(name), variant, ROWS * factor) for factor in FACTORS]
         spark.stop()
         first = mine[0].peak_bytes
-        shown = [f"{peak.peak_bytes >> 20:,} MB ({peak.peak_bytes / first:.2f})" for peak in mine]
-        table.add_row(variant.name, *shown)
+        cells = [f"{peak.peak_bytes >> 20:,} MB ({peak.peak_bytes / first:.2f})" for peak in mine]
+        table.add_row(variant.name, *cells)
         peaks += mine
     console.print(table)
     console.print(f"every figure: {save_figures('memory', [asdict(peak) for peak in peaks])}")
 
 
 def _peak(spark: SparkSession, folder: Path, variant: JobVariant, rows: int) -> Peak:
-    """Measure a job's second epoch: the first one has nothing behind its position that could change."""
-    # As many changes on each size.
+    """Measure a job's second epoch: before the first one nothing was read, so no change goes through."""
+    # The number of changes is the same for each size.
     per_mille = max(10 * ROWS // rows, 1)
     workload = Workload(KEYS[variant.name], "updates", per_mille, rows=rows, epochs=2)
     history = folder / f"history_{rows}"

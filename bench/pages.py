@@ -1,7 +1,7 @@
 """
-What the pages cost the API server: a list of many jobs, and a job with many vnodes.
+Measure what the pages cost the API server: a list of many jobs, and a job with many vnodes.
 
-Measured is Airflow's own app, with its database and its users, without the network.
+Requests go to Airflow's own app, with its database and its users, without the network.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ WIDE = "wide"
 
 
 def main(console: Console) -> None:
-    """Measure each question cold, warm, and when the client knows the answer."""
+    """Measure each request cold, warm, and with an answer that the client already has."""
     with tempfile.TemporaryDirectory(prefix="backfill-bench-") as name:
         folder = Path(name)
         os.environ["AIRFLOW_HOME"] = str(folder / "airflow")
         os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] = "True"
         os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
-        observed_job.FRESH_SECONDS = 0.0  # every question looks at the tables, as one that comes after a pause does
+        observed_job.FRESH_SECONDS = 0.0  # every request reads the tables, as one after a pause would
         console.print(f"making {JOBS} jobs, and one with {WIDE_VNODES:,} vnodes …")
         jobs = [make_job(folder, f"job_{number:04}", 256) for number in range(JOBS)]
         with airflow_of([*jobs, make_job(folder, WIDE, WIDE_VNODES)]) as client:
@@ -102,7 +102,7 @@ class Question:
     A request to the pages' API.
 
     :param client: sends it.
-    :param path: what is asked.
+    :param path: the path of the request.
     """
 
     def __init__(self, client: TestClient, path: str) -> None:
@@ -111,7 +111,7 @@ class Question:
         self.answer: Any = None
 
     def seconds(self, etag: str = "") -> float:
-        """Ask once, and return how long the answer took."""
+        """Send the request once, and return the seconds until the answer."""
         started = time.perf_counter()
         answer = self._client.get(self._path, headers={"If-None-Match": etag})
         seconds = time.perf_counter() - started
@@ -121,7 +121,7 @@ class Question:
         return seconds
 
     def until_all_is_read(self) -> str:
-        """Ask until no job is read for the first time any more; returns the answer's tag."""
+        """Repeat the request until every job has been read once; return the answer's tag."""
         self.seconds()
         while self.answer.json().get("unread"):
             self.seconds()

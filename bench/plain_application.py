@@ -1,4 +1,4 @@
-"""A plain application: ``spark-submit plain_application.py UPSTREAM VIEW QUERY`` appends what the query gives."""
+"""A plain application: ``spark-submit plain_application.py UPSTREAM VIEW QUERY`` appends the query's result."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """
-Keys in random order: both strategies on one upstream, side by side.
+Compare both strategies on one upstream with keys in random order.
 
-Each epoch reads a tenth of the upstream. The first comparison is without changes, so that the bytes are those of the
-snapshot side alone; in the second one 0.1 % of all rows change before each epoch, and the bytes are also those of the
-change feed and of the merge. Epochs take turns, so that a machine whose speed drifts slows both.
+Each epoch reads a tenth of the upstream. The first comparison is without changes, so it counts only the bytes of the
+snapshot. In the second one 0.1 % of all rows change before each epoch, so it also counts those of the change feed and
+of the merge. Epochs take turns, so that a change in the machine's speed affects both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STRATEGIES = ("no_shuffle", "arrangement")
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """What creating a job took; for an arrangement, making it."""
+    """The cost of creating a job, including its arrangement."""
 
     seconds: float
     bytes_read: int
@@ -41,7 +41,7 @@ class Outcome:
     """
     Both backfills of one upstream.
 
-    :param size: bytes of the arrangement, as it was at the end.
+    :param size: bytes of the arrangement at the end.
     """
 
     creations: dict[str, Creation]
@@ -86,7 +86,7 @@ def _backfill(console: Console, folder: Path, changed: int) -> Outcome:
 
 
 def report(console: Console, changed: int, outcome: Outcome) -> None:
-    """Print what each strategy took in all."""
+    """Print the total cost of each strategy."""
     table = Table(title=f"{ROWS:,} rows with random keys, {changed:,} of them changed before each epoch")
     for heading in ("", "creation", "bytes read", "epochs", "seconds", "bytes read", "of arrangement", "all seconds"):
         table.add_column(heading, justify="right")

@@ -1,4 +1,4 @@
-"""Spark applications in processes of their own, as Airflow's workers run them."""
+"""Submit Spark applications in separate processes, as Airflow's workers do."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MASTER = "local[*]"
 @dataclass(frozen=True, slots=True)
 class Submission:
     """
-    One application that ran to its end.
+    One application that has ended.
 
     :param begun_at: when it was submitted, in seconds since 1970.
-    :param seconds: from the submission to the end.
-    :param cpu_seconds: what it used of processors meanwhile.
-    :param peak_bytes: the most memory that its driver had, Java and all.
+    :param seconds: seconds from the submission to the end.
+    :param cpu_seconds: its processor time.
+    :param peak_bytes: the peak memory of its driver, including Java.
     """
 
     begun_at: float
@@ -36,8 +36,8 @@ def submit(application: Path, arguments: Sequence[str], conf: Mapping[str, str] 
     """
     Run an application on this machine.
 
-    :param conf: Spark's configuration, by default that of this package.
-    :raises RuntimeError: if it failed, with the end of its output.
+    :param conf: Spark's configuration; by default that of this package.
+    :raises RuntimeError: if it failed; the error has the end of its output.
     """
     settings = spark_conf(MASTER) if conf is None else conf
     options = [option for name, value in settings.items() for option in ("--conf", f"{name}={value}")]

@@ -1,4 +1,4 @@
-"""What a benchmark's figure is held to."""
+"""The target for a benchmark's figure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 @dataclass(frozen=True, slots=True)
 class Target:
     """
-    One thing that must be so.
+    One target.
 
-    :param what: in words.
-    :param bound: what the figure must not exceed, or be below if ``at_least``.
-    :param unit: of both.
-    :param benchmark: which one measures it.
-    :param figure: takes the figure from its file of results.
-    :param results: that file's name, if it is not the benchmark's.
-    :param at_least: whether more is better.
+    :param what: the figure in words.
+    :param bound: the highest allowed figure, or the lowest one with ``at_least``.
+    :param unit: the unit of figure and bound.
+    :param benchmark: the benchmark that measures the figure.
+    :param figure: takes the figure from the benchmark's file of results.
+    :param results: the name of that file, if it differs from the benchmark's.
+    :param at_least: whether the bound is a lower one.
     """
 
     what: str
@@ -30,15 +30,15 @@ class Target:
     results: str = ""
 
     def met(self, figure: float) -> bool:
-        """Tell whether a figure meets the target."""
+        """Return whether a figure meets the target."""
         return figure >= self.bound if self.at_least else figure <= self.bound
 
     def row(self, figure: float | None) -> tuple[str, str, str, str]:
         """
         Return a line of a table of targets.
 
-        :param figure: what was measured, if it was.
+        :param figure: the measured figure, if there is one.
         """
-        shown = f"make bench ARGS={self.benchmark}" if figure is None else f"{figure:,.2f} {self.unit}"
+        measured = f"make bench ARGS={self.benchmark}" if figure is None else f"{figure:,.2f} {self.unit}"
         verdict = "not measured" if figure is None else "pass" if self.met(figure) else "FAIL"
-        return self.what, f"{'≥' if self.at_least else '≤'} {self.bound:g} {self.unit}", shown, verdict
+        return self.what, f"{'≥' if self.at_least else '≤'} {self.bound:g} {self.unit}", measured, verdict

@@ -1,8 +1,8 @@
 """
-The targets, what was measured for each, and whether it is met: ``make bench ARGS=targets``.
+Print all targets with the measured figure, and whether it meets the target: ``make bench ARGS=targets``.
 
-The control plane is measured at once. What needs Spark and time is taken from the files that its benchmarks left in
-``.bench``; a target whose benchmark has not been run says which one that is.
+The control plane is measured at once. The slow figures come from the files of earlier benchmarks in ``.bench``. If a
+figure is missing, the table names the benchmark to run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAIN_WORKLOAD = Workload("ordered", "updates", 1, rows=0, epochs=0).name
 
 
 def main(console: Console) -> None:
-    """Measure what is quick, and print all targets."""
+    """Measure the quick figures, and print all targets."""
     control_plane.main(console)
     table = Table("", "target", "measured", "", title="targets")
     found = []
@@ -78,7 +78,7 @@ def _times_faster_than(other: str) -> Callable[[Any], float]:
 
 
 def _growth(figure: str) -> Callable[[Any], float]:
-    """Return how many times as much the largest upstream takes as the smallest."""
+    """Return the ratio of the largest upstream to the smallest one."""
 
     def measured(epochs: Any) -> float:
         medians = {

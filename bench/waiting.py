@@ -1,7 +1,7 @@
 """
-What waiting costs the triggerer: many sensors on many jobs, for a job that goes on and for jobs that stand still.
+Measure what waiting costs the triggerer: many sensors, for one job that changes and for many of which most don't.
 
-The triggers run as they do in Airflow's triggerer, in one event loop of a process that does nothing else.
+The triggers run as in Airflow's triggerer, in one event loop of a process that does nothing else.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ JOBS = (1, 100)
 @dataclass(frozen=True, slots=True)
 class Cost:
     """
-    What some sensors cost while they waited.
+    The cost of sensors while they waited.
 
-    :param jobs: how many jobs they wait for.
-    :param cores: processor time by wall-clock time.
+    :param jobs: the number of jobs that they wait for.
+    :param cores: processor time divided by wall-clock time.
     :param looks: looks at the control tables' versions per second.
-    :param megabytes: memory on top of what the process had with one sensor.
-    :param threads: threads on top of that.
+    :param megabytes: additional memory compared with one sensor.
+    :param threads: additional threads compared with one sensor.
     """
 
     sensors: int
@@ -82,7 +82,7 @@ async def wait(jobs: list[BackfillJob]) -> Cost:
     from airflow_backfill_provider.triggers.backfill import MaterializedViewFinishedTrigger
 
     looks = 0
-    read_versions = watched_job.WatchedJob._read_versions  # noqa: SLF001 - what is counted
+    read_versions = watched_job.WatchedJob._read_versions  # noqa: SLF001 - the calls to count
 
     def counted(self: watched_job.WatchedJob) -> Versions:
         nonlocal looks

@@ -1,9 +1,9 @@
 """
-What an epoch costs on a warm engine beyond what Spark writes: the fixed cost of a small one.
+Measure the fixed cost of a small epoch on a warm engine: its cost beyond Spark's writes.
 
-Epochs of a client that lives on, epochs that are a process each, and the same rows appended by hand, in turns. The
-upstream does not change, and its chunks are small, so that nearly everything that is measured is fixed cost. Besides
-seconds there is the processor time of the engine and of the client, which other programs on the machine change less.
+Three ways take turns: epochs of a client that stays alive, epochs in a process each, and the same rows appended by
+hand. The upstream does not change, and its chunks are small, so that nearly all of the measured time is fixed cost. The
+processor time of engine and client is measured, too, because other programs on the machine affect it less.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ APPLICATION = Path(__file__).parents[1] / "spark_apps" / "backfill_epoch.py"
 @dataclass(frozen=True, slots=True)
 class Cost:
     """
-    What one step cost.
+    The cost of one step.
 
-    :param step: which.
-    :param seconds: on the clock.
+    :param step: the kind of step.
+    :param seconds: wall-clock seconds.
     :param engine_seconds: processor time of the engine.
-    :param client_seconds: processor time of this process and those that it waited for.
+    :param client_seconds: processor time of this process and of those that it waited for.
     """
 
     step: str
@@ -125,7 +125,7 @@ def _run_process(backfill: Backfill, remote: Remote) -> None:
 
 
 def _append(backfill: Backfill, connection: ConnectSession, folder: Path) -> None:
-    """Append what the newest epoch of a job appended, as somebody would who knows its bounds."""
+    """Append the same rows as the newest epoch of a job, with its bounds known."""
     barrier = backfill.store.barriers()[-1]
     (
         connection.spark.read.format("delta")
@@ -170,7 +170,7 @@ def _report(console: Console, costs: list[Cost]) -> None:
 
 
 def fixed_seconds(costs: Sequence[Mapping[str, Any]]) -> float:
-    """Return how much longer an epoch took than the append by hand after it, the median of all rounds."""
+    """Return the additional time of an epoch compared with the append by hand after it: the median of all rounds."""
     epochs, appends = ([cost["seconds"] for cost in costs if cost["step"] == step] for step in (EPOCH, BY_HAND))
     return float(statistics.median(epoch - append for epoch, append in zip(epochs, appends, strict=True)))
 

@@ -1,7 +1,7 @@
 """
 ``python -m demo.playground``: Airflow with the example DAGs and an upstream that changes, to click through.
 
-It takes the variables of the demo. It triggers nothing; the user does that.
+It reads the same environment variables as the demo. It triggers no DAG; the user does that.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _FAMILY = "AIRFLOW_BACKFILL_DEMO_FAMILY"
 
 class Processes:
     """
-    Starts processes, each in a session of its own, and ends them with everything that they started.
+    Starts processes, each in its own session, and ends them with all of their descendants.
 
     :param logs: the folder for their output.
     """
@@ -33,12 +33,12 @@ class Processes:
     def __init__(self, logs: Path) -> None:
         self._logs = logs
         self._family = uuid.uuid4().hex
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._started: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         """Start a process; its output goes to a file with its name."""
         with self.log(name).open("ab") as log:
-            self._running[name] = subprocess.Popen(
+            self._started[name] = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -59,11 +59,11 @@ class Processes:
 
     def finish(self, name: str) -> None:
         """
-        Wait for the end of a process and of what it started.
+        Wait for the end of a process and of its descendants.
 
         :raises DemoError: if it failed.
         """
-        process = self._running[name]
+        process = self._started[name]
         code = process.wait()
         until = time.monotonic() + KILL_SECONDS
         with contextlib.suppress(ProcessLookupError):
@@ -71,7 +71,7 @@ class Processes:
                 os.killpg(process.pid, 0)  # a JVM ends a moment after the Python that started it
                 time.sleep(0.1)
             os.killpg(process.pid, signal.SIGKILL)
-        del self._running[name]
+        del self._started[name]
         if code:
             raise DemoError(f"{name} ended with exit code {code}: {self.last_words(name)}")
 
@@ -81,7 +81,7 @@ class Processes:
 
         :raises DemoError: if one has; the error names it.
         """
-        for name, process in self._running.items():
+        for name, process in self._started.items():
             if process.poll() is not None:
                 raise DemoError(f"{name} ended with exit code {process.returncode}: {self.last_words(name)}")
 
@@ -91,8 +91,8 @@ class Processes:
 
         :param patience: how many seconds they have to end by themselves.
         """
-        stopping = list(self._running.values())
-        self._running.clear()
+        stopping = list(self._started.values())
+        self._started.clear()
         family = {member for process in stopping for member in _descendants(process.pid)}
         for process in stopping:
             with contextlib.suppress(ProcessLookupError):

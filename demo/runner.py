@@ -1,4 +1,4 @@
-"""Run a demo in a folder of its own, and leave nothing running however it ends."""
+"""Run a demo in its own folder, and end all of its processes however it ends."""
 
 from __future__ import annotations
 

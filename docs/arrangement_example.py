@@ -1,8 +1,8 @@
 """
 The worked example of the strategy ``arrangement``, on real Spark and Delta; :mod:`docs.worked_example` prints it.
 
-Four vnodes, one run, then two that share an epoch, then one again. In epoch 3 one of the two dies after its
-append; it is redone alone, while the upstream goes on.
+There are four vnodes. First one task run makes an epoch, then two share each epoch, then one makes it again. In epoch 3
+one of the two dies after its append, and only that one is repeated, while the upstream changes.
 """
 
 from __future__ import annotations
@@ -74,15 +74,15 @@ STATEMENTS: Mapping[int, Sequence[str]] = {
         "UPDATE orders SET order_id = 20 WHERE order_id = 97",
     ),
 }
-"""What happens to the upstream before each epoch; before epoch 4, while epoch 3 is not committed yet."""
+"""The upstream's changes before each epoch; those before epoch 4 come while epoch 3 is not committed yet."""
 
 
 class DiedError(Exception):
-    """An application is gone."""
+    """The simulated death of a Spark application."""
 
 
 class Example:
-    """An upstream, a job over it with the strategy ``arrangement``, and what each epoch did."""
+    """An upstream, a job on it with the strategy ``arrangement``, and the job's epochs."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         from airflow_backfill_provider.execution.spark_engine import SparkEngine
@@ -154,7 +154,7 @@ class Example:
         return self.blocks
 
     def change_upstream(self, epoch: int) -> None:
-        """Let the upstream change before an epoch."""
+        """Change the upstream before an epoch."""
         for statement in STATEMENTS[epoch]:
             self.orders.sql(statement)
         first = 2 + sum(len(STATEMENTS[earlier]) for earlier in STATEMENTS if earlier < epoch)
@@ -166,13 +166,13 @@ class Example:
             store=self.backfill.store, upstream=self.backfill.upstream, requester=Requester(user=YOU)
         ).barrier
         if barrier is None or barrier.epoch != epoch:
-            raise AssertionError(f"epoch {epoch} was to be pinned, not {barrier}")
+            raise AssertionError(f"epoch {epoch} should be pinned, not {barrier}")
         return barrier
 
     def show(self, barrier: Barrier, commit: EpochCommit | None) -> None:
-        """Hold I1 after an epoch, and make its tables."""
+        """Check I1 after an epoch, and make the epoch's tables."""
         if commit is None:
-            raise AssertionError(f"epoch {barrier.epoch} was to be committed")
+            raise AssertionError(f"epoch {barrier.epoch} should be committed")
         outcome = compare_now(self.backfill, self.engine)
         if not outcome.equal:
             raise AssertionError(f"I1 does not hold after epoch {barrier.epoch}: {outcome}")
@@ -183,7 +183,7 @@ class Example:
         self.blocks[f"{name} result"] = self.result()
 
     def finish(self) -> None:
-        """Finish the view, and show that the arrangement is gone."""
+        """Finish the view, and check that the arrangement is deleted."""
         arrangement = ArrangementFiles(location_of(self.settings))
         self.require(arrangement.exists())
         protocol.finish_job(store=self.backfill.store, requested_by=YOU)
@@ -192,9 +192,9 @@ class Example:
     # ------------------------------------------------------------------------------------------------- tables
 
     def barrier(self, barrier: Barrier) -> str:
-        """Return what the barrier pinned."""
+        """Return the content of the barrier."""
         window = barrier.upstream
-        carried = ", ".join(f"{pinned.mutation.value} to {pinned.value}" for pinned in barrier.mutations) or "none"
+        changed = ", ".join(f"{pinned.mutation.value} to {pinned.value}" for pinned in barrier.mutations) or "none"
         before = self.in_words(decoded(barrier.read_before, self.scan.order)) or "nothing"
         parts = [
             (
@@ -204,14 +204,14 @@ class Example:
                 number,
                 _owned(*barrier.vnode_ranges[number]),
                 self.in_words(decoded(part.ranges, self.scan.order)),
-                carried,
+                changed,
             )
             for number, part in enumerate(barrier.parts)
         ]
-        return table(("epoch", "window", "read before", "part", "its run owns", "it reads", "mutation"), parts)
+        return table(("epoch", "window", "read before", "part", "its task run owns", "it reads", "mutation"), parts)
 
     def changes(self, barrier: Barrier, commit: EpochCommit) -> str:
-        """Return the window's change feed, and where each change went."""
+        """Return the window's change feed, with the table that each change was written to."""
         changes = self.orders.feed(version_of(barrier.upstream.from_offset), version_of(barrier.upstream.to_offset))
         before = decoded(barrier.read_before, self.scan.order)
         last = {
@@ -234,7 +234,7 @@ class Example:
         return table(("version", "change", "vnode", *COLUMNS, "goes to", "what becomes of it"), rows)
 
     def fate(self, change: Change, barrier: Barrier) -> str:
-        """Say what becomes of a change that the arrangement gets."""
+        """Describe the effect of a change that is appended to the arrangement."""
         if not change.upserts:
             return f"no chunk finds {change.key} in vnode {self.vnode_of(change.row)}"
         position = self.position(change.row)
@@ -242,7 +242,7 @@ class Example:
         return f"{'this' if inside else 'a later'} chunk reads it"
 
     def chunk(self, barrier: Barrier, commit: EpochCommit) -> str:
-        """Return the rows that each part reads from the arrangement, and hold them against the upstream."""
+        """Return the rows that each part reads from the arrangement, and compare them with the upstream."""
         newest: dict[tuple[int, ...], dict[str, Any]] = {}
         for epoch in range(barrier.epoch + 1):
             newest |= {(entry[OWN.vnode], entry["order_id"]): entry for entry in self.entries(epoch)}
@@ -263,7 +263,7 @@ class Example:
         return table(("part", "vnode", *COLUMNS, "from"), rows)
 
     def result(self) -> str:
-        """Return the state and the view as they are now."""
+        """Return the current state and view."""
         columns = ("vnode", "order_id", "backfill_finished", "row_count", "epoch")
         state = read(self.spark, f"{self.backfill.job.state}/vnode_state").select(*columns)
         view = read(self.spark, self.backfill.job.materialized_view)
@@ -275,14 +275,14 @@ class Example:
         )
 
     def arranged(self, epoch: int) -> str:
-        """Return what the arrangement got in an epoch."""
+        """Return the rows that an epoch appended to the arrangement."""
         names = (OWN.vnode, "order_id", OWN.epoch, OWN.is_upsert, OWN.appeared, "customer", "amount")
         return table(
             [f"`{name}`" for name in names], ([entry[name] for name in names] for entry in self.entries(epoch))
         )
 
     def barrier_log(self, epoch: int) -> str:
-        """Return what the barrier log has of an epoch."""
+        """Return the barrier log's rows of an epoch."""
         store = self.backfill.store
         (barrier,) = (found for found in store.barriers() if found.epoch == epoch)
         lines: list[tuple[object, ...]] = [(epoch, "injected", "", "", "")]
@@ -296,7 +296,7 @@ class Example:
             counts = (commit.snapshot_read_row_count, commit.upstream_output_row_count)
             lines.append((epoch, "committed", "", *counts))
         return "The barrier log's rows of the epoch:\n\n" + table(
-            ("epoch", "event", "by the run of", "snapshot_read_row_count", "upstream_output_row_count"), lines
+            ("epoch", "event", "by the task run of", "snapshot_read_row_count", "upstream_output_row_count"), lines
         )
 
     def view_log(self, epoch: int) -> str:
@@ -324,11 +324,11 @@ class Example:
         return int(self.vnode_of_customer[row[1]])
 
     def position(self, row: Row) -> tuple[int, int]:
-        """Return where a row lies in the scan's order."""
+        """Return a row's position in the scan's order."""
         return self.vnode_of(row), int(row[0])
 
     def in_words(self, ranges: Sequence[KeyRange]) -> str:
-        """Say which vnodes and keys some ranges hold."""
+        """Describe the vnodes and keys of some ranges."""
         return ", ".join(words for covered in ranges for words in self._in_words(covered))
 
     def _in_words(self, covered: KeyRange) -> Iterator[str]:
@@ -342,9 +342,9 @@ class Example:
 
     @staticmethod
     def require(condition: bool) -> None:  # noqa: FBT001 - an assertion
-        """Refuse to print an example that went otherwise than its text says."""
+        """Fail if the example differs from the text on the page."""
         if not condition:
-            raise AssertionError("the example did not go as it is told")
+            raise AssertionError("the example differs from the text on the page")
 
 
 def _owned(first: int, last: int) -> str:

@@ -39,9 +39,9 @@ class ExampleUpstream:
     The table ``orders``, at version 1 with its first rows.
 
     :param spark: the session.
-    :param path: where it lies.
-    :param columns: name → type; the first one is the key.
-    :param rows: its first rows.
+    :param path: the path of the table.
+    :param columns: the type of each column by name; the first column is the key.
+    :param rows: the first rows.
     """
 
     def __init__(self, spark: SparkSession, path: str, columns: dict[str, str], rows: Sequence[Row]) -> None:
@@ -55,7 +55,7 @@ class ExampleUpstream:
         self.sql(f"INSERT INTO orders SELECT /*+ COALESCE(1) */ * FROM VALUES {', '.join(map(str, rows))}")
 
     def sql(self, statement: str) -> DataFrame:
-        """Run a statement on the upstream, which it calls ``orders``."""
+        """Run a statement on the upstream, under the name ``orders``."""
         return self._spark.sql(_ORDERS.sub(f"\\1 delta.`{self.path}`", statement))
 
     def rows_at(self, version: int) -> list[Row]:

@@ -1,7 +1,7 @@
 """
-The generated parts of the documentation: blocks between markers, each made by a script beside this file.
+Generate parts of the documentation: blocks between markers, each made by a script in this folder.
 
-A block stands between ``<!-- generated: NAME -->`` and ``<!-- /generated -->``; everything outside is written by hand.
+A block lies between ``<!-- generated: NAME -->`` and ``<!-- /generated -->``; all other text is written by hand.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def filled(text: str, blocks: Mapping[str, str]) -> str:
     """
-    Return a page with its blocks made anew.
+    Return a page with new content for all of its blocks.
 
-    :raises KeyError: if the page has a block that was not made, or lacks one that was.
+    :raises KeyError: if the page and the script have different blocks.
     """
     names = {match["name"] for match in _BLOCK.finditer(text)}
     if names != set(blocks):
@@ -35,7 +35,7 @@ def filled(text: str, blocks: Mapping[str, str]) -> str:
 
 
 def refilled(text: str, blocks: Mapping[str, str]) -> str:
-    """Return a page with some of its blocks made anew, and the others as they are."""
+    """Return a page with new content for some of its blocks."""
 
     def block(match: re.Match[str]) -> str:
         name = match["name"]
@@ -46,7 +46,7 @@ def refilled(text: str, blocks: Mapping[str, str]) -> str:
 
 def block_of(text: str, name: str) -> str:
     """
-    Return what a block of a page holds.
+    Return the content of a block of a page.
 
     :raises KeyError: if the page has no such block.
     """
@@ -54,11 +54,13 @@ def block_of(text: str, name: str) -> str:
 
 
 def main(page: Path, blocks: Mapping[str, str]) -> int:
-    """Print the blocks, or with ``--write`` put them into the page, or with ``--check`` compare them with it."""
-    parser = argparse.ArgumentParser(description=f"Makes the generated blocks of {page.name}.")
+    """Print the blocks; with ``--write`` put them into the page, with ``--check`` compare them with it."""
+    parser = argparse.ArgumentParser(description=f"Make the generated blocks of {page.name}.")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--write", action="store_true", help="put the blocks into the page")
-    action.add_argument("--check", action="store_true", help="end with 1 and show the difference if the page is stale")
+    action.add_argument(
+        "--check", action="store_true", help="print the difference and exit with 1 if the page is stale"
+    )
     arguments = parser.parse_args()
     if not (arguments.write or arguments.check):
         sys.stdout.write("\n".join(f"## {name}\n\n{body}" for name, body in blocks.items()))

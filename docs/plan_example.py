@@ -1,7 +1,8 @@
 """
-Runs ``airflow-backfill plan`` on the two tables of ``how-to/choose-a-strategy.md``, and prints what it says.
+Run ``airflow-backfill plan`` on the two tables of ``how-to/choose-a-strategy.md``, and print its output.
 
-``python -m docs.plan_example --write`` puts it into the page, ``--check`` compares it with the page. Starts no Spark.
+``python -m docs.plan_example --write`` puts the output into the page, ``--check`` compares it with the page. It starts
+no Spark.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from airflow_backfill_provider.protocol.backfill import Backfill
 from docs.generated import main
 
 PAGE = Path(__file__).parent / "how-to" / "choose-a-strategy.md"
-LAKE = "/tmp/lake"  # noqa: S108 - what the page tells its reader to use; replaced when the example runs
+LAKE = "/tmp/lake"  # noqa: S108 - the path on the page; replaced when the example runs
 
 TABLE = """\
 import hashlib
@@ -53,7 +54,7 @@ rate_limit: 10000
 def make() -> dict[str, str]:
     """Make the tables in a temporary folder, plan the job over each, and return the page's blocks."""
     with tempfile.TemporaryDirectory() as folder:
-        exec(TABLE.replace(LAKE, folder), {})  # noqa: S102 - the code above, as the page shows it
+        exec(TABLE.replace(LAKE, folder), {})  # noqa: S102 - the code above, as it is on the page
         return {
             "table": f"```python\n{TABLE}```\n",
             "job": f"```yaml\n{JOB}```\n",

@@ -1,4 +1,4 @@
-"""The Airflow that ``docs/screenshots.py`` photographs: jobs in different states, whose epochs run without Spark."""
+"""The Airflow of the screenshots: jobs in different states, made without Spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.stand_in import Lake, run_epoch
 CHECKOUT = Path(__file__).parents[1]
 DAGS = (CHECKOUT / "docs" / "screenshot_dags" / "orders.py", CHECKOUT / "dags" / "backfill_manual.py")
 
-LAKE = Path("/tmp/lake")  # noqa: S108 - shown in the images, and the same on every machine
+LAKE = Path("/tmp/lake")  # noqa: S108 - visible in the images, so the same on every machine
 MARK = ".made-for-screenshots"
 SECONDS = 300
 
@@ -31,7 +31,7 @@ _QUESTION = f"{_RUN}/taskInstances/approve"
 
 @contextmanager
 def fresh_lake() -> Iterator[None]:
-    """Make the folder for the block, in place of one that an earlier run left behind."""
+    """Make the folder for the block; replace one that an earlier run left."""
     if LAKE.exists() and not (LAKE / MARK).exists():
         raise SystemExit(f"{LAKE} holds something that was not made for screenshots; move it away")
     shutil.rmtree(LAKE, ignore_errors=True)
@@ -67,7 +67,7 @@ def make_jobs() -> list[str]:
 
 
 def job(name: str, *, epochs: int = 0, **fields: object) -> Lake:
-    """Return a job with some epochs done, or one that is not created yet, and write its definition."""
+    """Write the definition of a job, and return the job: not created yet, or with some epochs committed."""
     lake = Lake(LAKE / "raw" / name, {"name": name, "materialized_view": str(LAKE / name), **fields})
     lake.fields.setdefault("vnode_count", 256)
     lake.folder.mkdir(parents=True)
@@ -86,7 +86,7 @@ def _task_run(name: str, number: int) -> Requester:
 
 
 def pin_since(lake: Lake, ago: dt.timedelta) -> None:
-    """Pin a barrier whose epoch is not committed for so long."""
+    """Pin a barrier as of some time ago, and leave its epoch uncommitted."""
     protocol.inject_barrier(
         store=lake.backfill.store,
         upstream=lake.backfill.upstream,
@@ -116,12 +116,12 @@ def site(jobs: Sequence[str]) -> Iterator[AirflowProcesses]:
 
 
 def address(airflow: AirflowProcesses) -> str:
-    """Return where Airflow's pages are."""
+    """Return the address of Airflow's pages."""
     return f"http://localhost:{airflow.environment['AIRFLOW__API__PORT']}"
 
 
 def ask(airflow: AirflowProcesses) -> None:
-    """Trigger the DAG that asks, and wait for its question."""
+    """Trigger the DAG that asks for approval, and wait for its question."""
     for dag in ("refresh_returns", "returns_dashboard", "returns_report"):
         _until_done(airflow, "PATCH", f"dags/{dag}", {"is_paused": False})
     _until_done(airflow, "POST", "dags/refresh_returns/dagRuns", {"dag_run_id": "by_hand", "logical_date": None})
@@ -129,7 +129,7 @@ def ask(airflow: AirflowProcesses) -> None:
 
 
 def approve(airflow: AirflowProcesses) -> None:
-    """Approve, and wait for the end of the run."""
+    """Approve, and wait for the end of the DAG run."""
 
     def answered() -> bool:
         state = airflow.call("GET", _QUESTION).get("state")
@@ -142,7 +142,7 @@ def approve(airflow: AirflowProcesses) -> None:
 
 
 def _until_done(airflow: AirflowProcesses, method: str, path: str, body: dict[str, Any]) -> None:
-    """Call Airflow's API until it does not refuse: a busy SQLite now and then does."""
+    """Call Airflow's API until it succeeds, because a busy SQLite sometimes makes it fail."""
     _wait(lambda: bool(airflow.call(method, path, body)))
 
 

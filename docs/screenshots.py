@@ -1,9 +1,9 @@
 """
-Photographs Airflow's UI for the documentation: ``python -m docs.screenshots [NAME …]``.
+Take screenshots of Airflow's UI for the documentation: ``python -m docs.screenshots [NAME …]``.
 
-Brings up Airflow with some jobs whose epochs run without Spark, and opens its pages in Chromium. The images in
-``docs/images`` are of the current code; no test compares them, for fonts differ from machine to machine. Everything
-lies in one short folder while it runs, because the images show where it is.
+The script starts Airflow with some jobs that need no Spark, and opens the pages in Chromium. No test compares the
+images in ``docs/images``, because fonts differ between machines. All files of the site are in one folder with a short
+path, because the images show that path.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from docs.screenshot_site import address, approve, ask, fresh_lake, make_jobs, s
 IMAGES = Path(__file__).parent / "images"
 
 Show = Callable[[Page], Locator | None]
-"""Brings a page to where it is photographed; may return the part of it that the image is of."""
+"""Prepares a page for its image; may return the part of the page to take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Photograph:
     """
     One image.
 
-    :param name: of its file.
-    :param path: of the page.
-    :param wait_for: a text that says that the page is there.
-    :param show: what to do then.
+    :param name: the name of its file.
+    :param path: the path of the page.
+    :param wait_for: a text that appears when the page is loaded.
+    :param show: prepares the loaded page.
     """
 
     name: str
@@ -111,9 +111,9 @@ AFTER = (
 
 def main(wanted: Sequence[str]) -> None:
     """
-    Take every photograph, or some.
+    Take all images, or some.
 
-    :param wanted: their names; none for all.
+    :param wanted: the names of the images; empty for all.
     """
     unknown = set(wanted) - {photograph.name for photograph in (*BEFORE, *ASKED, *AFTER)}
     if unknown:
@@ -138,7 +138,7 @@ def main(wanted: Sequence[str]) -> None:
 
 
 def take(browser: Browser, url: str, photograph: Photograph) -> None:
-    """Open a page, and photograph it."""
+    """Open a page, and take its image."""
     page = browser.new_page(
         viewport={"width": 1280, "height": photograph.height},
         color_scheme="dark" if photograph.scheme == "dark" else "light",

@@ -1,8 +1,8 @@
 """
-Draws a backfill in a terminal for the README, with the code that draws it on the command line.
+Draw a backfill in a terminal for the README, with the code of the command line.
 
-``python -m docs.terminal_picture --write`` makes ``docs/images/terminal.svg``, ``--check`` compares it.
-Starts no Spark. The job and its numbers are made up. The picture uses the viewer's own font and loads nothing.
+``python -m docs.terminal_picture --write`` writes ``docs/images/terminal.svg``, ``--check`` compares it. It starts no
+Spark. The job and its numbers are made up. The picture uses the viewer's font and loads nothing.
 """
 
 from __future__ import annotations
@@ -109,11 +109,11 @@ def draw() -> str:
 
 
 def main() -> int:
-    """Print the picture, or with ``--write`` make the file, or with ``--check`` compare it."""
+    """Print the picture; with ``--write`` write the file, with ``--check`` compare it."""
     parser = argparse.ArgumentParser(description=f"Draws {PICTURE.name}.")
     action = parser.add_mutually_exclusive_group()
-    action.add_argument("--write", action="store_true", help="make the file")
-    action.add_argument("--check", action="store_true", help="end with 1 if the file is stale")
+    action.add_argument("--write", action="store_true", help="write the file")
+    action.add_argument("--check", action="store_true", help="exit with 1 if the file is stale")
     arguments = parser.parse_args()
     picture = draw()
     if arguments.write:

@@ -1,9 +1,8 @@
 """
-Runs the worked examples of ``concepts.md`` on real Spark and Delta, and prints their tables.
+Run the worked examples of ``concepts.md`` on real Spark and Delta, and print their tables.
 
-``python -m docs.worked_example --write`` puts them into the page, ``--check`` compares them with it. Needs what
-``make install`` installs; takes about two minutes. The example of ``no_shuffle`` is in this file, that of
-``arrangement`` in :mod:`docs.arrangement_example`.
+``python -m docs.worked_example --write`` puts them into the page, ``--check`` compares them with it. It takes about two
+minutes. The example of ``no_shuffle`` is in this file, that of ``arrangement`` in :mod:`docs.arrangement_example`.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ STATEMENTS: dict[int, Sequence[str]] = {
 
 
 class Example:
-    """An upstream, a job over it, and what each epoch did."""
+    """An upstream, a job on it, and the job's epochs."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         from airflow_backfill_provider.execution.spark_engine import SparkEngine
@@ -116,7 +115,7 @@ class Example:
             store=store, upstream=self.backfill.upstream, requester=Requester(user="you")
         )
         if injection.barrier is not None:
-            raise AssertionError("a compaction is no change")
+            raise AssertionError("a compaction must not count as a change")
         self.blocks["nothing to do"] = f"> {injection.reason}\n"
         self.blocks["settings"] = table(
             ("sequence", "change", "paused", "rate_limit", "finished_epoch"),
@@ -127,7 +126,7 @@ class Example:
         return self.blocks
 
     def epoch(self, number: int) -> None:
-        """Let the upstream change, run one epoch, hold I1, and make the epoch's tables."""
+        """Change the upstream, run one epoch, check I1, and make the epoch's tables."""
         for statement in STATEMENTS.get(number, ()):
             self.orders.sql(statement)
         store = self.backfill.store
@@ -135,7 +134,7 @@ class Example:
             store=store, upstream=self.backfill.upstream, requester=Requester(user="you")
         ).barrier
         if barrier is None or barrier.epoch != number:
-            raise AssertionError(f"epoch {number} was to be pinned, not {barrier}")
+            raise AssertionError(f"epoch {number} should be pinned, not {barrier}")
         commit = protocol.run_barrier(barrier, store=store, engine=self.engine)
         outcome = compare_now(self.backfill, self.engine)
         if not outcome.equal:
@@ -151,7 +150,7 @@ class Example:
     # ------------------------------------------------------------------------------------------------- tables
 
     def barrier(self, barrier: Barrier) -> str:
-        """Return what the barrier pinned."""
+        """Return the content of the barrier."""
         chunk = "none: paused" if barrier.paused else "none: every vnode is Completed"
         for covered in self.chunk(barrier):
             after = "the first row" if covered.after is None else f"after {covered.after[0]}"
@@ -162,7 +161,7 @@ class Example:
             position = _position(barrier)
             changes = "all" if position is None else f"keys at or before {position}"
         window = barrier.upstream
-        carried = ", ".join(pinned.mutation.value for pinned in barrier.mutations) or "none"
+        changed = ", ".join(pinned.mutation.value for pinned in barrier.mutations) or "none"
         return table(
             ("epoch", "window", "snapshot chunk", "changes let through", "mutation"),
             [
@@ -171,19 +170,19 @@ class Example:
                     f"({version_of(window.from_offset)}, {version_of(window.to_offset)}]",
                     chunk,
                     changes,
-                    carried,
+                    changed,
                 )
             ],
         )
 
     def changes(self, barrier: Barrier, commit: EpochCommit) -> str:
-        """Return the window's change feed, and what becomes of each change."""
+        """Return the window's change feed, with the effect of each change."""
         changes = self.orders.feed(version_of(barrier.upstream.from_offset), version_of(barrier.upstream.to_offset))
         position = _position(barrier)
         applied = [change for change in changes if position is None or change.key <= position]
         last = {change.key: change for change in sorted(applied, key=lambda change: (change.version, change.upserts))}
         if len(last) != commit.upstream_output_row_count:
-            raise AssertionError(f"{len(last)} net changes were expected, {commit} tells of others")
+            raise AssertionError(f"{len(last)} net changes were expected, but {commit} has another number")
         rows = []
         for change in changes:
             if change not in applied:
@@ -200,7 +199,7 @@ class Example:
         return table(("version", "change", "order_id", "amount", "status", "what becomes of it"), rows)
 
     def why_dropped(self, change: Change, barrier: Barrier) -> str:
-        """Return why a change is not let through, and which chunk has its row instead."""
+        """Return why the filter holds a change back, and which chunk has its row instead."""
         why = f"dropped: {change.key} is beyond {_position(barrier)}"
         chunk = self.chunk(barrier)
         if not chunk or not change.upserts:
@@ -213,7 +212,7 @@ class Example:
         return barrier.chunk(self.backfill.settings().scan.order)
 
     def result(self) -> str:
-        """Return the view and the state as they are now."""
+        """Return the current view and state."""
         view = read(self.spark, self.backfill.job.materialized_view)
         columns = ("vnode", "order_id", "backfill_finished", "row_count", "epoch")
         state = read(self.spark, f"{self.backfill.job.state}/vnode_state").select(*columns)
@@ -225,7 +224,7 @@ class Example:
         )
 
     def orders_of_operations(self) -> str:
-        """Play epoch 2 in the four orders of operations that there are, in plain Python."""
+        """Simulate epoch 2 with all four orders of operations, in plain Python."""
         barrier = self.backfill.store.barriers(since_epoch=2)[0]
         window, old = barrier.upstream, 30
         start, end = (
@@ -299,18 +298,18 @@ class Example:
 
 
 def _first_version_of(epoch: int) -> int:
-    """Return the version that the first statement before an epoch makes; 0 creates the table, 1 fills it."""
+    """Return the version of the first statement before an epoch; version 0 creates the table, 1 fills it."""
     return 2 + sum(len(STATEMENTS[earlier]) for earlier in STATEMENTS if earlier < epoch)
 
 
 def _position(barrier: Barrier) -> int | None:
-    """Return the position before the epoch, of a barrier that read something before; None if that was all."""
+    """Return the position before an epoch that follows a read; None if everything was read."""
     (read_before,) = barrier.read_before
     return None if read_before.up_to is None else int(read_before.up_to[0] or 0)
 
 
 def _apply(view: Counter[Row], changes: Sequence[Change]) -> None:
-    """Apply changes net per key: the latest version wins, and in one version an upsert beats a removal."""
+    """Apply net changes per key: the latest version wins, and in one version an upsert wins over a removal."""
     net = {change.key: change for change in sorted(changes, key=lambda change: (change.version, change.upserts))}
     for row in list(view):
         if row[0] in net:

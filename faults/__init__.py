@@ -1,1 +1,1 @@
-"""The fault campaign: what can go wrong is made to go wrong, thousands of times, and each time the end is looked at."""
+"""The fault campaigns: they cause every known kind of fault thousands of times, and check each outcome."""

@@ -1,8 +1,8 @@
 """
-The fault campaign: ``python -m faults [CAMPAIGN…] [--full] [--seed N] [--case N] [--go-on] …``, or ``… report``.
+The fault campaigns: ``python -m faults [CAMPAIGN…] [--full] [--seed N] [--case N] [--go-on] …``, or ``… report``.
 
-Every outcome of a run is in `.faults`; the exit code is 1 if a case went wrong. A case is played again by its campaign,
-seed and number, which are printed if it went wrong.
+Every outcome is in `.faults`; the exit code is 1 if a case went wrong. Campaign, seed and number of a wrong case are
+printed, and play it again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from faults.campaigns import CAMPAIGNS
 
 
 def main(arguments: list[str]) -> int:
-    """Run what was asked for, and return the exit code."""
+    """Run the requested campaigns, and return the exit code."""
     parser = argparse.ArgumentParser(prog="faults", description="play faults against the package")
     parser.add_argument(
         "campaigns",
@@ -27,12 +27,14 @@ def main(arguments: list[str]) -> int:
         metavar="CAMPAIGN",
         help=f"{', '.join(CAMPAIGNS)}, or report; by default all",
     )
-    parser.add_argument("--full", action="store_true", help="as many cases as a release needs; hours")
-    parser.add_argument("--seed", type=int, default=1, help="decides every case (default 1)")
-    parser.add_argument("--case", type=int, help="play this case alone")
-    parser.add_argument("--cases", type=int, help="play so many cases")
-    parser.add_argument("--go-on", action="store_true", help="keep what the last run with this seed played, and go on")
-    parser.add_argument("--seconds", type=float, help="begin no case of a campaign later than that")
+    parser.add_argument("--full", action="store_true", help="play as many cases as a release needs; takes hours")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of all cases (default 1)")
+    parser.add_argument("--case", type=int, help="play only this case")
+    parser.add_argument("--cases", type=int, help="play this number of cases")
+    parser.add_argument(
+        "--go-on", action="store_true", help="keep the cases of the last run with this seed, and play the rest"
+    )
+    parser.add_argument("--seconds", type=float, help="begin no case after this number of seconds per campaign")
     asked = parser.parse_args(arguments)
     console = Console(width=120)
     if asked.campaigns == ["report"]:

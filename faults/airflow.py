@@ -1,8 +1,8 @@
 """
-Real Airflow whose scheduler, triggerer, workers and applications are killed in the middle of epochs.
+Kill the scheduler, triggerer, workers and applications of a real Airflow in the middle of epochs.
 
-A case is the story of `tests/integration/airflow/test_survival.py` once more, in a process of its own: Airflow's
-processes are many, and their moments are their own.
+A case runs `tests/integration/airflow/test_survival.py` again, in a separate process. The cases differ in timing,
+because Airflow has many processes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def play(_: int, random: random.Random) -> Outcome:
-    """Tell the story once."""
+    """Run the test once."""
     del random
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", STORY],
@@ -35,7 +35,7 @@ def play(_: int, random: random.Random) -> Outcome:
     )
     if done.returncode:
         raise WrongError(done.stdout[-3000:])
-    return Outcome(checks=DEATHS, about="every epoch ran once, and no application was left behind")
+    return Outcome(checks=DEATHS, about="every epoch ran once, and no application was left over")
 
 
 CAMPAIGN = Campaign(

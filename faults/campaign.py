@@ -1,9 +1,9 @@
 """
-What a campaign is: numbered cases, each of which a seed alone decides, and each of which ends in one of few ways.
+A campaign: numbered cases, each determined by a seed.
 
-A case ends **right**, equal to a truth that was worked out independently; or **refused** by a named error of this
-package, the state unharmed, which the case shows by going on to a right end. Anything else is wrong: a difference, an
-error of some library, no end.
+A case ends **right**, equal to an independently computed truth, or **refused** by a named error of this package. After
+a refusal the job must be unharmed, so the case continues to a right end. Anything else is wrong: a difference, an error
+of a library, no end.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ WRONG = "WRONG"
 
 
 class WrongError(AssertionError):
-    """The product did something wrong."""
+    """The package did something wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """
-    How a case ended.
+    The outcome of a case.
 
     :param result: ``right``, the name of the error that refused it, or ``WRONG``.
-    :param checks: how many things it compared: states, keys, names, epochs.
-    :param about: what the case was about, for people.
+    :param checks: the number of comparisons: of states, keys, names or epochs.
+    :param about: a description of the case for people.
     """
 
     result: str = RIGHT
@@ -52,13 +52,13 @@ class Outcome:
 
 
 Played = tuple[int, Outcome, float]
-"""A case, how it ended, and after how many seconds."""
+"""A case, its outcome, and its seconds."""
 
 Line = dict[str, Any]
-"""A case that was played, as a file has it: seed, number, seconds, and the outcome's fields."""
+"""A played case in a file: seed, number, seconds, and the outcome's fields."""
 
 Play = Callable[[int, random.Random], Outcome]
-"""Plays a case: gets its number, and its own source of chance."""
+"""Plays a case, given its number and its random generator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +66,13 @@ class Campaign:
     """
     One kind of faults.
 
-    :param name: what it is called on the command line.
-    :param about: what its cases are, in a sentence.
-    :param quick: how many cases a quick run has.
-    :param full: how many a full one has.
-    :param checks: what a check is: a state of the search, a pair of keys.
-    :param stage: makes what the cases need, such as Spark.
-    :param processes: how many processes play cases side by side, each on a stage of its own.
+    :param name: the name on the command line.
+    :param about: a description of the cases, in a sentence.
+    :param quick: the number of cases of a quick run.
+    :param full: the number of cases of a full run.
+    :param checks: the kind of check, such as states of the search or pairs of keys.
+    :param stage: makes the requirements of the cases, such as Spark.
+    :param processes: the number of processes that play cases in parallel, each on a separate stage.
     """
 
     name: str
@@ -87,10 +87,10 @@ class Campaign:
 @dataclass(slots=True)
 class Tally:
     """
-    What a run of a campaign came to.
+    The totals of a run of a campaign.
 
-    :param seconds: those of its cases, whether they ran side by side or not.
-    :param results: how many cases ended in which way.
+    :param seconds: the sum over all cases, even if they ran in parallel.
+    :param results: the number of cases by result.
     """
 
     campaign: str
@@ -109,12 +109,12 @@ class Tally:
 
     @property
     def wrong(self) -> int:
-        """How many cases went wrong."""
+        """The number of wrong cases."""
         return self.results[WRONG]
 
 
 def chance(campaign: str, seed: int, case: int) -> random.Random:
-    """Return a case's own source of chance."""
+    """Return the random generator of a case."""
     return random.Random(f"{campaign}/{seed}/{case}")
 
 
@@ -130,12 +130,12 @@ def run(
     """
     Play cases, and write each one's outcome to a file.
 
-    :param before: cases of an earlier run that stay in the file, and are counted, too.
-    :param until: when to stop, by the monotonic clock; a case that was begun is played to its end.
+    :param before: cases of an earlier run, which stay in the file and are counted.
+    :param until: when to stop, by the monotonic clock; a case that has begun is played to its end.
     """
     tally = Tally(campaign.name, seed)
     RESULTS.mkdir(exist_ok=True)
-    # The file is begun anew once the stage stands: what it has is not lost to a Spark that does not start.
+    # The file is overwritten only once the stage is ready, so that its content survives if Spark does not start.
     with _players(campaign, seed) as play_all, _file(campaign.name).open("w", encoding="utf-8") as file:
 
         def write(line: Line) -> None:
@@ -153,12 +153,12 @@ def run(
 
 
 def played(campaign: str, seed: int) -> list[Line]:
-    """Return the cases that the newest run of a campaign left, if it was of this seed."""
+    """Return the cases of the newest run of a campaign, if it had this seed."""
     return [line for line in _lines(_file(campaign)) if line["seed"] == seed]
 
 
 def tallies() -> Iterator[Tally]:
-    """Return what the newest run of each campaign came to."""
+    """Return the totals of the newest run of each campaign."""
     for file in sorted(RESULTS.glob("*.jsonl")):
         lines = _lines(file)
         if lines:
@@ -175,7 +175,7 @@ def _file(campaign: str) -> Path:
 def _lines(file: Path) -> list[Line]:
     if not file.exists():
         return []
-    # The last line of a run that was killed may be cut off.
+    # The last line of a killed run may be cut off.
     whole = [line for line in file.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
     return [json.loads(line) for line in whole]
 
@@ -187,7 +187,7 @@ def _in_time(cases: Iterable[int], until: float | None) -> Iterator[int]:
 
 @contextmanager
 def _players(campaign: Campaign, seed: int) -> Iterator[Callable[[Iterator[int]], Iterator[Played]]]:
-    """Open the stage, or one for each process, and return what plays cases there."""
+    """Open the stage, or one for each process, and return a function that plays cases there."""
     if campaign.processes == 1:
         with campaign.stage() as play:
             yield partial(map, partial(_played, play, campaign.name, seed))
@@ -199,10 +199,14 @@ def _players(campaign: Campaign, seed: int) -> Iterator[Callable[[Iterator[int]]
 
 
 def _side_by_side(
-    processes: ProcessPoolExecutor, play: Callable[[int], Played], ahead: int, cases: Iterator[int]
+    processes: ProcessPoolExecutor, play: Callable[[int], Played], most: int, cases: Iterator[int]
 ) -> Iterator[Played]:
-    """Let processes play cases, with no more of them handed out than keep all busy."""
-    handed_out = deque(processes.submit(play, case) for case in itertools.islice(cases, ahead))
+    """
+    Let processes play cases.
+
+    :param most: how many cases are handed out at a time; enough to keep all processes busy.
+    """
+    handed_out = deque(processes.submit(play, case) for case in itertools.islice(cases, most))
     while handed_out:
         yield handed_out.popleft().result()
         handed_out.extend(processes.submit(play, case) for case in itertools.islice(cases, 1))
@@ -213,7 +217,7 @@ _player: list[Play] = []
 
 
 def _enter(name: str) -> None:
-    """Open a process's own stage, for as long as it lives."""
+    """Open the stage of this process, until the process ends."""
     campaign: Campaign = import_module(f"faults.{name.replace('-', '_')}").CAMPAIGN
     _player.append(_stages.enter_context(campaign.stage()))
     atexit.register(_stages.close)
@@ -227,6 +231,6 @@ def _played(play: Play, name: str, seed: int, case: int) -> Played:
     began = time.monotonic()
     try:
         outcome = play(case, chance(name, seed, case))
-    except Exception:  # noqa: BLE001 - whatever it is, a case must not end so
+    except Exception:  # noqa: BLE001 - any other error is a wrong end
         outcome = Outcome(WRONG, about=traceback.format_exc(limit=-6))
     return case, outcome, time.monotonic() - began

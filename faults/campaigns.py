@@ -1,4 +1,4 @@
-"""All campaigns by name, cheap ones first; each module is loaded when its campaign is run."""
+"""All campaigns by name, cheap ones first. Each module is loaded when its campaign runs."""
 
 from __future__ import annotations
 

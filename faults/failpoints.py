@@ -1,8 +1,8 @@
 """
-Named points × {raise, hang and resume later} × shapes of tables × chance, on real Spark.
+Named points × {raise, hang and resume later} × shapes of tables × random changes, on real Spark.
 
-An attempt of an epoch, or of a rebuild, gets to a point and fails there; or it hangs there until others have committed
-that epoch and the next one, and then goes on as a zombie. Then the job is run to its end.
+An attempt of an epoch or a rebuild reaches a point and fails there. Or it hangs there until others have committed that
+epoch and perhaps the next one, and then continues as a zombie. Then the job runs to its end.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _stage() -> Iterator[Play]:
 
 CAMPAIGN = Campaign(
     name="failpoints",
-    about="named points × {raise, hang and resume later} × shapes of tables × chance, on real Spark",
+    about="named points × {raise, hang and resume later} × shapes of tables × random changes, on real Spark",
     quick=48,
     full=1_440,
     checks="epochs",

@@ -1,8 +1,8 @@
 """
-Order parity: keys of every type compare in Python, Arrow and the predicates of an epoch as Spark sorts them.
+Order parity: Python, Arrow and the predicates of an epoch compare keys of every type as Spark sorts them.
 
-A case is a type of key, ascending or descending, or a composite of two, with tens of thousands of random keys and the
-edges of the type among them.
+A case is a type of key, ascending or descending, or a composite of several, with tens of thousands of random keys,
+including the edges of the type.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _integers(bits: int) -> Callable[[random.Random], int]:
 
 def _string(random: random.Random) -> str:
     if random.random() < 0.3:
-        # Delta's statistics keep 32 characters.
+        # Delta's statistics keep only 32 characters.
         return "x" * 32 + "".join(random.choice(_ALPHABET) for _ in range(random.randint(0, 4)))
     return "".join(random.choice(_ALPHABET) for _ in range(random.randint(0, 12)))
 
@@ -118,7 +118,7 @@ def _table(order: KeyOrder, keys: list[Position]) -> pa.Table:
 
 
 def compare_orders(spark: SparkSession, order: KeyOrder, random: random.Random) -> int:
-    """Compare the orders of random keys, and return how many comparisons there were."""
+    """Compare the orders of random keys, and return the number of comparisons."""
     keys = _keys(order, random, KEYS)
     table = _table(order, keys)
     rows = spark.createDataFrame(table).cache()
@@ -145,13 +145,13 @@ def _python_agrees(order: KeyOrder, keys: list[Position], sorted_by_spark: list[
     by_python = sorted(keys, key=order.sort_key)
     for mine, theirs in zip(by_python, sorted_by_spark, strict=True):
         if order.compare(mine, theirs) or order.sort_key(mine) != order.sort_key(theirs):
-            raise WrongError(f"{order}: {mine} stands where Spark has {theirs}")
+            raise WrongError(f"{order}: Python has {mine} where Spark has {theirs}")
     for left, right in pairwise(sorted_by_spark):
         if order.compare(left, right) > 0 or order.compare(right, left) < 0:
             raise WrongError(f"{order}: Spark has {left} before {right}")
         encoded = order.encode(left)
         if order.decode(encoded) != left:
-            raise WrongError(f"{order}: {left} is written down as {encoded}")
+            raise WrongError(f"{order}: {left} is encoded as {encoded}")
     return 2 * len(keys)
 
 

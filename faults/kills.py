@@ -1,8 +1,8 @@
 """
-Real SIGKILL: attempts of epochs in processes of their own die at named points, and at any moment, inside commits too.
+Real SIGKILL: attempts of epochs in separate processes die at named points and at random moments, even inside commits.
 
-They are clients of the campaign's Spark, which costs seconds for each and not a JVM. A case is one job, killed
-again and again while its upstream goes on.
+They are clients of the campaign's Spark, so each costs seconds but no JVM. A case is one job, killed again and again
+while its upstream changes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tests.integration.engine.attempts import is_killed
 from tests.integration.engine.lakehouse import Lakehouse
 
 KILLS = 12
-"""In one case."""
+"""The number of kills in a case."""
 
 MOST_SECONDS = 6.0
-"""After which an attempt at these sizes is done."""
+"""The time after which an attempt at these sizes is done."""
 
 
 def play_kills(lakehouse: Lakehouse, remote: str, shape: Shape, random: random.Random) -> Outcome:
-    """Kill a job's attempts again and again, then let it come to its end."""
+    """Kill a job's attempts again and again, then run the job to its end."""
     begin(lakehouse, shape)
     assert lakehouse.job is not None
     killed = []
@@ -53,16 +53,16 @@ def _stage() -> Iterator[Play]:
         remote = f"sc://127.0.0.1:{spark.conf.get(PORT)}"
 
         def play(case: int, random: random.Random) -> Outcome:
-            place = Path(folder, f"job-{case}")
-            place.mkdir()
-            return play_kills(Lakehouse(spark, place), remote, SHAPES[case % len(SHAPES)], random)
+            job_folder = Path(folder, f"job-{case}")
+            job_folder.mkdir()
+            return play_kills(Lakehouse(spark, job_folder), remote, SHAPES[case % len(SHAPES)], random)
 
         yield play
 
 
 CAMPAIGN = Campaign(
     name="kills",
-    about="attempts in processes of their own, killed at named points and at any moment, inside commits too",
+    about="attempts in separate processes, killed at named points and at random moments, even inside commits",
     quick=2,
     full=32,
     checks="kills",

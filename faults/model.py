@@ -1,9 +1,9 @@
 """
-The protocol's model in plain Python: every interleaving of attempts that overlap, breadth first.
+The protocol's model in plain Python: every interleaving of overlapping attempts, breadth first.
 
-Each case is an upstream of its own, with two versions still to come, and three attempts under settings of their own,
-or, in the last cases, runs that share epochs of an arrangement. All that they can do one after another is searched to
-the end. The first cases are negative controls: a protocol that lacks one rule must be caught.
+Each case has a different upstream, with two more versions to come, and three attempts with different settings. In the
+last cases task runs share epochs of an arrangement. A case searches all interleavings. The first cases are negative
+controls: a protocol without one of its rules must be caught.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.strategies import Barrier, Delete, Insert, Key, KeyColumn, Operation,
 MOST_STATES = 3_000_000
 ATTEMPTS = 3
 SCENARIOS = 400
-"""Upstreams of a full run: with them it sees more than ten million states."""
+"""The number of upstreams of a full run, which together have more than ten million states."""
 
 WEAKENED: dict[str, Callable[[], Result]] = {
     **{
@@ -33,11 +33,11 @@ WEAKENED: dict[str, Callable[[], Result]] = {
     },
     **{order: lambda order=order: explore(ORDERS[order], attempts=1) for order in ORDERS},  # type: ignore[misc]
 }
-"""Protocols that lack a rule, each with the search that has to find the damage."""
+"""Protocols without a rule, each with the search that has to find the damage."""
 
 ARRANGED: dict[str, Callable[[], Result]] = {
-    "runs of whole epochs": lambda: explore_arranged(ArrangedProtocol(), WHOLE_EPOCHS, max_states=MOST_STATES),
-    "runs that share epochs": lambda: explore_arranged(ArrangedProtocol(), SHARED_EPOCHS, max_states=MOST_STATES),
+    "task runs of whole epochs": lambda: explore_arranged(ArrangedProtocol(), WHOLE_EPOCHS, max_states=MOST_STATES),
+    "task runs that share epochs": lambda: explore_arranged(ArrangedProtocol(), SHARED_EPOCHS, max_states=MOST_STATES),
     "whole epochs and a part": lambda: explore_arranged(ArrangedProtocol(), MIXED, max_states=MOST_STATES),
     "a zombie before its changes": lambda: explore_arranged(
         ArrangedProtocol(), MIXED, zombie="before_changes_commit", max_states=MOST_STATES
@@ -70,7 +70,7 @@ def play(case: int, random: random.Random) -> Outcome:
 
 
 def a_scenario(random: random.Random) -> tuple[Scenario, tuple[Barrier, ...]]:
-    """Return an upstream with two versions still to come, and what each attempt finds in the settings."""
+    """Return an upstream with two more versions to come, and the settings that each attempt reads."""
     keys = random.sample(range(6), random.randint(2, 4))
     table: dict[Key, Row] = {(key,): Row((key,), random.choice(["paid", "paid", "open"]), key) for key in keys}
     initial = tuple(table.values())
@@ -106,7 +106,7 @@ def _a_write(random: random.Random, table: Mapping[Key, Row]) -> Write:
 
 def _caught(rule: str, result: Result) -> Outcome:
     if result.error is None:
-        raise WrongError(f"{rule}: nothing was found in {result.states} states")
+        raise WrongError(f"{rule}: no damage was found in {result.states} states")
     return Outcome("caught", checks=result.states, about=f"{rule}: {result.error}")
 
 
@@ -114,7 +114,7 @@ def _unbroken(about: str, result: Result) -> Outcome:
     if result.error is not None:
         raise WrongError(f"{about}: {result.error} after {' / '.join(result.trace)}")
     if not result.exhausted:
-        raise WrongError(f"{about}: not searched to the end within {result.states} states")
+        raise WrongError(f"{about}: the search did not end within {result.states} states")
     return Outcome(checks=result.states, about=about)
 
 

@@ -1,7 +1,7 @@
 """
-A plugin of pytest that refuses to run tests against any other package than the one in the working folder.
+A pytest plugin that refuses to test any other package than the one in the working folder.
 
-A mutant that nobody imports would be killed by no test; or an installed package would be tested instead of it.
+Otherwise the tests could import an installed package instead of the mutant, and never fail.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import airflow_backfill_provider
 
 
 def pytest_sessionstart() -> None:
-    """Look where the package was imported from."""
+    """Check where the package was imported from."""
     found = Path(str(airflow_backfill_provider.__file__)).resolve()
     if not found.is_relative_to(Path.cwd().resolve()):
-        raise pytest.UsageError(f"the package is imported from {found.parent}, and not from the working folder")
+        raise pytest.UsageError(f"the package is imported from {found.parent}, not from the working folder")

@@ -2,8 +2,8 @@
 Mutation testing: ``python -m faults.mutation [MODULE…] [--again | --more N | --told] [--write]``.
 
 mutmut makes every small mistake that it knows in the modules that `pyproject.toml` names, one at a time, and runs the
-fast tests that pass through the mistaken function. The share of mistakes that some test finds is told for each module;
-the exit code is 1 if it is below :data:`FLOOR` in one of them.
+fast tests that call the mutated function. For each module the share of mistakes that a test finds is printed. The exit
+code is 1 if it is below :data:`FLOOR` in one of them.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from docs.generated import table as markdown_table
 from faults.report import PAGE
 
 FLOOR = 0.9
-"""The share of mistakes that must be found in every module."""
+"""The lowest allowed share of mistakes that tests find, in every module."""
 
 RESULTS = Path("mutants")
-"""Where mutmut keeps the mutated package and what became of each mistake."""
+"""The folder in which mutmut keeps the mutated package and the verdict on each mistake."""
 
 KILLED, SURVIVED, TIMED_OUT, UNKNOWN, UNTRIED = "killed", "survived", "timed out", "unknown", "not tried"
 
-# By the exit code of the tests. A worker that failed to run them (255) has found nothing, although mutmut counts it
-# with those that ran out of time.
+# By the exit code of the tests. A worker that failed to run them (255) has found nothing, although mutmut counts it as
+# timed out.
 _VERDICTS = {
     0: SURVIVED,
     1: KILLED,
     3: KILLED,
-    33: SURVIVED,  # no test passes through the function
+    33: SURVIVED,  # no test calls the function
     -24: TIMED_OUT,
     24: TIMED_OUT,
     152: TIMED_OUT,
@@ -50,9 +50,9 @@ _VERDICTS = {
 @dataclass(frozen=True, slots=True)
 class Share:
     """
-    What became of a module's mistakes.
+    The verdicts on a module's mistakes.
 
-    :param verdicts: how many of them had which end.
+    :param verdicts: the number of mistakes by verdict.
     """
 
     module: str
@@ -60,39 +60,39 @@ class Share:
 
     @property
     def mutants(self) -> int:
-        """How many there are."""
+        """The number of mistakes."""
         return self.verdicts.total()
 
     @property
     def tried(self) -> int:
-        """How many of them were made."""
+        """The number of mistakes that were tried."""
         return self.mutants - self.verdicts[UNTRIED]
 
     @property
     def not_found(self) -> int:
-        """How many were made, and found by no test; one that ran for ever was found."""
+        """The number of mistakes that were tried and not found; one that ran forever was found."""
         return self.tried - self.verdicts[KILLED] - self.verdicts[TIMED_OUT]
 
     @property
     def found(self) -> float:
-        """The share of those made that tests found."""
+        """The share of the tried mistakes that tests found."""
         return 1 - self.not_found / self.tried if self.tried else 0.0
 
     @property
-    def told(self) -> str:
-        """The share in percent, rounded down: what is nearly enough is not enough."""
+    def percent(self) -> str:
+        """The share in percent, rounded down, so that a share just below the limit does not look sufficient."""
         return f"{int(self.found * 1000) / 10:.1f} %"
 
 
 def mutated_modules() -> tuple[str, ...]:
-    """Return the files that mistakes are made in."""
+    """Return the files in which mistakes are made."""
     settings = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
     found: Iterable[str] = settings["tool"]["mutmut"]["only_mutate"]
     return tuple(found)
 
 
 def verdicts_of(module: str) -> dict[str, str]:
-    """Return what became of each of a module's mistakes, by mutmut's names of them."""
+    """Return the verdict on each of a module's mistakes, by mutmut's names."""
     kept = RESULTS / f"{module}.meta"
     if not kept.exists():
         return {}
@@ -118,7 +118,7 @@ def table(shares: Sequence[Share]) -> str:
                 f"{share.verdicts[KILLED]:,}",
                 f"{share.verdicts[TIMED_OUT]:,}",
                 f"{share.not_found:,}",
-                share.told,
+                share.percent,
             )
             for share in (*shares, whole)
         ],
@@ -126,15 +126,17 @@ def table(shares: Sequence[Share]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Make the mistakes, tell what became of them, and return the exit code."""
+    """Make the mistakes, print the verdicts, and return the exit code."""
     parser = argparse.ArgumentParser(prog="faults.mutation", description="make every small mistake, and test it")
     parser.add_argument("modules", nargs="*", metavar="MODULE", help="parts of file names; by default all")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--again", action="store_true", help="try only what was not found the last time")
-    which.add_argument("--more", type=int, metavar="N", help="try N at random of each module's that were not tried yet")
-    which.add_argument("--told", action="store_true", help="try nothing; tell what became of the last run's mistakes")
+    which.add_argument("--again", action="store_true", help="try only the mistakes that were not found the last time")
+    which.add_argument(
+        "--more", type=int, metavar="N", help="try N random mistakes of each module that were not tried yet"
+    )
+    which.add_argument("--told", action="store_true", help="try nothing; print the verdicts of the last run")
     parser.add_argument("--write", action="store_true", help=f"write the shares into {PAGE}")
-    parser.add_argument("--jobs", type=int, help="processes side by side; by default one for each processor")
+    parser.add_argument("--jobs", type=int, help="number of parallel processes; by default one for each processor")
     asked = parser.parse_args(arguments)
     console = Console(width=120)
     modules = [
@@ -164,20 +166,20 @@ def main(arguments: list[str]) -> int:
 
 
 def of_verdict(modules: Iterable[str], verdicts: Collection[str]) -> list[str]:
-    """Return the mistakes in some modules that had one of some ends, by mutmut's names."""
+    """Return the mistakes in some modules with one of some verdicts, by mutmut's names."""
     return [name for module in modules for name, verdict in verdicts_of(module).items() if verdict in verdicts]
 
 
 def _sample(names: Sequence[str], size: int) -> list[str]:
-    """Return some of the names, always the same of the same."""
+    """Return a random sample of the names, the same one every time."""
     return random.Random(0).sample(names, min(size, len(names)))
 
 
 def _forget(modules: Sequence[str]) -> list[str]:
-    """Remove what is kept of the mistakes in some modules, and return the pattern of each one's names."""
+    """Remove the results for some modules, and return the name pattern of each module's mistakes."""
     if len(modules) == len(mutated_modules()):
         shutil.rmtree(RESULTS, ignore_errors=True)
-    # What mutmut keeps does not depend on the tests, which may be others by now.
+    # mutmut keeps its results even if the tests have changed.
     for module in modules:
         for file in (RESULTS / module, RESULTS / f"{module}.meta"):
             file.unlink(missing_ok=True)
@@ -185,8 +187,8 @@ def _forget(modules: Sequence[str]) -> list[str]:
 
 
 def _try(names: Sequence[str], jobs: int | None) -> int:
-    """Let mutmut make the mistakes of some names, and return its exit code."""
-    # It copies the tests, and removes none.
+    """Let mutmut make the named mistakes, and return its exit code."""
+    # mutmut copies the tests, but never removes old ones.
     shutil.rmtree(RESULTS / "tests", ignore_errors=True)
     program = str(Path(sys.executable).with_name("mutmut"))
     workers = [] if jobs is None else ["--max-children", str(jobs)]

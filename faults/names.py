@@ -1,8 +1,8 @@
 """
-Names and texts that try to get out of their quotes, each read back by whoever the package quotes them for.
+Names and texts that try to break out of their quotes, each read back by Spark or DataFusion.
 
-Spark reads names of columns and text literals, DataFusion the conditions on control tables. A case is a hundred of
-them.
+Spark reads names of columns and text literals, DataFusion the conditions on control tables. A case has a hundred names
+or texts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PIECES = [
 
 
 def a_name(random: random.Random) -> str:
-    """Return a name of a few pieces."""
+    """Return a name that consists of a few pieces."""
     return "".join(random.choice(_PIECES) for _ in range(random.randint(1, 8)))
 
 
@@ -63,7 +63,7 @@ def _as_literals(spark: SparkSession, names: list[str]) -> None:
 
 
 def _as_conditions(table: Path, names: list[str]) -> None:
-    """Find each of some rows by its text alone."""
+    """Find each of some rows by its text."""
     wanted = sorted(set(names))
     write_deltalake(str(table), pa.table({"text": wanted}), mode="overwrite")
     reader = QueryBuilder().register("control", DeltaTable(str(table)))
@@ -88,7 +88,7 @@ def _stage() -> Iterator[Play]:
 
 CAMPAIGN = Campaign(
     name="names",
-    about="names and texts of quotes, comments, variables and braces: read back as they were by Spark and DataFusion",
+    about="names and texts of quotes, comments, variables and braces: Spark and DataFusion read them back unchanged",
     quick=105,
     full=1_050,
     checks="names",

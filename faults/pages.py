@@ -1,9 +1,9 @@
 """
 The API behind the pages, in Airflow's own app, under requests that no client would send.
 
-A case is one operation, and a hundred requests to it that are made from its contract: allowed by it, not allowed by it,
-or from somebody whom nobody knows. Each case meets the same job. No answer is a server error, each is one of the
-contract, and strangers change nothing.
+A case is one operation, and a hundred requests to it that are generated from its contract: allowed, not allowed, or
+without a login. Each case has the same job. No answer may be a server error or outside the contract, and requests
+without a login must change nothing.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 JOB = "hostile"
 OPERATIONS = 11
-"""How many the API has."""
+"""The number of operations of the API."""
 
 REQUESTS = 100
-"""Made in a case. Those of an admin are sent twice, if they name a job: also to the one that there is."""
+"""The number of requests of a case. An admin's request that names a job is also sent to the existing job."""
 
 FROM = ("allowed", "not allowed", "from a stranger")
 ROUNDS = 10
-"""In a full run, so that each operation gets two thousand requests by an admin and a thousand by a stranger."""
+"""The rounds of a full run: each operation gets two thousand requests of an admin and a thousand of a stranger."""
 
 
 def play_requests(api: Api, case: int, random: random.Random) -> Outcome:
@@ -44,7 +44,7 @@ def play_requests(api: Api, case: int, random: random.Random) -> Outcome:
     kind = FROM[case // OPERATIONS % len(FROM)]
     operations = operations_of_pages()
     if len(operations) != OPERATIONS:
-        raise WrongError(f"the API has {len(operations)} operations, and the campaign knows {OPERATIONS}")
+        raise WrongError(f"the API has {len(operations)} operations, but the campaign expects {OPERATIONS}")
     operation = operations[case % OPERATIONS]
     how = settings(
         max_examples=REQUESTS,
@@ -64,7 +64,7 @@ def play_requests(api: Api, case: int, random: random.Random) -> Outcome:
         else:
             attack.as_admin(operation, GenerationMode.POSITIVE if kind == "allowed" else GenerationMode.NEGATIVE)
     except BaseExceptionGroup as failures:
-        # A group of failed checks is no Exception.
+        # A group of failed checks is not an Exception.
         raise WrongError(f"{about}: {failures.exceptions[0]}") from failures
     if kind == "from a stranger" and api.lakes[JOB].backfill.store.settings_history() != before:
         raise WrongError(f"{about}: changed the job")
@@ -73,7 +73,7 @@ def play_requests(api: Api, case: int, random: random.Random) -> Outcome:
 
 @contextmanager
 def _stage() -> Iterator[Play]:
-    # It tells of each request that it refuses.
+    # Airflow logs each request that it refuses.
     os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "CRITICAL"
     from tests.integration.airflow.pages_site import pages_of  # isort: skip - before anything of Airflow
 
@@ -97,11 +97,11 @@ def _stage() -> Iterator[Play]:
 
 CAMPAIGN = Campaign(
     name="pages",
-    about="requests to the pages' API that no client would send: an answer of the contract, and nothing for strangers",
+    about="requests to the pages' API that no client would send: answers obey the contract, strangers change nothing",
     quick=OPERATIONS * len(FROM),
     full=OPERATIONS * len(FROM) * ROUNDS,
     checks="requests",
     stage=_stage,
-    # At least one of its own: Airflow reads its home as soon as it is imported.
+    # More than one, so that it runs in a new process: Airflow reads its home as soon as it is imported.
     processes=2,
 )

@@ -1,8 +1,8 @@
 """
-A plugin of pytest for mutation testing: the quickest tests first, and none much longer than without a mistake.
+A pytest plugin for mutation testing: the quickest tests run first, and none runs much longer than without a mistake.
 
-Nearly every mistake is found by a test of a few milliseconds, and many of the others make one run for ever. mutmut
-names the tests that pass through a mistake in no order, and waits for all of them together.
+A test of a few milliseconds finds nearly every mistake, and many of the other mistakes make a test run forever. mutmut
+names the tests for a mistake in no particular order, and has one timeout for all of them together.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 DURATIONS = Path("mutmut-stats.json")
-"""What mutmut measured, in the folder that it runs tests in."""
+"""mutmut's measurements, in the folder in which it runs the tests."""
 
 PATIENCE, SLOWDOWN = 10, 30
-"""Seconds that a test may take, and how many times as long as it took when it was measured."""
+"""The time limit of a test: some seconds, plus a multiple of its measured time."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests by how long they took without a mistake, and give each its time."""
+    """Sort the tests by their time without a mistake, and set a time limit for each."""
     if not DURATIONS.exists():
         return
     took: dict[str, float] = json.loads(DURATIONS.read_text(encoding="utf-8"))["duration_by_test"]

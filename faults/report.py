@@ -1,4 +1,4 @@
-"""The tables of `docs/faults.md`: what the newest run of each campaign left, and the mutants."""
+"""The tables of `docs/faults.md`: the newest run of each campaign, and the mutants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINE = re.compile(r"^\| `(?P<campaign>[a-z-]+)` \|.*\n", re.MULTILINE)
 
 
 def line(tally: Tally) -> str:
-    """Return a run's outcome in one line."""
+    """Return the totals of a run in one line."""
     ends = ", ".join(f"{count:,} {result}" for result, count in sorted(tally.results.items(), key=_order))
     return f"{tally.campaign}: {tally.cases:,} cases, {tally.checks:,} checks, {tally.seconds:,.0f} s: {ends or 'none'}"
 
@@ -27,7 +27,7 @@ def table(found: Iterable[Tally], before: str = "") -> str:
     """
     Return the runs as a table.
 
-    :param before: the table so far, of which the lines of campaigns stay that were not played here.
+    :param before: the previous table; its lines stay for campaigns without a new run.
     """
     lines = {match["campaign"]: match[0] for match in _LINE.finditer(before)}
     for tally in found:

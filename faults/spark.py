@@ -1,4 +1,4 @@
-"""The Spark session in which campaigns play: small data, so little is compiled and adapted."""
+"""The Spark session of the campaigns, tuned for small data: little is compiled and adapted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMALL_DATA = {
 def spark_session() -> Iterator[SparkSession]:
     """Start Spark on this machine, also as a Spark Connect server, and stop it."""
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    # A campaign lives long enough for Java's second compiler.
+    # A campaign runs long enough to benefit from Java's second compiler.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseParallelGC")
     with tempfile.TemporaryDirectory(prefix="backfill-faults-warehouse-") as warehouse:
         conf = {

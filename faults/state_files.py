@@ -1,7 +1,7 @@
 """
-Control tables whose files are damaged, or which somebody wrote to: refused, or as they were, never believed otherwise.
+Damage to control tables by broken files or foreign writers: the tables must be refused, or read as before the damage.
 
-Each case damages the tables of a job once, in one of many ways, and asks for everything that they hold.
+Each case damages the tables of a job once, in one of many ways, and then reads all of their content.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Read = tuple[object, ...]
 
 
 def make(state: str) -> None:
-    """Write the control tables of a job: some changes of its settings, some epochs, vnodes of every kind."""
+    """Write the control tables of a job: some changes of its settings, some epochs, vnodes in every state."""
     store = BackfillStore(state)
     settings = store.create(settings_of())
     for value in (5, 6):
@@ -50,7 +50,7 @@ def make(state: str) -> None:
 
 
 def read(state: str) -> Read:
-    """Return all that the tables hold, looked at as an injection does."""
+    """Return the whole content of the tables, read as an injection reads it."""
     store = BackfillStore(state)
     history, newest = store.settings_history(), store.log_end().barrier
     if newest is not None:
@@ -111,7 +111,7 @@ def damage_bytes(table: Path, random: random.Random) -> str:
 
 
 def damage_file(table: Path, random: random.Random) -> str:
-    """Take a file away, or put another one in its place."""
+    """Remove a file, or replace it by another one."""
     files = _files(table)
     file, other = random.choice(files), random.choice(files)
     if file == other:
@@ -122,7 +122,7 @@ def damage_file(table: Path, random: random.Random) -> str:
 
 
 def damage_commit(table: Path, random: random.Random) -> str:
-    """Take an action out of a commit, or put one in from another."""
+    """Remove an action from a commit, or add one from another commit."""
     commits = sorted((table / "_delta_log").glob("*.json"))
     file, other = random.choice(commits), random.choice(commits)
     lines = file.read_text(encoding="utf-8").splitlines()
@@ -135,7 +135,7 @@ def damage_commit(table: Path, random: random.Random) -> str:
 
 
 def damage_row(table: Path, random: random.Random) -> str:
-    """Change a value in a data file, which stays a good one."""
+    """Change a value in a data file that stays readable."""
     file = random.choice(sorted(table.glob("*.parquet")))
     rows = pq.ParquetFile(file).read()
     if not rows.num_rows:
@@ -148,7 +148,7 @@ def damage_row(table: Path, random: random.Random) -> str:
     return f"{name} of row {at}"
 
 
-# --- strangers who write through Delta ------------------------------------------------------------
+# --- foreign writes through Delta -----------------------------------------------------------------
 
 
 def write_update(table: Path, random: random.Random) -> str:
@@ -173,7 +173,7 @@ def write_delete(table: Path, random: random.Random) -> str:
 
 
 def write_append(table: Path, random: random.Random) -> str:
-    """Add rows that are there already, as they are or changed."""
+    """Add existing rows again, unchanged or changed."""
     rows = _rows(table)
     row = dict(random.choice(rows.to_pylist()))
     if random.random() < 0.7:
@@ -184,7 +184,7 @@ def write_append(table: Path, random: random.Random) -> str:
 
 
 def write_restore(table: Path, random: random.Random) -> str:
-    """Go back to an older version."""
+    """Restore an older version."""
     opened = DeltaTable(str(table))
     version = random.randrange(opened.version())
     opened.restore(version)
@@ -192,7 +192,7 @@ def write_restore(table: Path, random: random.Random) -> str:
 
 
 def write_overwrite(table: Path, random: random.Random) -> str:
-    """Put other rows in the place of all."""
+    """Overwrite all rows with others."""
     rows = _rows(table)
     kept = rows.slice(0, random.randrange(rows.num_rows))
     write_deltalake(str(table), kept, mode="overwrite")
@@ -268,11 +268,11 @@ def _stage() -> Iterator[Play]:
                 found = read(str(state))
             except BackfillError as error:
                 if error.retryable:
-                    raise WrongError(f"{about}: another try is said to help: {error}") from error
+                    raise WrongError(f"{about}: the error is retryable: {error}") from error
                 return Outcome(type(error).__name__, about=about)
             if found != whole:
                 differing = [i for i, (a, b) in enumerate(zip(found, whole, strict=True)) if a != b]
-                raise WrongError(f"{about}: believed, although answers {differing} are others")
+                raise WrongError(f"{about}: not refused, although the answers {differing} have changed")
             return Outcome(about=about)
 
         yield play
@@ -280,7 +280,7 @@ def _stage() -> Iterator[Play]:
 
 CAMPAIGN = Campaign(
     name="state-files",
-    about="damaged and foreign files of control tables: refused by name, or as they were",
+    about="damaged files of control tables and foreign writes to them: refused by name, or without effect",
     quick=500,
     full=5_000,
     checks="tables",

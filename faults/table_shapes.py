@@ -1,7 +1,7 @@
 """
-Jobs over real Spark and Delta that campaigns play faults on: shapes of tables, and chance that changes them.
+Jobs on real Spark and Delta for the campaigns: shapes of tables, and random changes to them.
 
-A shape is made once, up to the middle of its backfill, and put back at its place for each case.
+A shape is made once, up to the middle of its backfill, and restored for each case.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ OF_REPORTS = frozenset({CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """
-    A table and the job over it.
+    A table and its job.
 
     :param job: fields of the job that differ from the defaults.
-    :param properties: properties of the upstream beside the change feed.
-    :param layout: what follows the columns in its definition.
+    :param properties: properties of the upstream in addition to the change feed.
+    :param layout: the rest of its definition after the columns.
     :param points: the points that its next epoch passes.
-    :param epochs: how many epochs it is ahead.
+    :param epochs: the number of epochs to run in advance.
     """
 
     name: str
@@ -109,10 +109,10 @@ SHAPES = (
 
 class Stage:
     """
-    The shapes, made when they are asked for.
+    The shapes, each made when it is first needed.
 
     :param spark: the session.
-    :param folder: where to keep them.
+    :param folder: the folder for the shapes.
     """
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
@@ -121,10 +121,10 @@ class Stage:
         self._made: dict[str, Template] = {}
 
     def restore(self, shape: Shape) -> Lakehouse:
-        """Return a job in the middle of its backfill, as it was when it was made."""
+        """Return a restored job in the middle of its backfill."""
         if shape.name not in self._made:
-            place = self._folder / f"shape-{len(self._made)}"
-            self._made[shape.name] = Template(place, lambda folder: begin(self.lakehouse(folder), shape))
+            path = self._folder / f"shape-{len(self._made)}"
+            self._made[shape.name] = Template(path, lambda folder: begin(self.lakehouse(folder), shape))
         lakehouse = self.lakehouse(self._made[shape.name].restore())
         forget_tables(self.spark)
         define(lakehouse, shape)
@@ -135,7 +135,7 @@ class Stage:
         return self.lakehouse(Path(tempfile.mkdtemp(prefix="case-", dir=self._folder)))
 
     def lakehouse(self, folder: Path) -> Lakehouse:
-        """Return a folder's tables, worked on by an engine with a session of its own."""
+        """Return the tables of a folder, with an engine in a separate session."""
         lakehouse = Lakehouse(self.spark, folder)
         lakehouse.engine = SparkEngine(self.spark.newSession())
         return lakehouse
@@ -143,7 +143,7 @@ class Stage:
 
 @contextmanager
 def stage(spark: SparkSession) -> Iterator[Stage]:
-    """Make room for shapes."""
+    """Return a stage in a temporary folder."""
     folder = Path(tempfile.mkdtemp(prefix="backfill-faults-"))
     try:
         yield Stage(spark, folder)
@@ -152,7 +152,7 @@ def stage(spark: SparkSession) -> Iterator[Stage]:
 
 
 def forget_tables(spark: SparkSession) -> None:
-    """Let Delta read tables anew that were put back under its feet, which is the campaign's doing and not a fault."""
+    """Let Delta forget cached tables, because the campaign itself restores them on disk, which is not a fault."""
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr] # noqa: SLF001
 
 
@@ -207,11 +207,11 @@ CHANGES = (
 
 
 def change(lakehouse: Lakehouse, random: random.Random, times: int) -> list[str]:
-    """Change the upstream at random, and return how."""
+    """Make random changes to the upstream, and return the statements."""
     done = []
     for _ in range(times):
         n = random.randint(3, 9)
-        # Keys that nobody had: one case makes few versions.
+        # New keys: a case makes only few versions.
         new = random.randint(1, 10**12) * 100
         statement = random.choice(CHANGES)
         for name, value in {"n": n, "m": random.randrange(n), "new": new}.items():
@@ -223,18 +223,18 @@ def change(lakehouse: Lakehouse, random: random.Random, times: int) -> list[str]
 
 def require_right(lakehouse: Lakehouse, expected: str = EXPECTED) -> int:
     """
-    Run a job to its end and compare its view, in two ways; return the epochs that it took.
+    Run a job to its end, compare its view in two ways, and return the number of epochs.
 
-    :param expected: the rows, as a query of the upstream that the engine has no part in.
+    :param expected: a query of the upstream for the expected rows; it runs without the engine.
     """
     epochs = 0
     while lakehouse.epoch() is not None:
         epochs += 1
         if epochs == 1:
-            # What the fault left half done is done now; the end tells of the rest.
+            # This epoch completed what the fault left half done; the others are checked at the end.
             require_view(lakehouse)
         if epochs > MOST_EPOCHS:
-            raise WrongError(f"I4: there is something to do after {epochs} epochs")
+            raise WrongError(f"I4: there is still something to do after {epochs} epochs")
     wanted = lakehouse.sql(expected)
     found = lakehouse.view().select(*wanted.columns)
     for side, rows in (("missing", wanted.exceptAll(found)), ("unexpected", found.exceptAll(wanted))):
@@ -245,7 +245,7 @@ def require_right(lakehouse: Lakehouse, expected: str = EXPECTED) -> int:
 
 
 def require_view(lakehouse: Lakehouse) -> None:
-    """Hold I1 as of the newest committed epoch, by the package's own comparison; the one place that calls it."""
+    """Check I1 as of the newest committed epoch, with the package's own comparison."""
     outcome = compare_now(lakehouse.backfill, lakehouse.engine)
     if not outcome.equal:
         raise WrongError(f"I1: epoch {outcome.pinned.epoch}: {outcome}")

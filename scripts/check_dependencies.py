@@ -1,9 +1,9 @@
 """Check that the lock file holds all dependencies, and that none of them has a known vulnerability.
 
-The first part needs nothing but ``pyproject.toml``, the lock file, and the lowest set that ``make check-lowest``
-installs: there each of the package's own dependencies stands at the lower bound that ``pyproject.toml`` promises. The
-second part asks an advisory service, through pip-audit. Where that does not answer nothing was audited, and this says
-so; with ``REQUIRE_AUDIT=1`` in the environment it is a failure.
+The first part needs only ``pyproject.toml``, the lock file, and the lowest set that ``make check-lowest`` installs. In
+the lowest set each of the package's own dependencies has the lower bound of ``pyproject.toml``. The second part asks an
+advisory service, through pip-audit. If the service does not answer, the script prints that nothing was audited; with
+``REQUIRE_AUDIT=1`` in the environment this is a failure.
 
 Exit codes: 0 no problem, or not audited and not required; 1 a problem was found.
 """
@@ -123,9 +123,9 @@ def faults_of_lock(locked: Sequence[Locked], project: Mapping[str, Any]) -> Iter
 
 def faults_of_lowest(lowest: Sequence[Locked], project: Mapping[str, Any]) -> Iterator[str]:
     """
-    Yield what is wrong with the lowest set, beyond what is wrong with any lock file.
+    Yield the faults of the lowest set, in addition to those of any lock file.
 
-    :param project: ``pyproject.toml``, whose lower bounds it must hold.
+    :param project: the content of ``pyproject.toml``; the lowest set must have its lower bounds.
     """
     versions = {package.name: package.version for package in lowest}
     extras = project["project"].get("optional-dependencies", {})
@@ -185,7 +185,7 @@ def judged(advisories: Sequence[Advisory], accepted: Mapping[str, str]) -> tuple
             notes.append(f"accepted: {advisory}: {reason}")
     there = {name for advisory in advisories for name in advisory.names}
     notes += [
-        f"{name} need not be accepted any more: no locked package has it" for name in accepted if name not in there
+        f"{name} no longer needs to be accepted: no locked package has it" for name in accepted if name not in there
     ]
     return wrong, notes
 
@@ -199,7 +199,9 @@ def accepted_in(project: Mapping[str, Any]) -> dict[str, str]:
     accepted = project.get("tool", {}).get("check-dependencies", {}).get("accepted", {})
     for name, reason in accepted.items():
         if not isinstance(reason, str) or not reason.strip():
-            raise ValueError(f"tool.check-dependencies.accepted: say in {PROJECT} why {name} does no harm here")
+            raise ValueError(
+                f"tool.check-dependencies.accepted: give the reason in {PROJECT} why {name} does no harm here"
+            )
     return dict(accepted)
 
 
@@ -212,7 +214,7 @@ def main() -> int:
     if faults := list(faults_of_lock(locked, project)):
         return _fail(f"{LOCK} is wrong; run make lock:", faults)
     if faults := [*faults_of_lock(lowest, project), *faults_of_lowest(lowest, project)]:
-        return _fail(f"{LOWEST} is wrong; run make lock, or raise a lower bound that cannot be had:", faults)
+        return _fail(f"{LOWEST} is wrong; run make lock, or raise a lower bound that cannot be installed:", faults)
     print(f"{LOCK}: {len(locked)} packages, each pinned and with hashes, and all that {PROJECT} requires")
     print(f"{LOWEST}: the package's own dependencies, each at its lower bound")
     try:

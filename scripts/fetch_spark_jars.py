@@ -64,9 +64,8 @@ def fetch(target: Path) -> int:
         resolved = resolve(home, Path(work, "ivy"))
         names = []
         for jar in sorted(resolved.glob("*.jar")):
-            if (
-                artifact(jar.name.partition("_")[2]) in shipped
-            ):  # Ivy names them <organisation>_<artifact>-<version>.jar
+            # Ivy's names are <organisation>_<artifact>-<version>.jar.
+            if artifact(jar.name.partition("_")[2]) in shipped:
                 jar.unlink()
             elif zipfile.is_zipfile(jar):
                 names.append(jar.name)

@@ -1,4 +1,4 @@
-"""Import every module of the package, and say how many there are."""
+"""Import every module of the package, and print their number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import airflow_backfill_provider as package
 
 
 def main() -> None:
-    """Import them in the order of their names; the first one that fails ends it."""
+    """Import the modules in the order of their names, until one fails."""
     names = sorted(module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."))
     for name in names:
         importlib.import_module(name)

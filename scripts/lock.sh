@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes the lock file: exact versions with hashes of all that the package, its extras and its tools need. Beside it, the
-# lowest set: the same with the lowest versions of the package's own dependencies that pyproject.toml allows.
+# Writes the lock file: exact versions with hashes of everything that the package, its extras and its tools need. Also
+# writes the lowest set: the same, but the package's own dependencies have the lowest versions that pyproject.toml allows.
 # Usage: scripts/lock.sh REQUIREMENT_OF_UV LOCK_FILE LOWEST_FILE [options for uv, such as --upgrade]
 set -euo pipefail
 uv=$1 lock=$2 lowest=$3
@@ -12,7 +12,7 @@ trap 'rm -rf "$tools"' EXIT
 "$python" -m venv "$tools"
 "$tools/bin/pip" install --quiet --disable-pip-version-check "$uv"
 
-# compile FILE [options]: versions that FILE holds already stay where they can.
+# compile FILE [options]: keeps the versions in FILE where possible.
 compile() {
     local file=$1
     shift
@@ -20,7 +20,7 @@ compile() {
         --generate-hashes --no-header --no-emit-index-url --no-emit-find-links "$@" --output-file "$file"
 }
 
-# put FILE TARGET COMMENT: makes it the file of the repository, unless nothing changed.
+# put FILE TARGET COMMENT: replaces the repository's file, unless nothing changed.
 put() {
     { printf '%s\n' "# Made by \`make lock\` from pyproject.toml, $3. Don't edit." && cat "$1"; } >"$1.new"
     if grep -nE '://|(^|[[:space:]])/' "$1.new"; then
@@ -37,4 +37,4 @@ compile "$tools/lock.txt" "$@"
 compile "$tools/lowest.txt" --resolution lowest-direct
 
 put "$tools/lock.txt" "$lock" "with the extras spark and dev"
-put "$tools/lowest.txt" "$lowest" "with the lowest versions that it allows of what the package itself needs"
+put "$tools/lowest.txt" "$lowest" "with the lowest versions that it allows for the package's own dependencies"

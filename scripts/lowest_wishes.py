@@ -1,7 +1,7 @@
-"""Print a lock file without the packages that the project names as its own dependencies.
+"""Print a lock file without the project's own dependencies.
 
-What is left are the versions that a resolution of the lowest dependencies keeps where it can. So the lowest set differs
-from the lock file only in what ``pyproject.toml`` promises, and in what follows from that.
+A resolution of the lowest dependencies keeps the remaining versions where it can. So the lowest set differs from the
+lock file only in the project's own dependencies, and where these require other versions.
 
 Usage: python scripts/lowest_wishes.py LOCK_FILE
 """
@@ -21,7 +21,7 @@ _AFTER_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
 
 def canonical(requirement: str) -> str:
-    """Return a requirement's name in the one form that all spellings have in common."""
+    """Return a requirement's normalized name."""
     return re.sub(r"[-_.]+", "-", _AFTER_NAME.split(requirement, maxsplit=1)[0]).lower()
 
 

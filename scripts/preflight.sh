@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Looks for what `make install` needs and cannot install itself: Python 3.11 with venv, and Java 17 or newer.
-# Prints the Python to use; says on stderr what is missing and how to get it.
+# Checks for what `make install` needs but cannot install: Python 3.11 with venv, and Java 17 or newer.
+# Prints the Python to use; prints on stderr what is missing and how to install it.
 set -euo pipefail
 
 fail() {
@@ -20,7 +20,7 @@ done
 "$python" -c 'import ensurepip, venv' >/dev/null 2>&1 || fail "$python cannot make virtual environments." \
     "On Debian 12: apt-get install python3.11-venv"
 
-java="${JAVA_HOME:+$JAVA_HOME/bin/}java" # Spark, too, prefers JAVA_HOME to the PATH
+java="${JAVA_HOME:+$JAVA_HOME/bin/}java" # Spark also prefers JAVA_HOME to the PATH
 version=$("$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1) || version=""
 [ -n "$version" ] || fail "Java 17 or newer is needed by Spark, and \"$java\" does not run." \
     "On Debian 12: apt-get install openjdk-17-jre-headless (and unset JAVA_HOME if it points elsewhere)"

@@ -1,1 +1,1 @@
-"""The comparison with a plain copy and with what people write otherwise: ``make bench ARGS=comparison``."""
+"""Compare this package with a plain copy and with the usual alternatives: ``make bench ARGS=comparison``."""

@@ -1,4 +1,4 @@
-"""The writes of a backfill without everything that makes it one: what none that commits once per epoch can go below."""
+"""The bare writes of a backfill: the lower bound for any backfill that commits once per epoch."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bench.comparison.stage import Stage
 @dataclass(frozen=True, slots=True)
 class ByHand:
     """
-    The commits of a hidden backfill, by somebody who knows beforehand what its epochs have to find out.
+    The commits of a hidden backfill, with everything known in advance that its epochs have to find out.
 
-    Each range of keys is appended as of the first version. In the end the changed keys are removed, and their new rows
-    appended. The ranges are of equal size, nobody asks whether a key is there twice or how many rows were written, and
-    nothing is kept of how far it is: it can neither be stopped nor go on after a crash.
+    Each range of keys is appended as of the first version. At the end the changed keys are removed, and their new rows
+    appended. The ranges have equal size. There is no check for duplicate keys, no count of the written rows, and no
+    record of the progress, so it can neither be paused nor resumed after a crash.
     """
 
     name: str = "the same commits by hand"
@@ -36,7 +36,7 @@ class ByHand:
             return
         with stage.step():
             changes = latest_changes(changes_since(spark, stage.upstream, 1)).persist()
-            # Whole rows on the small side made a task of the join run out of memory at 20 million rows.
+            # With whole rows on the small side, a task of the join ran out of memory at 20 million rows.
             changes.select("order_id").createOrReplaceTempView("bench_changed")
             spark.sql(
                 f"MERGE INTO {view} AS view USING bench_changed AS change ON view.order_id = change.order_id "

@@ -1,4 +1,4 @@
-"""Who is compared: the limit, two peers, and this package in several ways. One line here adds another way."""
+"""The contestants: the limit, two peers, and variants of this package. One line here adds a variant."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ REQUESTER = Requester(user="bench")
 
 
 class Contestant(Protocol):
-    """A way to a view that equals the query over the upstream's last version."""
+    """A way to make a view that equals the query over the upstream's last version."""
 
     @property
     def name(self) -> str:
-        """What it is called in tables and plots."""
+        """The name in tables and plots."""
         ...
 
     def run(self, stage: Stage) -> None:
-        """Make the stage's view, letting the upstream's commits happen meanwhile; all of them by the end."""
+        """Make the stage's view, and let all commits of the upstream happen in the course of it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The limit: one statement that copies the last version, when nothing changes any more."""
+    """The limit: one statement that copies the last version, after all changes."""
 
     name: str = "CREATE TABLE AS SELECT"
 
@@ -54,10 +54,10 @@ class Copy:
 @dataclass(frozen=True, slots=True)
 class JobVariant:
     """
-    A job as somebody would define it.
+    A job as a user would define it.
 
-    :param name: what it is called.
-    :param fields: what it has on top of upstream, view and query.
+    :param name: the name of the variant.
+    :param fields: the job's fields in addition to upstream, view and query.
     """
 
     name: str
@@ -67,8 +67,8 @@ class JobVariant:
         """
         Return the job on a stage; its rate limit divides the first rows into the workload's epochs.
 
-        A twentieth more than a share fits files of a share and the small ones that a commit leaves beside them; without
-        that room there would be more epochs than are compared.
+        The limit is a twentieth above an equal share, to leave room for the small files that commits add; otherwise
+        there would be more epochs than are compared.
         """
         workload = stage.workload
         job = BackfillJob(
@@ -83,18 +83,18 @@ class JobVariant:
 
 
 def spark_engine(stage: Stage) -> Engine:
-    """Return an engine in the session that lives on."""
+    """Return an engine in the session that all contestants share."""
     return SparkEngine(stage.spark)
 
 
 @dataclass(frozen=True, slots=True)
 class WarmEpochs:
     """
-    This package in an engine that lives on: one epoch after each commit, then until nothing is left to do.
+    This package in an engine that stays alive: one epoch after each commit, then more until nothing is left to do.
 
     :param variant: the job.
     :param engine: makes the engine.
-    :param suffix: what to call the engine.
+    :param suffix: the name of the engine.
     """
 
     variant: JobVariant
@@ -148,7 +148,7 @@ class ColdEpochs:
 
 
 def _run_epochs(stage: Stage, backfill: Backfill, run: Callable[[Barrier], object]) -> None:
-    """Run an epoch after each commit, and more of them until nothing is left to do."""
+    """Run an epoch after each commit, then more until nothing is left to do."""
     while True:
         more = stage.commit()
         with stage.step():
@@ -165,13 +165,13 @@ DELETION_VECTORS = {"table_properties": {"delta.enableDeletionVectors": "true"}}
 HIDDEN = {"visibility": "on_finish", **DELETION_VECTORS}
 
 PLAIN = (JobVariant("no_shuffle", {"strategy": "no_shuffle"}), JobVariant("arrangement", {"strategy": "arrangement"}))
-"""Jobs as they are without any choice."""
+"""Jobs with default settings, for each strategy."""
 
 SKIPPING = JobVariant("no_shuffle with deletion vectors", {"strategy": "no_shuffle", **DELETION_VECTORS})
-"""What we advise for views that are kept fresh."""
+"""Recommended for views that are kept fresh."""
 
 FASTEST = JobVariant("no_shuffle with deletion vectors, hidden until finished", {"strategy": "no_shuffle", **HIDDEN})
-"""What we advise for a first backfill."""
+"""Recommended for a first backfill."""
 
 VARIANTS = (
     *PLAIN,

@@ -1,4 +1,4 @@
-"""Choosing what to compare, from the environment."""
+"""Choose what to compare, from the environment."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ WORKLOADS = (
     ("ordered", "deletes", 1),
     ("random", "updates", 1),
 )
-"""Keys, what commits do, and how many rows per thousand they change."""
+"""For each workload the keys, the kind of change, and the changed rows per thousand."""
 
 QUICK_WORKLOADS = (WORKLOADS[0], WORKLOADS[-1])
 
 
 def main(console: Console) -> None:
-    """Compare on every workload."""
+    """Compare all workloads."""
     workloads = [Workload(*chosen, rows=ROWS, epochs=EPOCHS) for chosen in WORKLOADS]
     compare(console, [workload for workload in workloads if _names(workload.name, CHOSEN_WORKLOADS)], ROUNDS)
 
@@ -47,7 +47,7 @@ def quick(console: Console) -> None:
 
 
 def compare(console: Console, workloads: list[Workload], rounds: int) -> None:
-    """Warm the session up with a small race that is not counted, race, and report."""
+    """Warm up the session with a small race that does not count, then race, and report."""
     limit = Copy()
     contestants: list[Contestant] = [
         limit,
@@ -62,7 +62,7 @@ def compare(console: Console, workloads: list[Workload], rounds: int) -> None:
     for number, workload in enumerate(workloads, start=1):
         runs += race(console, spark, workload, contestants, rounds)
         show(console, workload, runs, limit.name)
-        # All of them take hours: what was found is not lost with those that are still to come.
+        # All workloads take hours, so each result is saved at once.
         written = write(workloads[:number], runs, limit.name)
     spark.stop()
     for path in written:

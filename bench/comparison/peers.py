@@ -1,4 +1,4 @@
-"""What people write who don't use this package; written as its authors would like to be compared with."""
+"""The peers: what people write without this package, in its best form."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class ChangeFeedStream:
     """
     Peer 1: Structured Streaming over the change feed from version 0, with a MERGE into the view in each micro-batch.
 
-    The application lives all the time. A micro-batch takes what one commit changed, as it would if the commits came
-    as slowly as the epochs do.
+    The application stays alive. A micro-batch takes the changes of one commit, as if the commits came as slowly as the
+    epochs.
     """
 
     name: str = "change feed stream with MERGE"
@@ -36,7 +36,7 @@ class ChangeFeedStream:
             stage.spark.readStream.format("delta")
             .option("readChangeFeed", "true")
             .option("startingVersion", 0)
-            # The files of one commit are always taken together, so this is one commit for each batch.
+            # The files of one commit are never divided, so each batch is one commit.
             .option("maxFilesPerTrigger", 1)
             .load(str(stage.upstream))
             .writeStream.foreachBatch(merge_batch)
@@ -58,7 +58,7 @@ class KeyRangeLoop:
     """
     Peer 2: a loop of tasks in Airflow, each a Spark application that merges one range of keys (a microbatch).
 
-    The ranges were read at different times, so in the end one more application merges all that changed since.
+    The ranges were read at different times, so at the end one more application merges all changes since then.
     """
 
     name: str = "loop of key ranges with MERGE"
@@ -82,7 +82,7 @@ class KeyRangeLoop:
 
 
 def make_view(spark: SparkSession, upstream: Path, view: Path, properties: Mapping[str, str] | None = None) -> None:
-    """Make the empty table that is written to."""
+    """Make the empty table of the view."""
     rows = spark.read.format("delta").load(str(upstream)).limit(0)
     query(rows).write.format("delta").options(**(properties or {})).save(str(view))
 
@@ -107,7 +107,7 @@ def changes_of(spark: SparkSession, upstream: Path, version: int) -> DataFrame:
 
 
 def latest_changes(changes: DataFrame) -> DataFrame:
-    """Return of each key its latest change; ``__deleted`` says that the view has no row of it any more."""
+    """Return the latest change of each key; ``__deleted`` means that the view has no row of it any more."""
     latest = Window.partitionBy("order_id").orderBy(F.col("_commit_version").desc())
     return (
         changes.filter("_change_type <> 'update_preimage'")
@@ -118,7 +118,7 @@ def latest_changes(changes: DataFrame) -> DataFrame:
 
 
 def merge_changes(changes: DataFrame, view: Path) -> None:
-    """Merge a batch of the change feed: of each key its latest change, which deletes also what the filter drops."""
+    """Merge the latest change of each key in a batch of the change feed; rows that fail the filter are deleted."""
     changes = latest_changes(changes)
     spark = changes.sparkSession
     source = "bench_changes"
@@ -137,7 +137,7 @@ def merge_changes(changes: DataFrame, view: Path) -> None:
 def rows_in_range(
     spark: SparkSession, upstream: Path, after: str | None, up_to: str | None, version: int | None = None
 ) -> DataFrame:
-    """Return the rows of a range of keys, as of a version or as they are now."""
+    """Return the rows of a range of keys, as of a version or the newest one."""
     reader = spark.read.format("delta")
     rows = (reader if version is None else reader.option("versionAsOf", version)).load(str(upstream))
     if after is not None:
@@ -146,7 +146,7 @@ def rows_in_range(
 
 
 def merge_range(spark: SparkSession, upstream: Path, view: Path, after: str | None, up_to: str | None) -> None:
-    """Merge the rows of a range of keys as they are now."""
+    """Merge the current rows of a range of keys."""
     query(rows_in_range(spark, upstream, after, up_to)).createOrReplaceTempView("bench_range")
     spark.sql(
         f"MERGE INTO delta.`{view}` AS view USING bench_range AS batch ON view.order_id = batch.order_id "

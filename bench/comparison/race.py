@@ -21,7 +21,7 @@ from bench.comparison.workload import Workload, make_history
 @dataclass(frozen=True, slots=True)
 class Run:
     """
-    What one contestant took in one round.
+    The time of one contestant in one round.
 
     :param steps: seconds of its epochs, batches or tasks.
     """
@@ -34,14 +34,14 @@ class Run:
 
 
 class DifferentResultError(Exception):
-    """A contestant's view is not what the query gives, so that its time says nothing."""
+    """A contestant's view differs from the query, so its time is worthless."""
 
 
 def race(
     console: Console, spark: SparkSession, workload: Workload, contestants: Sequence[Contestant], rounds: int
 ) -> Iterator[Run]:
     """
-    Let everybody run once a round; the order turns around from round to round.
+    Let all contestants run once per round; the order is reversed in every second round.
 
     :raises DifferentResultError: if a view is wrong.
     """
@@ -67,7 +67,7 @@ def _run(
 ) -> Run:
     with _folder(history.parent) as folder:
         stage = Stage(spark, workload, history, folder)
-        with stage.running():
+        with stage.timed():
             contestant.run(stage)
         assert not stage.commit(), f"{contestant.name} did not wait for all commits"
         found = fingerprint(spark.read.format("delta").load(str(stage.view)))
@@ -77,7 +77,7 @@ def _run(
 
 
 def fingerprint(rows: DataFrame) -> tuple[object, ...]:
-    """Return what two tables have in common only if they have the same rows: their number, and sums of hashes."""
+    """Return the fingerprint of a table: its number of rows, and sums of their hashes."""
     names = ", ".join(rows.columns)
     return tuple(
         rows.selectExpr(f"xxhash64({names}) AS one", f"hash({names}) AS other")

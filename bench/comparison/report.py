@@ -1,4 +1,4 @@
-"""The comparison's results as ratios: a table, a JSON file with every figure, and a plot."""
+"""Report the comparison's results as ratios: a table, a JSON file with every figure, and a plot."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def standings(runs: Sequence[Run], limit: str) -> list[Standing]:
     """
     Sum up the rounds.
 
-    :param limit: the contestant that the others are compared with, each with its run in the same round.
+    :param limit: the contestant that the others are compared with, round by round.
     """
     limits = {(run.workload, run.round): run.seconds for run in runs if run.contestant == limit}
     found = []
@@ -77,7 +77,7 @@ def show(console: Console, workload: Workload, runs: Sequence[Run], limit: str) 
 
 
 def write(workloads: Sequence[Workload], runs: Sequence[Run], limit: str) -> list[Path]:
-    """Write every figure, and a plot for each workload, and return where."""
+    """Write every figure, and a plot for each workload, and return the path."""
     found = standings(runs, limit)
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / "comparison.json"
@@ -95,7 +95,7 @@ def _as_json(workloads: Sequence[Workload], runs: Sequence[Run], found: Sequence
 
 
 def plot(found: Sequence[Standing]) -> list[Path]:
-    """Draw for each workload how many times the limit everybody took; bars, with the spread of the rounds."""
+    """Draw for each workload the contestants' times as multiples of the limit: bars, with the spread of the rounds."""
     import matplotlib as mpl
 
     mpl.use("svg")

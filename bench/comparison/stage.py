@@ -1,8 +1,8 @@
 """
-Where one contestant runs: a replay of the upstream's history, and a stopwatch that stops while the writer writes.
+The stage of one contestant: a replay of the upstream's history, and a stopwatch that pauses for the writer.
 
-The commits of a history were made once. A replay has links to all its data files and a log of its own, to which the
-commits come one by one, as a live writer would add them; that costs a link, so every contestant in every round meets
+The commits of a history are made once. A replay has links to all its data files and a separate log, which gets the
+commits one by one, as from a live writer. That costs one link per commit, so every contestant in every round can have
 the very same upstream.
 """
 
@@ -25,10 +25,10 @@ class Stage:
     """
     One run of one contestant.
 
-    :param spark: the session that lives on between contestants.
-    :param workload: what is compared on.
+    :param spark: the session that all contestants share.
+    :param workload: the workload of the comparison.
     :param history: the upstream with all its commits.
-    :param folder: of this run alone; the upstream, the view and whatever else the contestant needs lie in it.
+    :param folder: the folder of this run, with the upstream, the view and everything else that the contestant needs.
     """
 
     def __init__(self, spark: SparkSession, workload: Workload, history: Path, folder: Path) -> None:
@@ -46,12 +46,12 @@ class Stage:
         self.commit()
 
     def commit(self) -> bool:
-        """Let the upstream's next commit happen, not counted; returns whether there was one."""
+        """Add the upstream's next commit with the stopwatch paused; return whether there was one."""
         with self._paused():
             if self._next == len(self._commits):
                 return False
             commit = self._commits[self._next]
-            # Spark writes a checksum beside each commit, which spares the next reader to work out the table's state.
+            # Spark's checksum beside each commit saves the next reader from computing the table's state.
             for written in (commit, commit.with_suffix(".crc")):
                 if written.exists():
                     os.link(written, self.upstream / LOG / written.name)
@@ -59,7 +59,7 @@ class Stage:
             return True
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def timed(self) -> Iterator[None]:
         """Count the time of the block."""
         self._started = time.perf_counter()
         try:
@@ -69,17 +69,17 @@ class Stage:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Keep the time of one of the contestant's steps as well; an epoch, a batch."""
+        """Also record the time of one of the contestant's steps, such as an epoch or a batch."""
         started = time.perf_counter()
         yield
         self.steps.append(time.perf_counter() - started)
 
     @contextmanager
     def _paused(self) -> Iterator[None]:
-        was_running = self._started is not None
+        was_timed = self._started is not None
         self._stop()
         yield
-        if was_running:
+        if was_timed:
             self._started = time.perf_counter()
 
     def _stop(self) -> None:

@@ -1,4 +1,4 @@
-"""What is compared on: an upstream of orders, and a history of commits that change it."""
+"""The workload of the comparison: an upstream of orders, and a history of commits that change it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ QUERY = (
     "SELECT order_id, customer_id, status, quantity, amount * 100 AS cents, currency, country, ordered_at, shipped_at, "
     "coupon, note FROM upstream WHERE status <> 'cancelled'"
 )
-"""The view's query: a filter that three of four rows pass, and all columns but two."""
+"""The view's query: a filter that three of four rows pass, and most of the columns."""
 
 KEYS = {"ordered": ORDERED, "random": RANDOM}
-"""The orders' keys as expressions of ``id``, the number in which they came."""
+"""The orders' keys as expressions of ``id``, an order's number in order of arrival."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """
-    One upstream and what happens to it.
+    One upstream and its changes.
 
     :param keys: ``ordered`` by time, or in ``random`` order.
-    :param change: what a commit does: ``updates``, ``appends`` or ``deletes``.
-    :param per_mille: of the first rows, how many per thousand each commit changes, spread over all keys.
-    :param rows: rows at the beginning.
-    :param epochs: commits after the first one, and epochs that the backfill is divided into.
+    :param change: the kind of change: ``updates``, ``appends`` or ``deletes``.
+    :param per_mille: how many of a thousand first rows each commit changes, spread over all keys.
+    :param rows: the number of first rows.
+    :param epochs: the number of commits after the first one, and of epochs of the backfill.
     """
 
     keys: str
@@ -46,15 +46,15 @@ class Workload:
 
     @property
     def changed_rows(self) -> int:
-        """Rows that one commit changes."""
+        """The number of rows that one commit changes."""
         return self.rows * self.per_mille // 1000
 
     def key_bounds(self) -> list[str]:
         """Return the keys that divide the first rows into as many ranges as there are epochs."""
-        places = range(1, self.epochs)
+        cuts = range(1, self.epochs)
         if self.keys == "ordered":
-            return [f"{self.rows * place // self.epochs - 1:032}" for place in places]
-        return [f"{16**8 * place // self.epochs:08x}" for place in places]
+            return [f"{self.rows * cut // self.epochs - 1:032}" for cut in cuts]
+        return [f"{16**8 * cut // self.epochs:08x}" for cut in cuts]
 
 
 def make_history(spark: SparkSession, path: Path, workload: Workload) -> None:
@@ -64,7 +64,7 @@ def make_history(spark: SparkSession, path: Path, workload: Workload) -> None:
         .write.format("delta")
         .option("delta.enableChangeDataFeed", "true")
         .option("delta.enableDeletionVectors", "true")
-        # The log is replayed commit by commit; a checkpoint of a later one would give it away.
+        # The log is replayed commit by commit, and a checkpoint would contain later commits.
         .option("delta.checkpointInterval", "1000000")
         .save(str(path))
     )
@@ -91,7 +91,7 @@ def _orders(spark: SparkSession, workload: Workload, first: int, last: int) -> D
 
 
 def _chosen(workload: Workload, epoch: int) -> str:
-    """Return a condition that about as many rows meet as a commit changes, other ones in each epoch."""
+    """Return a condition for about as many rows as a commit changes, different ones in each epoch."""
     return f"pmod(hash(order_id, {epoch}), {1000 // workload.per_mille}) = 0"
 
 

@@ -1,6 +1,6 @@
 """
-A long haul: a thousand epochs of one job, to see whether the last ones cost what the first ones did.
+A long haul: a thousand epochs of one job, to see whether the last ones cost the same as the first ones.
 
-Days pass in seconds. What a table may forget is therefore forgotten at once, as if its retention lay between any two
-epochs (control tables), or after as many versions as a stretch of time would have had (the view's log).
+The haul simulates days in seconds, so tables delete old data early: control tables after each epoch, as if their
+retention had passed, and the view's log after a fixed number of versions.
 """

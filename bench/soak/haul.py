@@ -1,4 +1,4 @@
-"""The haul itself: a write, an epoch, a look; again and again."""
+"""The haul: repeat a write, an epoch and a sample."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from bench.soak.sample import LOG, Sample, files_of, memory_of
 from bench.soak.writer import RETENTION, Writer, writer
 
 SHARE_THAT_READS = 0.4
-"""Of the epochs, how many read history; the others keep the view fresh."""
+"""The share of epochs that read history; the others keep the view fresh."""
 
 THROTTLED_EVERY = 10
 VERIFIED_EVERY = 50
 VACUUM_EVERY = 50
 KEPT_VERSIONS = 100
-"""Versions of the view's log that are younger than its retention."""
+"""The number of versions of the view's log that count as younger than its retention."""
 
 _DAY = 86_400
 _KEPT_NO_LONGER = "interval 0 seconds"
-# A verification reads a version that may be the newest no more.
+# A verification may read a version that is no longer the newest.
 _VIEW = {"delta.enableDeletionVectors": "true", **RETENTION}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Haul:
     """
-    How long, and over how much.
+    The size of a haul.
 
-    :param epochs: how many.
-    :param rows: of the upstream.
-    :param strategy: the job's.
+    :param epochs: the number of epochs.
+    :param rows: the number of rows of the upstream.
+    :param strategy: the job's strategy.
     """
 
     epochs: int
@@ -56,21 +56,21 @@ class Haul:
 
     @property
     def block(self) -> int:
-        """Epochs that are looked at together."""
+        """The number of epochs in a block."""
         return max(self.epochs // 10, 1)
 
     @property
     def chunk(self) -> int:
-        """Rows of history that an epoch reads."""
+        """The number of rows of history that an epoch reads."""
         return -(-self.rows // max(int(self.epochs * SHARE_THAT_READS), 1))
 
     def samples(self, spark: SparkSession, folder: Path) -> Iterator[Sample]:
         """
-        Run all epochs; the view must be right in the end.
+        Run all epochs; the view must be right at the end.
 
         :raises DifferentResultError: if it is not.
         """
-        # As if more time than that lay between any two epochs.
+        # As if more than the retention passed between any two epochs.
         control_table.RETENTION = _KEPT_NO_LONGER
         engine, upstream = SparkEngine(spark), str(folder / "orders")
         with writer(upstream, self.rows) as writing:
@@ -92,7 +92,7 @@ class Haul:
     ) -> Sample:
         writing.write()
         if epoch % THROTTLED_EVERY == 0:
-            # So that the settings have a history, too.
+            # The settings should also have a history.
             limit = self.chunk + epoch // THROTTLED_EVERY % 2
             mutations.throttle_job(limit, store=backfill.store, requested_by=str(REQUESTER))
         measured = measure(engine, backfill, _task_run(epoch))
@@ -120,19 +120,19 @@ class Haul:
             },
         )
         if epoch % VACUUM_EVERY == 0:
-            # Counted before: so many files there are at most.
+            # The sample comes before the VACUUM, so it has the highest number of files.
             spark.sql(f"VACUUM delta.`{view}`")
         return sample
 
 
 def _task_run(number: int) -> Requester:
-    """Return the hourly task run that carries an epoch."""
+    """Return the hourly task run that runs an epoch."""
     hour = dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=number)
     return Requester(dag_id="refresh_soak", task_id="run_epoch", run_id=f"scheduled__{hour.isoformat()}")
 
 
 def _let_days_pass(table: Path) -> None:
-    """Make commits old; Delta, which goes by the files' times and by whole days, then removes them by itself."""
+    """Set the times of old commits' files back by days, so that Delta removes them by itself."""
     versions = {file: int(file.name[:20]) for file in (table / LOG).iterdir() if file.name[:20].isdecimal()}
     newest = max(versions.values())
     for file, version in versions.items():
@@ -142,8 +142,8 @@ def _let_days_pass(table: Path) -> None:
 
 
 def _live_bytes(spark: SparkSession) -> int:
-    """Have Java collect what nobody needs, and return what it holds then."""
-    jvm = spark._jvm  # noqa: SLF001 - nothing else knows
+    """Return the bytes in Java's heap after a garbage collection."""
+    jvm = spark._jvm  # noqa: SLF001 - there is no public way
     assert jvm is not None
     jvm.java.lang.System.gc()
     runtime = jvm.java.lang.Runtime.getRuntime()

@@ -1,8 +1,8 @@
 """
 The long haul: ``make bench ARGS=soak``, about an hour and a half.
 
-``BENCH_SOAK_EPOCHS`` epochs over ``BENCH_SOAK_ROWS`` rows. Every figure is in ``.bench/soak.json``, also of a haul that
-ends early.
+It runs ``BENCH_SOAK_EPOCHS`` epochs over ``BENCH_SOAK_ROWS`` rows. Every figure is in ``.bench/soak.json``, even if the
+haul ends early.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HAUL = Haul(
 
 
 def main(console: Console) -> None:
-    """Run all epochs, and say what stayed as it was."""
+    """Run all epochs, and report which figures stayed flat."""
     spark = session()
     samples: list[dict[str, Any]] = []
     results = {"strategy": HAUL.strategy, "rows": HAUL.rows, "block": HAUL.block, "samples": samples}

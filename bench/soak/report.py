@@ -1,4 +1,4 @@
-"""What the haul came to: a table of blocks of epochs, what was flat, and a plot."""
+"""Report the results of the haul: a table of blocks of epochs, the flat figures, and a plot."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MEBIBYTE = 2**20
 KIBIBYTE = 2**10
 
 LEAST_EPOCHS = 500
-"""In the second tenth of so many, retention, caches and compactions have come round."""
+"""With this many epochs, retention, caches and compactions have taken effect by the second tenth."""
 
 Found = Mapping[str, Any]
-"""A sample, as it is in the file of results."""
+"""A sample in the file of results."""
 
 
 def blocks_of(results: Found) -> list[list[Found]]:
-    """Return the samples in blocks; epochs that fill none at the end go to the last."""
+    """Return the samples in blocks; the last block also gets the epochs that do not fill another one."""
     size, samples = results["block"], results["samples"]
     blocks = [samples[start : start + size] for start in range(0, len(samples), size)]
     if len(blocks) > 1 and len(blocks[-1]) < size:
@@ -33,14 +33,14 @@ def blocks_of(results: Found) -> list[list[Found]]:
 
 
 def seconds_of(sample: Found) -> float:
-    """Return what an epoch took, its share of compaction left out."""
+    """Return the seconds of an epoch without compaction."""
     return float(sample["inject_seconds"] + sample["run_seconds"])
 
 
 def _require_long(results: Found) -> None:
-    """Compare nothing of a haul in whose second tenth the bounds are not reached yet."""
+    """Refuse to compare a haul that is too short for its bounds to be reached in the second tenth."""
     if len(results["samples"]) < LEAST_EPOCHS:
-        raise statistics.StatisticsError(f"a haul of fewer than {LEAST_EPOCHS} epochs says nothing")
+        raise statistics.StatisticsError(f"a haul of fewer than {LEAST_EPOCHS} epochs is too short to compare")
 
 
 def _injecting(sample: Found) -> float:
@@ -48,22 +48,22 @@ def _injecting(sample: Found) -> float:
 
 
 def _in_all(kind: str, *, of_view: bool) -> Callable[[Found], float]:
-    """Return what sums up a count over the view, or over all control tables."""
+    """Return a function that sums a count over the view, or over all control tables."""
     return lambda sample: sum(
         files[kind] for name, files in sample["tables"].items() if name.endswith("_view") is of_view
     )
 
 
 def _first_and_last(results: Found, *, reads: bool) -> tuple[list[Found], list[Found]]:
-    """Return the first and the last block of one kind of epochs alone; the very first block warms up."""
+    """Return the first and the last block with epochs of one kind only; the very first block warms up."""
     alike = [block for block in blocks_of(results)[1:] if {sample["reads"] for sample in block} == {reads}]
     if not alike:
-        raise statistics.StatisticsError("no block has such epochs alone")
+        raise statistics.StatisticsError("no block has epochs of this kind only")
     return alike[0], alike[-1]
 
 
 def _slower(figure: Callable[[Found], float], *, reads: bool) -> Callable[[Found], float]:
-    """Return how many times as long the last epochs of a kind took as the first ones."""
+    """Return a function for the ratio of the times of the last and the first epochs of a kind."""
 
     def measured(results: Found) -> float:
         _require_long(results)
@@ -74,7 +74,7 @@ def _slower(figure: Callable[[Found], float], *, reads: bool) -> Callable[[Found
 
 
 def _more(figure: Callable[[Found], float]) -> Callable[[Found], float]:
-    """Return how many times the most of the second block the most of the last is."""
+    """Return a function for the ratio of the maxima of the last and the second block."""
 
     def measured(results: Found) -> float:
         _require_long(results)
@@ -103,7 +103,7 @@ FLAT = (
     Target("files of their logs at most", 100, "files", "soak", _most(_in_all("log", of_view=False))),
     Target("their bytes at most", 1, "MB", "soak", _most(_in_all("log_bytes", of_view=False), MEBIBYTE)),
 )
-"""What must be so for the haul to be called flat."""
+"""The targets that make a haul flat."""
 
 _COLUMNS: dict[str, Callable[[Sequence[Found]], str]] = {
     "epochs": lambda block: f"{block[0]['epoch']:,} – {block[-1]['epoch']:,}",
@@ -121,7 +121,7 @@ _COLUMNS: dict[str, Callable[[Sequence[Found]], str]] = {
     "their logs": lambda block: _largest(block, _in_all("log", of_view=False)),
     "KB ": lambda block: _largest(block, lambda sample: _in_all("log_bytes", of_view=False)(sample) / KIBIBYTE),
 }
-"""Columns of the table of blocks: medians of seconds (of compaction the mean), the most of all else."""
+"""The columns of the table of blocks: medians of seconds (means for compaction), maxima of everything else."""
 
 
 def _largest(block: Sequence[Found], figure: Callable[[Found], float]) -> str:

@@ -1,4 +1,4 @@
-"""What is looked at after each epoch: seconds, the memory of both processes, and every table's files."""
+"""The sample after each epoch: seconds, the memory of both processes, and every table's files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LOG = "_delta_log"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
     """
-    What lies in a table's folder.
+    The files in a table's folder.
 
-    :param data: data files, those of deletion vectors and of change feeds, replaced ones too.
-    :param log: files of the log, checkpoints too.
+    :param data: the number of data files, with those of deletion vectors and change feeds, and replaced ones.
+    :param log: the number of files of the log, with checkpoints.
     """
 
     data: int
@@ -29,10 +29,10 @@ class Files:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """
-    Resident memory of a process.
+    The resident memory of a process.
 
-    :param now: bytes now.
-    :param peak: the most bytes so far.
+    :param now: the current number of bytes.
+    :param peak: the largest number of bytes so far.
     """
 
     now: int
@@ -42,14 +42,14 @@ class Memory:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """
-    One epoch, and what there is after it.
+    One epoch, and the state of processes and tables after it.
 
     :param reads: whether it read history; otherwise it kept a finished view fresh.
     :param inject_seconds: planning and pinning the barrier.
     :param run_seconds: executing and committing it.
-    :param compact_seconds: looking whether the view is to be compacted, and doing it if so.
-    :param live_bytes: what Java's heap holds after a collection; only asked for now and then.
-    :param tables: the job's own tables by name: the view, and the control tables.
+    :param compact_seconds: checking whether the view is due for compaction, and compacting it if so.
+    :param live_bytes: the bytes in Java's heap after a garbage collection; only measured now and then.
+    :param tables: the job's tables by name: the view, and the control tables.
     """
 
     epoch: int
@@ -64,14 +64,14 @@ class Sample:
 
 
 def memory_of(process: int) -> Memory:
-    """Return what the operating system counts of a process."""
+    """Return the memory of a process, as the operating system counts it."""
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
     return Memory(now=psutil.Process(process).memory_info().rss, peak=int(peak) * 1024)
 
 
 def files_of(table: Path) -> Files:
-    """Count what lies in a table's folder."""
+    """Count the files in a table's folder."""
     counts = {True: [0, 0], False: [0, 0]}
     for place, _, names in os.walk(table):
         counted = counts[LOG in Path(place).relative_to(table).parts]

@@ -1,8 +1,8 @@
 """
-The upstream of the long haul, and who writes to it: a process of its own, so that its memory is nobody's.
+The upstream of the long haul, and its writer: a separate process, so that its memory is not measured.
 
-A write is one commit with updates, inserts, deletes, and now and then a key that moves. Which rows it meets follows
-from its number alone. As many rows are deleted as inserted, so that the table stays as large as it was.
+A write is one commit with updates, inserts, deletes, and now and then a key that moves. Its rows depend on its number
+alone. As many rows are deleted as inserted, so that the table keeps its size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 UPDATES = 10
 INSERTS = 5
 LIFETIME = 100
-"""Writes after which an inserted row is deleted."""
+"""The number of writes after which an inserted row is deleted."""
 
 MOVES_EVERY = 10
 MAINTAINED_EVERY = 50
@@ -39,16 +39,16 @@ RETENTION = {
     "delta.logRetentionDuration": "interval 5 minutes",
     "delta.deletedFileRetentionDuration": "interval 5 minutes",
 }
-"""Longer than any epoch is behind, and short enough to be over many times during the haul."""
+"""Longer than the lag of any epoch, and short enough to pass many times during the haul."""
 
 
 class Writer:
     """
-    Writes to the upstream, in a process of its own.
+    Writes to the upstream, in a separate process.
 
-    :param process: that process.
+    :param process: the process.
     :param path: the upstream.
-    :param rows: how many it had in the beginning.
+    :param rows: the number of rows at the beginning.
     """
 
     def __init__(self, process: ProcessPoolExecutor, path: str, rows: int) -> None:
@@ -58,7 +58,7 @@ class Writer:
         self._written = 0
 
     def write(self) -> None:
-        """Commit the next write; look after the files now and then, as the table's owner would."""
+        """Commit the next write; clean up the files now and then, as the table's owner would."""
         self._written += 1
         self._process.submit(_write, self._path, self._rows, self._written).result()
         if self._written % MAINTAINED_EVERY == 0:
@@ -67,24 +67,24 @@ class Writer:
 
 @contextmanager
 def writer(path: str, rows: int) -> Iterator[Writer]:
-    """Make the upstream, and have a writer for the block."""
+    """Make the upstream, and return a writer for the block."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         process.submit(_make, path, rows).result()
         yield Writer(process, path, rows)
 
 
 def key_of(number: int) -> str:
-    """Return the key of an order, by the number in which it came."""
+    """Return the key of an order by its number in order of arrival."""
     return f"{number:032}"
 
 
 def written(rows: int, number: int) -> list[dict[str, Any]]:
     """
-    Return what a write does, at most one thing to each key.
+    Return the changes of a write, at most one for each key.
 
-    :param rows: how many the table had in the beginning.
-    :param number: of the write, from 1.
-    :returns: rows with what is done to them: ``update``, ``insert`` or ``delete``.
+    :param rows: the number of rows at the beginning.
+    :param number: the number of the write, from 1.
+    :returns: rows, each with the change ``update``, ``insert`` or ``delete``.
     """
     done: dict[str, dict[str, Any]] = {}
 
@@ -92,14 +92,14 @@ def written(rows: int, number: int) -> list[dict[str, Any]]:
         done[key] = {**_row(key, salt), "done": what}
 
     for n in range(UPDATES):
-        # Spread over all keys, other ones each time.
+        # Spread over all keys, different ones each time.
         do("update", key_of((number * 7919 + n * rows // UPDATES) % rows), number + n)
     for place in range(INSERTS):
         do("insert", key_of(rows + number * INSERTS + place), number + place)
         if number > LIFETIME:
             do("delete", key_of(rows + (number - LIFETIME) * INSERTS + place), 0)
     if number % MOVES_EVERY == 0:
-        # A row goes to where nobody was, right behind a key in the middle.
+        # A row moves to a new key, directly after a key in the middle.
         do("delete", key_of(number * 13 % rows), 0)
         do("insert", f"{key_of(number * 7907 % rows)}-{number}", number)
     return list(done.values())

@@ -1,6 +1,6 @@
 """
-What ``docs/screenshots.py`` photographs: a DAG for each job in a folder, one of which asks before it begins, and two
-DAGs that wait for that one's view. Applications are programs that need no Spark, supervised like those that do.
+The DAGs of ``docs/screenshots.py``: one for each job in a folder, of which one asks for approval, and two that wait for
+the view of that one. Instead of Spark applications, supervisors start programs that need no Spark.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
-The shapes nobody thought of: upstreams, names, types, features, settings and queries at random.
+Tables, jobs and queries that nobody thought of: upstreams, names, types, features, settings and queries at random.
 
-Each case makes an upstream, and backfills it in a few epochs while its writer goes on. It ends **right**: after every
-epoch the view was the query over rows that the case keeps itself. Or it ends **refused** by a named error that is
-true.
+Each case makes an upstream, and backfills it in a few epochs while the upstream changes. It ends **right** if after
+every epoch the view is the query over rows that the case keeps separately. Or it ends **refused** by a named error that
+is justified.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from faults.table_shapes import forget_tables
 
 @contextmanager
 def _stage() -> Iterator[Play]:
-    with spark_session() as spark, tempfile.TemporaryDirectory(prefix="backfill-faults-") as place:
+    with spark_session() as spark, tempfile.TemporaryDirectory(prefix="backfill-faults-") as root:
 
         def play(_: int, random: random.Random) -> Outcome:
             case = a_case(random)
-            folder = Path(tempfile.mkdtemp(prefix="case-", dir=place))
+            folder = Path(tempfile.mkdtemp(prefix="case-", dir=root))
             try:
                 return Game(case, spark, folder).play()
             except Exception as error:

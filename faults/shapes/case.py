@@ -1,4 +1,4 @@
-"""What a case is: an upstream, a job and what happens between the epochs, as plain values that print as JSON."""
+"""A case: an upstream, a job and the changes between its epochs, as plain values that print as JSON."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Column:
     """
     One column of the upstream.
 
-    :param name: what the table calls it.
+    :param name: its name in the table.
     :param type: Delta's name of its type, or ``char(n)``, ``varchar(n)``, ``variant``, or a nested type in SQL.
-    :param stored: what the data files call it, where that is something else.
-    :param few: its values come from a small pool, without empty texts: it may be a partition column.
-    :param clause: what follows its type in Spark's DDL, such as a DEFAULT.
-    :param computed: the expression that gives its value, which no writer gives then.
-    :param widened_from: the narrower type that it had when the table was made.
+    :param stored: its name in the data files, if different.
+    :param few: its values come from a small pool, without empty texts, so it may be a partition column.
+    :param clause: the rest of its DDL in Spark after the type, such as a DEFAULT.
+    :param computed: the expression of a generated column; writers then give no value.
+    :param widened_from: its narrower type when the table was made.
     """
 
     name: str
@@ -36,11 +36,11 @@ class Column:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
     """
-    What happens before an epoch.
+    The changes before an epoch.
 
-    :param changes: kinds of changes, a version of the upstream each.
-    :param alters: statements that change the table's definition, of columns that the job does not use.
-    :param settings: those of the Spark session that the epoch runs in, beside the usual ones.
+    :param changes: kinds of changes, each a version of the upstream.
+    :param alters: statements that change the table's definition for columns that the job does not use.
+    :param settings: settings of the epoch's Spark session, in addition to the usual ones.
     """
 
     changes: tuple[str, ...] = ()
@@ -53,24 +53,24 @@ class Case:
     """
     One upstream, one job.
 
-    :param rows_seed: decides the rows and what changes do to them.
-    :param writer: who wrote the upstream, and changes it.
-    :param columns: those that the truth knows.
+    :param rows_seed: the seed of the rows and of their changes.
+    :param writer: the writer that makes the upstream and changes it.
+    :param columns: the columns that the expected rows have.
     :param extra: DDL of columns that only the table has, such as an IDENTITY column.
     :param key: the key columns, each with its direction.
-    :param rows: how many there are to begin with.
-    :param files: in how many files.
+    :param rows: the number of first rows.
+    :param files: the number of their files.
     :param in_order: whether the files are cut in key order.
-    :param layout: what follows the columns in Spark's DDL.
+    :param layout: the rest of the table's DDL in Spark after the columns.
     :param partition: the partition column.
-    :param properties: those of the upstream's table, beside the change data feed.
+    :param properties: properties of the upstream's table, in addition to the change data feed.
     :param constraints: CHECK constraints.
-    :param statistics: how true those of the data files are, where the writer chooses.
+    :param statistics: how correct the statistics of the data files are, if the writer chooses them.
     :param odd_files: how columns in the data files differ from the schema: ``upper``, ``reordered`` or not.
-    :param mapping: the mode of column mapping where the log is made by hand.
-    :param job: fields of the job, beside its places and key.
-    :param gaps: what happens before each epoch; before later ones nothing.
-    :param beyond: what happens before each epoch behind the one that finished the view.
+    :param mapping: the mode of column mapping, if the log is made by hand.
+    :param job: fields of the job, except paths and key.
+    :param gaps: the changes before each of the first epochs.
+    :param beyond: the changes before each epoch after the one that finished the view.
     :param verified: whether the package's own comparison must agree at the end.
     """
 
@@ -101,13 +101,13 @@ class Case:
 
     @property
     def key_indices(self) -> tuple[int, ...]:
-        """Where the key columns stand among the written ones."""
+        """The indexes of the key columns among the written ones."""
         names = [column.name for column in self.written]
         return tuple(names.index(name) for name, _ in self.key)
 
     @property
     def alters(self) -> bool:
-        """Whether the table's definition changes on the way."""
+        """Whether the table's definition changes during the case."""
         return any(gap.alters for gap in (*self.gaps, *self.beyond))
 
     @property
@@ -116,16 +116,16 @@ class Case:
         return any(gap.settings for gap in (*self.gaps, *self.beyond))
 
     def as_json(self) -> str:
-        """Return everything that was drawn, less what was left as usual."""
+        """Return everything that was drawn, without defaults."""
         return json.dumps(_unusual(asdict(self)), ensure_ascii=True)
 
     @property
     def lies(self) -> bool:
-        """Whether statistics say what is not so; then rows may be noticed late, but before the view is finished."""
+        """Whether statistics are false; then missing rows may be detected late, but before the view is finished."""
         return self.statistics not in _TRUE_STATISTICS
 
-    def told(self) -> str:
-        """Return in a line what the case is about."""
+    def summary(self) -> str:
+        """Return a description of the case in one line."""
         kinds = ", ".join(f"{column.name!a} {column.type}" for column in self.columns)
         key = ", ".join(f"{name!a} DESC" if down else ascii(name) for name, down in self.key)
         properties = ", ".join(f"{name}={value}" for name, value in self.properties.items())
@@ -146,7 +146,7 @@ class Case:
 
 
 def _one_line(text: str) -> str:
-    """Return a text with everything escaped that a terminal may not show."""
+    """Return a text with all characters escaped that a terminal may not print."""
     return " ".join(text.split("\n")).encode("ascii", "backslashreplace").decode()
 
 

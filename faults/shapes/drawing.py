@@ -1,4 +1,4 @@
-"""Draws a case: everything about it but the rows' values, which its own seed decides when it is played."""
+"""Draw a case: everything but the rows' values, which follow from the case's seed when it is played."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from faults.shapes.queries import a_query
 from faults.shapes.settings import some_settings
 
 WRITERS = {"delta-rs": 30, "log": 30, "spark": 26, "convert": 14}
-"""Who writes upstreams, and how often."""
+"""The writers of upstreams, with their frequency."""
 
 STATISTICS = {
     "log": (
@@ -38,7 +38,7 @@ def a_case(random: random.Random) -> Case:
     if writer == "spark":
         columns, features = features.applied(random, columns, key)
     elif random.random() < 0.2:
-        # Delta converts folders of texts otherwise than they are read: nulls become __HIVE_DEFAULT_PARTITION__.
+        # Delta converts text partitions differently than it reads them: nulls become __HIVE_DEFAULT_PARTITION__.
         types = values.PARTITION_TYPES - {"string"} if writer == "convert" else values.PARTITION_TYPES
         columns, features = features.partitioned(columns, key, types=types)
     if mapping:
@@ -73,7 +73,7 @@ def a_case(random: random.Random) -> Case:
 def _columns(
     random: random.Random, writer: str, features: Features, *, nested: bool
 ) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-    """Return columns in any order, and which of them are the key."""
+    """Return columns in any order, and the key columns among them."""
     key_types = [random.choice(values.KEY_TYPES) for _ in range(random.choice(_MOST_KEY_COLUMNS))]
     if writer == "spark" and random.random() < 0.05:
         key_types[0] = random.choice(("char(8)", "varchar(12)"))
@@ -98,7 +98,7 @@ def _dots_beside_a_struct(types: list[str], found: list[str], key_columns: int) 
     while len(rest) < len(types):
         rest.append((f"more{len(rest)}", "string"))
     pairs = [("a.b", types[0]), *rest[1:], ("a", "struct<a:integer,b:string>")]
-    # The key columns stay the first ones, whatever they are called now.
+    # The key columns remain the first ones after the renaming.
     pairs[1:key_columns] = [(name, types[i]) for i, (name, _) in enumerate(pairs[1:key_columns], 1)]
     return [one for _, one in pairs], [name for name, _ in pairs]
 
@@ -109,7 +109,7 @@ def _gaps(random: random.Random, features: Features) -> tuple[tuple[Gap, ...], t
     beyond = [_gap(random, most=2, odd=odd) for _ in range(2)]
     if features.alters:
         gaps[1] = replace(gaps[1], alters=(random.choice(features.alters),))
-    # The first epoch finds the upstream as it was when the job was created, as often as not.
+    # In about half of the cases the upstream does not change between creation and the first epoch.
     gaps[0] = gaps[0] if random.random() < 0.4 else Gap(settings=gaps[0].settings)
     return tuple(gaps), tuple(beyond)
 
@@ -136,7 +136,7 @@ def _job(random: random.Random, columns: tuple[Column, ...], query: str, rows: i
     if random.random() < 0.08 and job["vnode_count"] > 1:
         job["restrict_to"] = {"vnodes": ["0-1" if job["vnode_count"] == 4 else 0]}
     elif random.random() < 0.08:
-        # Which row's key it is, in key order; the rows are not drawn yet.
+        # The index of the row in key order, because the rows are not drawn yet.
         job["restrict_after_row"] = random.randrange(rows // 2)
     if random.random() < 0.4:
         job["table_properties"] = random.choice(

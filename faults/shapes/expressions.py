@@ -1,4 +1,4 @@
-"""Expressions of one row, by the type of the column that they are about; and every built-in function once or twice."""
+"""Expressions on one row, by the type of their column; and calls of every built-in function."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ BUILT_IN = Path(__file__).with_name("functions.txt")
 """
 A call of each built-in function that a query may use, from Spark's own documentation.
 
-``{empty}`` stands for an empty text that comes out of a column, so that Spark cannot work the call out beforehand.
+``{empty}`` stands for an empty text from a column, so that Spark cannot evaluate the call in advance.
 """
 
 _INTEGER = (
@@ -255,7 +255,7 @@ BY_TYPE: dict[str, tuple[str, ...]] = {
         "{c}",
     ),
 }
-"""Type → expressions; ``{c}`` is the column. The type of a CHAR, VARCHAR or DECIMAL is named without its numbers."""
+"""Expressions by type; ``{c}`` is the column. CHAR, VARCHAR and DECIMAL are named without their numbers."""
 
 CONDITIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
@@ -274,11 +274,11 @@ CONDITIONS: dict[str, tuple[str, ...]] = {
     "boolean": ("{c}", "{c} IS NOT FALSE", "NOT coalesce({c}, false)"),
     "binary": ("{c} IS NOT NULL", "{c} <> X'80'"),
 }
-"""Type → conditions that many rows meet."""
+"""Conditions that many rows meet, by type."""
 
 
 def kind_of(type_: str) -> str:
-    """Return the name under which the tables above have a type."""
+    """Return the name of a type in the tables above."""
     return type_.partition("(")[0]
 
 

@@ -27,12 +27,12 @@ _COUNTED = frozenset({"byte", "short", "integer", "long"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
     """
-    What a table has beside plain columns.
+    The features of a table in addition to plain columns.
 
     :param mapped: whether its columns are mapped.
     :param properties: table properties.
     :param extra: DDL of columns that no query uses.
-    :param layout: what follows the columns in its definition.
+    :param layout: the rest of its definition after the columns.
     :param partition: its partition column.
     :param constraints: CHECK constraints.
     :param alters: statements that may change the definition later.
@@ -50,9 +50,9 @@ class Features:
         self, columns: tuple[Column, ...], key: tuple[str, ...], *, types: frozenset[str] = values.PARTITION_TYPES
     ) -> tuple[tuple[Column, ...], Features]:
         """
-        Partition the table by a column that is no key, if one can be a partition column.
+        Partition the table by a column outside the key, if there is a suitable one.
 
-        :param types: those that it may have.
+        :param types: the types that it may have.
         """
         for column in columns:
             if column.type in types and column.name not in key:
@@ -63,7 +63,7 @@ class Features:
     def applied(
         self, random: random.Random, columns: tuple[Column, ...], key: tuple[str, ...]
     ) -> tuple[tuple[Column, ...], Features]:
-        """Return the columns with what the features make of them, and the rest of the features."""
+        """Return the columns as the features change them, and the other features."""
         made = self
         chance = random.random()
         if chance < 0.15:
@@ -71,7 +71,7 @@ class Features:
             made = replace(made, layout=f"PARTITIONED BY ({quote(made.partition)})" if made.partition else "")
         elif chance < 0.25:
             clustered = next((name for name in key if _type_of(columns, name) in {*_COUNTED, "string", "date"}), "")
-            # Delta clusters by columns with statistics alone.
+            # Delta clusters only by columns with statistics.
             kept = {name: value for name, value in made.properties.items() if "dataSkipping" not in name}
             if clustered:
                 made = replace(made, layout=f"CLUSTER BY ({quote(clustered)})", properties=kept)
@@ -103,7 +103,7 @@ class Features:
 
 
 def some_features(random: random.Random) -> Features:
-    """Return what a table that Spark makes has, before its columns are known."""
+    """Return the features of a table that Spark makes, before its columns are drawn."""
     properties: dict[str, str] = {}
     for _ in range(random.randint(0, 2)):
         properties |= random.choice(_PROPERTIES)
@@ -152,5 +152,5 @@ def _with_computed(columns: tuple[Column, ...]) -> tuple[Column, ...]:
 
 
 def _computes(columns: tuple[Column, ...], column: Column) -> bool:
-    """Tell whether a generated column is made from a column, or is one."""
+    """Return whether a column is a generated one, or the source of one."""
     return bool(column.computed) or any(quote(column.name) in one.computed for one in columns)

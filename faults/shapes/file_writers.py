@@ -1,4 +1,4 @@
-"""Writers that know nothing of Spark's ways: a log made by hand, and Parquet files that became a table."""
+"""Writers without Spark: a log made by hand, and Parquet files that were converted to a table."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class LogWriter:
         self._commit(0, [{"protocol": self._protocol()}, {"metaData": self._metadata()}, *adds])
 
     def write(self, kind: str, change: Change) -> None:
-        """Commit new files, and others instead of those that had the rows that are gone."""
+        """Commit new files, and replace those files that hold removed rows."""
         gone = [old for old, _ in change.pairs if old is not None]
         actions: list[Action] = []
         kept: list[Row] = [new for _, new in change.pairs if new is not None]
@@ -120,9 +120,9 @@ class LogWriter:
         return {}
 
     def _put(self, name: str, rows: Sequence[Row]) -> None:
-        """Write a data file, its columns in the order and under the names that the case says."""
+        """Write a data file with the column order and names of the case."""
         columns = self._case.written
-        # Only half of the files are odd, as where one writer followed another.
+        # Only half of the files are odd, as after a change of writer.
         odd = self._case.odd_files if len(self._files) % 2 == 0 else ""
         names = [column.stored or column.name for column in columns]
         if odd == "upper":
@@ -175,7 +175,7 @@ class LogWriter:
 
 class ConvertWriter(LogWriter):
     """
-    Makes a table of Parquet files by CONVERT TO DELTA; later commits are made by hand.
+    Makes a table from Parquet files by CONVERT TO DELTA; later commits are made by hand.
 
     :param spark: a session that no epoch runs in.
     """
@@ -185,7 +185,7 @@ class ConvertWriter(LogWriter):
         self._spark = spark
 
     def make(self, batches: Sequence[Sequence[Row]]) -> None:
-        """Convert the files of a table that a catalog describes: its names are the schema's, whatever files have."""
+        """Convert the files of a catalog table, so that column names come from the schema and not from the files."""
         columns = [column for column in self._case.written if column.name != self._case.partition]
         definitions = [f"{quote(column.name)} {sql_type(column.type)}" for column in columns]
         partition = next((one for one in self._case.written if one.name == self._case.partition), None)
@@ -217,7 +217,7 @@ class ConvertWriter(LogWriter):
 
 
 def _folder(values: Mapping[str, str | None]) -> str:
-    """Return the folder that Hive keeps a partition in."""
+    """Return the folder in which Hive keeps a partition."""
     return "".join(
         f"{url_quote(name, safe=' ')}={_NULL_PARTITION if value is None else url_quote(value, safe=' ')}/"
         for name, value in values.items()

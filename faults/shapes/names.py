@@ -1,11 +1,11 @@
-"""Names of columns as strangers have them, and those that this package might use itself."""
+"""Unusual names of columns, and names that this package uses itself."""
 
 from __future__ import annotations
 
 import random
 
 PLAIN = ("id", "name", "amount", "Status", "createdAt", "UPPER", "_x", "x1", "größe", "col_7")
-"""Names that every writer takes."""
+"""Names that every writer accepts."""
 
 OURS = (
     *("__vnode", "__epoch", "__is_upsert", "__appeared", "__is_last", "__first_version", "__key_appeared"),
@@ -34,7 +34,7 @@ OURS = (
         "rows",
     ),
 )
-"""Names of columns that this package makes, or could make, on the way."""
+"""Names of columns that this package makes or could make."""
 
 RESERVED = (
     *("select", "from", "where", "upstream", "table", "order", "group", "null", "true", "and", "case", "end", "as"),
@@ -51,7 +51,7 @@ MAPPED = (
     *("a b", "a,b", "a;b", "{a}", "(a)", "a=b", "a\tb", " a", "a ", "order by", "x{rows}", "${x}", "a\nb"),
     *("{upstream}", "SELECT 1 --", "/* a */"),
 )
-"""Names that Delta allows under column mapping alone."""
+"""Names that Delta allows only under column mapping."""
 
 QUOTED = (
     "a.b",
@@ -75,21 +75,21 @@ QUOTED = (
     "@a",
     "#",
 )
-"""Names that have to be quoted, and that every writer takes."""
+"""Names that need quotes and that every writer accepts."""
 
 _CHANCES = ((PLAIN, 12), (OURS, 4), (RESERVED, 3), (UNICODE, 3), (QUOTED, 4))
 
 
 _OF_THE_FEED = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
-"""What Spark makes no table with a change data feed of; other writers do."""
+"""Names that Spark refuses in a table with a change data feed, but other writers accept."""
 
 
 def some_names(random: random.Random, count: int, *, mapped: bool, of_spark: bool) -> list[str]:
     """
-    Return names that Spark tells apart without case.
+    Return names that differ even without regard to case.
 
     :param of_spark: whether Spark makes the table.
-    :param mapped: whether those are among them that need column mapping.
+    :param mapped: whether to include names that need column mapping.
     """
     pools, weights = zip(*(*_CHANCES, *(((MAPPED, 5),) if mapped else ())), strict=True)
     found: dict[str, str] = {}

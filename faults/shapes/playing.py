@@ -1,4 +1,4 @@
-"""Plays a case: makes its upstream and job, changes the one between epochs of the other, and holds I1, I2 and I4."""
+"""Play a case: make its upstream and job, change the upstream between the job's epochs, and check I1, I2 and I4."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from faults.shapes.writers import DeltaRsWriter, SparkWriter, Writer, newest_ver
 from tests.integration.engine.lakehouse import TESTER, Lakehouse
 
 UNWRITABLE = "unwritable"
-"""What a case is that its own writer refuses: nothing of this package had a part in it."""
+"""The result of a case whose own writer refuses the table; this package was not involved."""
 
 UNANSWERABLE = "unanswerable"
-"""What a case is whose query Spark itself refuses on the rows."""
+"""The result of a case whose query Spark refuses over the expected rows."""
 
 
 class UnwritableError(Exception):
@@ -43,10 +43,10 @@ class UnwritableError(Exception):
 
 class Game:
     """
-    One case being played.
+    Plays one case.
 
-    :param case: what was drawn.
-    :param spark: any session; each who needs one gets its own.
+    :param case: the drawn case.
+    :param spark: any session; writer, engine and truth get new ones.
     :param folder: an empty folder.
     """
 
@@ -63,7 +63,7 @@ class Game:
         self._writer = self._writer_of(Path(self.lakehouse.upstream_path))
 
     def play(self) -> Outcome:
-        """Play to the end, right or refused; anything else is raised."""
+        """Play to a right or refused end; raise anything else."""
         began = False
         try:
             self.lakehouse.define(**self._job())
@@ -78,7 +78,7 @@ class Game:
             refusals.require_true(error, self.case, began=began, fails=self._query_fails)
             return self._ended(type(error).__name__, str(error))
         except PySparkException as error:
-            # The truth's own: what the package meets, it names.
+            # Only the truth's query may raise this; the package raises named errors.
             if not self._query_fails():
                 raise
             return self._ended(UNANSWERABLE, str(error))
@@ -86,7 +86,7 @@ class Game:
 
     def _ended(self, result: str, why: str) -> Outcome:
         first = why.strip().partition("\n")[0].encode("ascii", "backslashreplace").decode()[:300]
-        return Outcome(result, max(self.epochs, 1), " | ".join(filter(None, (first, self.case.told()))))
+        return Outcome(result, max(self.epochs, 1), " | ".join(filter(None, (first, self.case.summary()))))
 
     def _writer_of(self, path: Path) -> Writer:
         match self.case.writer:
@@ -182,7 +182,7 @@ class Game:
         self._require_end()
 
     def _epoch(self, gap: Gap) -> bool:
-        """Let things happen, run an epoch, and hold the invariants; tell whether the view is finished."""
+        """Make the changes, run an epoch, and check the invariants; return whether the view is finished."""
         self._change(gap)
         self._use(dict(gap.settings))
         backfill = self.lakehouse.backfill
@@ -190,7 +190,7 @@ class Game:
         barrier = protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=TESTER).barrier
         if barrier is None:
             if not before.completed:
-                raise WrongError("I4: nothing is injected, and the view is not finished")
+                raise WrongError("I4: no barrier is injected, but the view is not finished")
             return True
         commit = self.lakehouse.run(barrier)
         self.epochs += 1
@@ -206,32 +206,32 @@ class Game:
         when = f"epoch {barrier.epoch}"
         left = len(self._of_job(rows)) - len(read_before)
         if left and not commit.snapshot_read_row_count:
-            raise WrongError(f"I4: {when} read 0 rows while {left} were left")
+            raise WrongError(f"I4: {when} read 0 rows although {left} were left")
         if self.case.lies and not commit.completed:
             return
         if commit.snapshot_read_row_count != new:
-            raise WrongError(f"I2: {when} counted {commit.snapshot_read_row_count} rows and read {new}")
+            raise WrongError(f"I2: {when} counted {commit.snapshot_read_row_count} rows but read {new}")
         limit = barrier.rate_limit
         if limit is not None and new > 2 * limit + self.case.job["vnode_count"]:
             raise WrongError(f"I4: {when} read {new} rows under a rate limit of {limit}")
         if commit.completed or self.case.job["visibility"] == "every_epoch":
-            shown = self._read(self.truth.rows(version_of(barrier.upstream.to_offset)), after)
-            self.truth.require(self.lakehouse.view(), shown, f"I1: {when}")
+            expected = self._read(self.truth.rows(version_of(barrier.upstream.to_offset)), after)
+            self.truth.require(self.lakehouse.view(), expected, f"I1: {when}")
 
     def _require_end(self) -> None:
-        """Hold what must be true of a finished view, whatever the epochs said."""
+        """Check a finished view, its status and its verification."""
         backfill = self.lakehouse.backfill
         self.truth.require(self.lakehouse.view(), self._of_job(self._now), "I1: at the end")
         status = backfill.status()
         if not backfill.store.state().completed or status.progress != 1:
-            raise WrongError(f"the status of a finished view tells {status.progress}")
+            raise WrongError(f"the status of a finished view has progress {status.progress}")
         if self.case.verified:
             outcome = compare_now(backfill, self.lakehouse.engine)
             if not outcome.equal:
-                raise WrongError("verification finds differences in a view that has none")
+                raise WrongError("the verification finds differences in a view that has none")
 
     def _read(self, rows: Sequence[Row], state: BackfillState) -> list[Row]:
-        """Return those of the job's rows that the state says are read."""
+        """Return the job's rows that were read, according to the state."""
 
         def is_read(key: Any, vnode: int) -> bool:
             match state.vnodes[vnode]:
@@ -248,7 +248,7 @@ class Game:
         return [row for i, row in enumerate(of_job) if is_read(self._key(row), vnodes[i] if vnodes else 0)]
 
     def _of_job(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the rows that the job is about."""
+        """Return the rows within the job's restriction."""
         job = self.lakehouse.backfill.job
         bounds = job.restrict_to.keys
         within = KeyRange(self._order.decode(bounds.after), self._order.decode(bounds.up_to))
@@ -268,7 +268,7 @@ class Game:
         return tuple(row[i] for i in self.case.key_indices)
 
     def _query_fails(self) -> bool:
-        """Tell whether Spark refuses the query over the rows that there are, or were before the last change."""
+        """Return whether Spark refuses the query over the rows of any version."""
         try:
             for rows in self.truth.all_rows():
                 self.truth.result(rows).collect()

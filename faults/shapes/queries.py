@@ -29,9 +29,9 @@ def a_query(random: random.Random, columns: Sequence[Column], key: Sequence[str]
     """
     Return a query.
 
-    :param columns: the upstream's, as far as the truth knows them.
+    :param columns: the upstream's columns that the expected rows have.
     :param key: the key columns.
-    :param star: whether it may select all there are.
+    :param star: whether it may select ``*``.
     """
     alias = random.choice(("", "", " AS u", " `my orders`"))
     prefix = "" if random.random() < 0.6 else {"": "upstream."}.get(alias, alias.replace(" AS ", "").strip() + ".")
@@ -39,7 +39,7 @@ def a_query(random: random.Random, columns: Sequence[Column], key: Sequence[str]
     taken = {column.name.lower() for column in columns} if items else set()
     if not items:
         kept = [column for column in columns if column.name in key or random.random() < 0.5]
-        # Of a key column that is left out, the view keeps a hidden one.
+        # If a key column is left out, the view keeps a hidden one.
         kept = [column for column in kept if column.name not in key or random.random() < 0.8]
         items = [_plain(random, column, prefix, taken) for column in kept]
     for _ in range(random.randint(0 if items else 1, 4)):

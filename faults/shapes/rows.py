@@ -1,4 +1,4 @@
-"""The truth's own rows: plain Python values, and what a change makes of them."""
+"""The expected rows, as plain Python values, and their changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Change:
 
     :param before: all rows before it.
     :param after: all rows after it.
-    :param pairs: what became of single rows: (old, new), of which one may be ``None``.
+    :param pairs: the changed rows as (old, new); one of both may be ``None``.
     """
 
     before: tuple[Row, ...]
@@ -34,15 +34,15 @@ class Change:
 
     @property
     def added(self) -> tuple[Row, ...]:
-        """The new rows, if it changed no other ones."""
+        """The new rows, if there are no other changes."""
         return () if any(old is not None for old, _ in self.pairs) else tuple(new for _, new in self.pairs if new)
 
 
 class Rows:
     """
-    Draws rows and changes of one case; equal seeds draw equal ones.
+    Draws the rows and changes of one case; equal seeds give equal ones.
 
-    :param case: its columns and key.
+    :param case: the case with the columns and the key.
     """
 
     def __init__(self, case: Case) -> None:
@@ -52,7 +52,7 @@ class Rows:
         self._seen: set[str] = set()
 
     def begin(self, count: int) -> tuple[Row, ...]:
-        """Return the first rows; fewer than asked for if the key's type has no more values."""
+        """Return the first rows; fewer than requested if the key's type has too few values."""
         return tuple(self._new(count))
 
     def change(self, kind: str, before: tuple[Row, ...]) -> Change:
@@ -83,7 +83,7 @@ class Rows:
         return old, tuple(old[i] if i in self._key else value for i, value in enumerate(new))
 
     def _swapped(self, chosen: Sequence[Row]) -> list[tuple[Row | None, Row | None]]:
-        """Give each row the next one's key."""
+        """Give each row the key of the next one."""
         others = [*chosen[1:], *chosen[:1]]
         return [
             (old, tuple(other[i] if i in self._key else value for i, value in enumerate(old)))
@@ -91,7 +91,7 @@ class Rows:
         ]
 
     def _new(self, count: int) -> list[Row]:
-        """Return rows with keys that nobody had."""
+        """Return rows with new keys."""
         found: list[Row] = []
         for _ in range(_MOST_TRIES):
             if len(found) == count:
@@ -115,7 +115,7 @@ class Rows:
 
 
 def as_arrow(columns: Sequence[Column], rows: Sequence[Row], names: Sequence[str] = ()) -> pa.Table:
-    """Return rows as a table, under the columns' names or other ones."""
+    """Return rows as a table, with the columns' names or other ones."""
     names = names or [column.name for column in columns]
     arrays = [pa.array([row[i] for row in rows], arrow_type(column.type)) for i, column in enumerate(columns)]
     return pa.Table.from_arrays(arrays, names=list(names))

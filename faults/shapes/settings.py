@@ -1,4 +1,4 @@
-"""Settings of Spark sessions that change what SQL means, and time zones."""
+"""Settings of Spark sessions that change the meaning of SQL, and time zones."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "spark.databricks.delta.stats.skipping": ("false",),
     "spark.databricks.delta.stats.collect": ("false",),
 }
-"""Setting → values that differ from the usual one."""
+"""Unusual values by setting."""
 
 
 def some_settings(random: random.Random) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Statistics of data files as other writers leave them: true, partial, rounded, or wrong."""
+"""Statistics of data files as other writers write them: exact, partial, rounded, or wrong."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _CUT = 32
 
 def statistics(kind: str, columns: Sequence[Column], rows: Sequence[Row], names: Sequence[str]) -> str | None:
     """
-    Return the statistics that a log has of a file.
+    Return the statistics of a file for the log.
 
-    :param kind: how true they are.
-    :param columns: those that the file has.
-    :param names: what the statistics call them.
-    :returns: JSON, or not even that; ``None`` for none at all.
+    :param kind: how correct they are.
+    :param columns: the columns of the file.
+    :param names: the columns' names in the statistics.
+    :returns: JSON, or invalid JSON; ``None`` for no statistics.
     """
     fixed = {"none": None, "empty": "{}", "garbage": '{"numRecords": ', "counts": f'{{"numRecords": {len(rows)}}}'}
     if kind in fixed:
@@ -69,6 +69,6 @@ def _written(value: Any, *, exact: bool, is_upper: bool) -> str:
 
 
 def _moment(value: dt.datetime, *, exact: bool) -> str:
-    # Delta's own writers cut to milliseconds, too.
+    # Delta's own writers also truncate to milliseconds.
     text = value.replace(tzinfo=None).isoformat(timespec="milliseconds" if exact else "seconds")
     return text + ("Z" if value.tzinfo else "")

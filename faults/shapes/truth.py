@@ -1,4 +1,4 @@
-"""What is right: the verbatim query, computed by Spark over rows that the case keeps itself."""
+"""The expected view: the verbatim query, computed by Spark over rows that the case keeps separately."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ PINNED = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.variable.substitute": "false",
 }
-_SHOWN = 2
+_EXAMPLES = 2
 _WIDTH = re.compile(r"\b(?:var)?char\(\d+\)")
 
 
 class Truth:
     """
-    The upstream's rows, version by version, and what the query makes of them.
+    The upstream's rows, version by version, and the query's result over them.
 
-    :param case: its columns and query.
-    :param spark: a session of the truth's own, with the settings that a job promises.
+    :param case: the case with columns and query.
+    :param spark: a separate session with the settings that a job promises.
     """
 
     def __init__(self, case: Case, spark: SparkSession) -> None:
@@ -64,7 +64,7 @@ class Truth:
         return [vnode for (vnode,) in made.select(hashed).collect()]
 
     def result(self, rows: Sequence[Row]) -> DataFrame:
-        """Return what the query makes of some rows."""
+        """Return the query's result over some rows."""
         self._frame(rows).createOrReplaceTempView("upstream")
         return self._spark.sql(self._case.job["query"])
 
@@ -72,7 +72,7 @@ class Truth:
         """
         Compare a view with the query over some rows.
 
-        :raises WrongError: showing what differs.
+        :raises WrongError: if they differ; the error names the differences.
         """
         wanted = self.result(rows)
         if missing := [name for name in wanted.columns if name not in view.columns]:
@@ -87,7 +87,7 @@ class Truth:
             missing_rows, more = expected - there, there - expected
             raise WrongError(
                 f"{when}: {missing_rows.total()} rows missing, {more.total()} unexpected, of {expected.total()}: "
-                f"missing {list(missing_rows)[:_SHOWN]!a}, unexpected {list(more)[:_SHOWN]!a}"
+                f"missing {list(missing_rows)[:_EXAMPLES]!a}, unexpected {list(more)[:_EXAMPLES]!a}"
             )
 
     def _frame(self, rows: Sequence[Row]) -> DataFrame:
@@ -100,7 +100,7 @@ class Truth:
 
 
 def plain(rows: DataFrame) -> Counter[str]:
-    """Return rows as texts that tell values apart exactly: NaN, -0.0, bytes, the order of arrays."""
+    """Return rows as texts that distinguish all values: NaN, -0.0, bytes, the order of arrays."""
     numbered = rows.toDF(*(f"c{i}" for i in range(len(rows.columns))))
     variants = [f"to_json({f.name})" if f.dataType.typeName() == "variant" else f.name for f in numbered.schema]
     table = numbered.selectExpr(*variants).toArrow()
@@ -109,7 +109,7 @@ def plain(rows: DataFrame) -> Counter[str]:
 
 
 def _column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    # Python has no years before 1 or behind 9999.
+    # Python has no years before 1 or after 9999.
     return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
 
 
@@ -124,5 +124,5 @@ def _plain(value: Any) -> Any:
 
 
 def _types(schema: StructType) -> list[str]:
-    # Delta may keep of a text how wide it is.
+    # Delta may record the width of a text column.
     return [_WIDTH.sub("string", field.dataType.simpleString()) for field in schema]

@@ -1,4 +1,4 @@
-"""Types of columns, and values of each that lean towards the edges."""
+"""Types of columns, and values of each, with many edge cases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NESTED_TYPES = (
 )
 
 VALUE_TYPES = (*KEY_TYPES, "float", "double", "double", *NESTED_TYPES)
-"""Types that any column may have, whoever writes it."""
+"""Types that any column may have, with any writer."""
 
 SPARK_TYPES = ("char(8)", "varchar(12)", "variant")
 """Types that only Spark writes."""
@@ -87,7 +87,7 @@ _STRINGS = (
 )
 _PREFIX = "the same beginning of more than 32 characters "
 IN_MESSAGES = (_PREFIX,)
-"""Pieces of values that no message may have."""
+"""Pieces of values that no message may contain."""
 
 _MOMENTS = [
     dt.datetime.fromisoformat(text)
@@ -119,17 +119,17 @@ def arrow_type(kind: str) -> pa.DataType:
 
 
 def sql_type(kind: str) -> str:
-    """Return Spark's name of a column's type."""
+    """Return Spark's name for a column's type."""
     return _SQL.get(kind, kind)
 
 
 def stored_type(kind: str) -> str:
-    """Return Spark's name of the type that a column's values have before they are in a table."""
+    """Return Spark's name for the type of a column's values before they are written to a table."""
     return "string" if kind == "variant" or kind.startswith(("char", "varchar")) else sql_type(kind)
 
 
 def is_nested(kind: str) -> bool:
-    """Tell whether a column's values have parts."""
+    """Return whether a column's values have parts."""
     return "<" in kind
 
 
@@ -137,7 +137,7 @@ def a_value(random: random.Random, kind: str, *, few: bool = False) -> Any:
     """
     Return a value of a type; never null.
 
-    :param few: one of a small pool.
+    :param few: whether to take the value from a small pool.
     """
     if few:
         return random.choice(_FEW[kind])
@@ -148,7 +148,7 @@ def a_value(random: random.Random, kind: str, *, few: bool = False) -> Any:
     if found := re.fullmatch(r"(char|varchar)\((\d+)\)", kind):
         width = int(found[2])
         text = f"{random.randrange(10**6):06d}ab" if random.random() < 0.8 else "é" * width
-        # A CHAR is as wide as its type says, so that nothing has to be said about padding.
+        # A CHAR always has its full width, so that padding does not matter.
         return text.ljust(width)[:width] if found[1] == "char" else text[: random.randint(1, width)]
     return _DRAWN[kind](random)
 
@@ -160,7 +160,7 @@ def _integer(random: random.Random, bits: int) -> int:
 
 def _decimal(random: random.Random, precision: int, scale: int) -> Decimal:
     most = 10**precision - 1
-    # Doubles have 53 bits: neighbours of these are one number to whoever rounds.
+    # Doubles have 53 bits, so neighbours of these round to the same number.
     near = 10 ** (precision - 1) + random.randrange(400)
     unscaled = random.choice((near, near, near, -near, random.randint(-50, 50), random.choice((-most, most, 0))))
     return Decimal((int(unscaled < 0), tuple(int(digit) for digit in str(abs(unscaled))), -scale))

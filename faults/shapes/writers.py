@@ -1,4 +1,4 @@
-"""Who writes upstreams: each makes the table, and commits changes of it."""
+"""Writers of upstreams: each makes the table, and commits changes to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Writer(Protocol):
     """One writer of one table."""
 
     def make(self, batches: Sequence[Sequence[Row]]) -> None:
-        """Make the table with these rows, about a file of each batch."""
+        """Make the table with these rows, with about one file for each batch."""
         ...
 
     def write(self, kind: str, change: Change) -> None:
@@ -34,16 +34,16 @@ class Writer(Protocol):
 
 
 def newest_version(path: Path) -> int:
-    """Return a table's newest version, as its log's files say."""
+    """Return a table's newest version according to the files of its log."""
     return max(int(file.stem) for file in (path / "_delta_log").glob("*.json") if file.stem.isdigit())
 
 
 def frame(spark: SparkSession, columns: Sequence[Column], rows: Sequence[Row], names: Sequence[str] = ()) -> DataFrame:
-    """Return rows as Spark's, in the columns' types."""
+    """Return rows as a Spark frame with the columns' types."""
     names = names or [column.name for column in columns]
-    # By number, for Spark looks names up that have dots in them.
+    # By number, because Spark would look up a name with a dot as a field.
     numbers = [f"c{i}" for i in range(len(columns))]
-    # Spark would take timestamps without a time zone for those with one.
+    # Spark would interpret timestamps without a time zone as ones with a time zone.
     types = ", ".join(f"{number} {stored_type(column.type)}" for number, column in zip(numbers, columns, strict=True))
     schema: Any = StructType.fromDDL(types)
     made: DataFrame = spark.createDataFrame(as_arrow(columns, rows, numbers), schema)
@@ -68,7 +68,7 @@ class DeltaRsWriter:
             self._write(rows, "append")
 
     def write(self, kind: str, change: Change) -> None:
-        """Append new rows, or write all of them anew."""
+        """Append new rows, or rewrite all rows."""
         if change.added:
             self._write(change.added, "append")
         else:
@@ -100,7 +100,7 @@ class SparkWriter:
         self._table = f"delta.{quote(self._path)}"
 
     def make(self, batches: Sequence[Sequence[Row]]) -> None:
-        """Create the table, fill it, and make of its columns what they are to be."""
+        """Create the table, fill it, and alter its columns to their final definition."""
         case = self._case
         columns = ", ".join([*map(self._definition, case.columns), *case.extra])
         properties = ", ".join(f"'{name}' = '{value}'" for name, value in {**FEED, **case.properties}.items())
@@ -127,7 +127,7 @@ class SparkWriter:
                         self._spark.sql(f"ALTER TABLE {self._table} {wider}")
 
     def write(self, kind: str, change: Change) -> None:
-        """Append, merge, write everything anew, or write only files anew."""
+        """Append, merge, rewrite all rows, or rewrite only files."""
         if kind == "rewrite":
             self._spark.sql(f"OPTIMIZE {self._table}")
         elif change.added:
@@ -147,7 +147,7 @@ class SparkWriter:
         return f"{quote(name)} {kind} {column.clause}{computed}"
 
     def _widened(self, rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-        """Divide rows by whether the narrower types have their values."""
+        """Divide rows by whether their values fit the narrower types."""
         bits = {"byte": 7, "short": 15, "integer": 31}
         narrow: list[Row] = []
         wide: list[Row] = []

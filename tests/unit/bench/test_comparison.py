@@ -46,7 +46,7 @@ def test_a_replay_begins_with_the_first_commit_and_gets_one_after_the_other(stag
 def test_commits_are_not_counted(stage, monkeypatch):
     clock = iter(range(100))
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
-    with stage.running():
+    with stage.timed():
         stage.commit()
     # From 0 to 1 and from 2 to 3; the commit lay between.
     assert stage.seconds == 2

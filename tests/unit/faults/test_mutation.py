@@ -60,7 +60,7 @@ def test_a_module_that_was_not_tried_is_below_every_floor(ended, capsys):
 
 def test_a_share_is_not_rounded_up(ended):
     ended(*[0] * 1001, *[1] * 8999)
-    assert mutation.share_of(MODULE).told == "89.9 %"
+    assert mutation.share_of(MODULE).percent == "89.9 %"
 
 
 def test_the_shares_are_written_into_the_page(ended, capsys):

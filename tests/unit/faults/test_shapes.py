@@ -113,11 +113,11 @@ def test_the_calls_of_built_in_functions_come_out_of_columns_where_they_can():
     assert sum("{empty}" in call for call in built_in()) > 400
 
 
-def test_a_case_is_told_in_one_line_and_printed_as_json():
+def test_a_case_is_summed_up_in_one_line_and_printed_as_json():
     for case in CASES:
-        assert "\n" not in case.told()
+        assert "\n" not in case.summary()
         assert json.loads(case.as_json())["writer"] == case.writer
-        assert case.told().isascii()
+        assert case.summary().isascii()
 
 
 def test_rows_have_keys_of_their_own_and_values_of_their_types():
