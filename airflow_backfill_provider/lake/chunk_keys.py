@@ -1,9 +1,9 @@
 """
-Data files as a planner sees them, where chunks are read from the upstream itself: the rows that a chunk will find.
+The data files with the rows that a chunk will find there, for planning chunks that are read from the upstream itself.
 
 A chunk finds fewer rows than the files store if deletion vectors hide some, or if the job covers only some vnodes.
-Statistics don't have the vnode of a row, so it is computed from the distribution key. Above a number of rows that
-would take too long, and each vnode is assumed to have an equal share of the rows.
+Statistics don't have the vnode of a row, so it is computed from the distribution key. For very many rows that would
+take too long, and each vnode is assumed to have an equal share of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from airflow_backfill_provider.lake.key_index import keys_within, nth_key
 from airflow_backfill_provider.lake.vnode_hash import vnodes_of
 
 MANY = 2_000
-"""From this number of rows on, hashes of a key are spread evenly enough for an estimate."""
+"""The fewest rows whose hashes are spread evenly enough for an estimate."""
 
 MOST_HASHED = 5_000_000
 """The most rows that a planner computes vnodes of."""
@@ -164,7 +164,7 @@ class ChunkKeys:
 
     @cached_property
     def _masks(self) -> dict[str, pa.Array]:
-        """Masks of the rows that are not hidden; empty for a very large table, so a chunk may find fewer rows there."""
+        """Masks of the rows that are not hidden; empty for a very large table, so its chunks may find fewer rows."""
         if self._files.row_count() > MOST_MASKED:
             return {}
         return self._files.hidden_rows() or {}
