@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from airflow_backfill_provider.core.application import ServerSession
 from airflow_backfill_provider.core.errors import SparkServerUnavailableError, SparkSettingError
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.engine.spark_words import first_line
+from airflow_backfill_provider.engine.spark_messages import first_line
 from airflow_backfill_provider.runtime.local_engine.clients import announced
 from airflow_backfill_provider.runtime.local_engine.engine_files import token_of
 from airflow_backfill_provider.runtime.spark_settings import REMOTE_VARIABLE, TOKEN_VARIABLE

@@ -31,7 +31,7 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.engine.spark_words import said
+from airflow_backfill_provider.engine.spark_messages import safe_message
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.maintenance import compaction
 from airflow_backfill_provider.maintenance.compaction_text import done_lines
@@ -69,7 +69,7 @@ def run_application(action: Callable[..., None], **arguments: Any) -> int:
     except (PySparkException, Py4JError) as error:
         # Without this line, the submitter would show the last lines of the output, which may quote rows.
         traceback.print_exc()
-        _say(SAYS_ERROR, f"Spark failed: {said(error)}")
+        _say(SAYS_ERROR, f"Spark failed: {safe_message(error)}")
         return FAILED
     return DONE
 

@@ -34,7 +34,7 @@ from airflow_backfill_provider.lake.key_index import (
     keys_within,
     leading_values,
     nth_key,
-    numbered,
+    plain_names,
 )
 from airflow_backfill_provider.lake.storage import log_errors, storage_errors
 
@@ -173,7 +173,7 @@ class _LiveKeys:
         if file.path not in self._known:
             keys = self._stored.read(file)
             # Null keys never match here, so they are counted twice, which only makes a chunk smaller.
-            names, places = self._order.names, numbered(len(self._order.fields))
+            names, places = self._order.names, plain_names(len(self._order.fields))
             keys, in_base = (table.select(names).rename_columns(places) for table in (keys, self._in_base))
             self._known[file.path] = keys.join(in_base, places, join_type="left anti").rename_columns(names)
         return self._known[file.path]
@@ -197,7 +197,7 @@ def _changed(
     if coming is not None:
         after = coming.append_column(own.epoch, pa.repeat(pa.scalar(_AFTER_ALL, pa.int64()), coming.num_rows))
         entries.append(_typed(after.select(columns), order))
-    places = numbered(len(order.fields))
+    places = plain_names(len(order.fields))
     entries = pa.concat_tables(entries).rename_columns([*places, *columns[len(places) :]]).sort_by(own.epoch)
     grouped = entries.group_by(places, use_threads=False)
     # Arrow names each result after its column, and no key has the prefix of our columns.

@@ -154,7 +154,7 @@ def test_whatever_a_zombie_could_write_is_used_up_before_its_view_is_replaced(vi
         metadata = {INCARNATION_PROPERTY: identity.incarnation}
         DeltaTable(view.path).alter.set_table_properties(metadata, raise_if_not_exists=False)
 
-    monkeypatch.setattr(StampedTable, "make_once", replace)
+    monkeypatch.setattr(StampedTable, "create_once", replace)
     made = ViewIdentity("paid_orders", "b2")
     view._spark = cast("SparkSession", Catalog())
     view.ensure(StructType(), made, {"a0": 7, "a1": 3}, {})
