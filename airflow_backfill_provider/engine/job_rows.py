@@ -187,8 +187,8 @@ class JobRows:
         """
         Count the chunk's rows, and refuse a key that several rows have.
 
-        Reads only the key columns. Unlike the metrics of the write, the count is the same for every attempt of an epoch,
-        even if the chunk is already written.
+        Reads only the key columns. Unlike the metrics of the write, the count is the same for every attempt of the
+        epoch, even if the chunk is already written.
 
         :param expected: the estimated number of rows.
         :raises DuplicateKeyError: if the key does not identify the rows.
@@ -232,7 +232,7 @@ def literal(offset: Offset) -> Column:
 
 
 def _count_in_driver(hashes: DataFrame) -> tuple[int, int]:
-    """Return the number of rows and of distinct ones, counted in the driver's memory, which is cheaper than a shuffle."""
+    """Return the number of rows and of distinct ones, counted in the driver's memory; cheaper than a shuffle."""
     collected = hashes.toArrow().column(0)
     return len(collected), int(pc.count_distinct(collected, mode="all").as_py())
 

@@ -29,7 +29,13 @@ from airflow_backfill_provider.core.errors import (
     VerificationFailedError,
     VersionGoneError,
 )
-from airflow_backfill_provider.engine.spark_messages import condition_of_a_row, conditions, first_line, parameters, safe_message
+from airflow_backfill_provider.engine.spark_messages import (
+    condition_of_a_row,
+    conditions,
+    first_line,
+    parameters,
+    safe_message,
+)
 from airflow_backfill_provider.lake.storage import is_full, storage_full, storage_unavailable
 
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
@@ -158,8 +164,8 @@ def _raise_for_own_tables(error: BaseException, what: str, tables: Mapping[str, 
     for name, location in tables.items():
         if f"/{location.rsplit('/', 1)[-1]}/" in str(error):
             raise StateError(
-                f"{what} cannot read the {name} at {location} ({safe_message(error)}); restore it from a copy, or rebuild the "
-                "job"
+                f"{what} cannot read the {name} at {location} ({safe_message(error)}); restore it from a copy, or "
+                "rebuild the job"
             ) from None
 
 

@@ -336,7 +336,7 @@ class StampedTable:
         if failure is not None:
             raise failure
         self._require_unused(part, identity, barrier)
-        # A statement that changes nothing may leave no commit: in this version of Delta, a MERGE does and a DELETE doesn't.
+        # A statement that changes nothing may leave no commit: in this Delta, a MERGE does, a DELETE does not.
         if not may_be_empty:
             raise EpochFailedError(
                 f"epoch {barrier.epoch}: Delta reported part {part} as written, but the log of {self.path} does not "
@@ -355,7 +355,7 @@ class StampedTable:
             )
 
     def _lost_to_compaction(self, failure: Exception, identity: ViewIdentity) -> bool:
-        """Return whether a conflict can only come from a compaction: no other commit followed the job's newest write."""
+        """Return whether a write lost a conflict to a compaction: only compactions follow the job's newest write."""
         if not is_conflict(failure):
             return False
         for commit in self.commits_back(identity):

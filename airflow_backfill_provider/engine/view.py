@@ -22,7 +22,7 @@ from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.engine.net_changes import MeasuredChanges
-from airflow_backfill_provider.engine.small_changes import MOST_KEYS, key_filter, broadcast_if_few
+from airflow_backfill_provider.engine.small_changes import MOST_KEYS, broadcast_if_few, key_filter
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.engine.stamped_table import VIEW_TABLE, StampedTable
 from airflow_backfill_provider.engine.stamps import (

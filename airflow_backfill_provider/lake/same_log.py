@@ -31,6 +31,6 @@ def written_at_another_time(log: DeltaLog, version: int, known: str | None) -> s
     if None in (written, known) or written == known:
         return ""
     return (
-        f"version {version} of {log.location} was written at {written}, but the job read a version "
-        f"{version} that was written at {known}; the table was recreated, or restored from an older copy and written since"
+        f"version {version} of {log.location} was written at {written}, but the job read a version {version} that was "
+        f"written at {known}; the table was recreated, or restored from an older copy and written since"
     )

@@ -1,8 +1,8 @@
 """
 The (vnode, key) pairs that change in a window of upstream versions, read without Spark to plan on an arrangement.
 
-An epoch adds its window's changes to the arrangement and then reads its chunk. So a planner must know the changes before
-they are added: they may be a hundred times the rows of one chunk, all in one vnode.
+An epoch adds its window's changes to the arrangement and then reads its chunk. So a planner must know the changes
+before they are added: they may be a hundred times the rows of one chunk, all in one vnode.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def test_an_older_copy_of_the_view_that_was_written_on_is_refused(orders: Lakeho
     put_back(copy, orders.view_path)
     for number in range(3):
         orders.spark.sql(f"ALTER TABLE {view_of(orders)} SET TBLPROPERTIES ('number' = '{number}')")
-    with pytest.raises(MaterializedViewError, match="an older copy was put back and written on: rebuild the job"):
+    with pytest.raises(MaterializedViewError, match="restored from an older copy and written since: rebuild the job"):
         orders.epoch()
 
 

@@ -72,7 +72,7 @@ def test_a_key_of_nulls_that_the_view_does_not_have_is_removed_from_nowhere(lake
 
 def test_a_key_that_the_view_has_already_gets_through_to_be_refused(fresh: Lakehouse) -> None:
     fresh.sql("INSERT INTO {upstream} SELECT name, number, amount, at, raw, 'twice' FROM {upstream} WHERE number = 1")
-    with pytest.raises(errors.DuplicateKeyError, match="a key that it has already"):
+    with pytest.raises(errors.DuplicateKeyError, match="a key that it already has"):
         fresh.epoch()
 
 

@@ -83,7 +83,7 @@ def test_a_session_that_is_as_it_should_be_costs_one_call() -> None:
 
 def test_a_setting_that_no_session_can_change_is_refused_by_name() -> None:
     name = "spark.sql.some.fixed.setting"
-    with pytest.raises(SparkUnavailableError, match=f"{name}=1.* start it without"):
+    with pytest.raises(SparkUnavailableError, match=f"{name}=1.* start Spark without it"):
         prepare(Conf({name: "1"}, fixed=frozenset({name})))
 
 

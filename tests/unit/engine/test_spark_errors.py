@@ -62,10 +62,14 @@ def test_an_error_that_py4j_hands_on_is_said_without_its_frame():
         "An error occurred while calling o7.sql.\n: io.delta.Conflict: [DELTA_X] It conflicts. SQLSTATE: 0AKDC\n\tat x"
     )
 
-    assert safe_message(RuntimeError(text)) == first_line(RuntimeError(text)) == "io.delta.Conflict: [DELTA_X] It conflicts."
+    assert (
+        safe_message(RuntimeError(text))
+        == first_line(RuntimeError(text))
+        == "io.delta.Conflict: [DELTA_X] It conflicts."
+    )
 
 
-NOT_SHOWN = "its message may quote rows, and stands in Spark's own log alone"
+NOT_SHOWN = "the message may quote rows, so only Spark's log has it"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +114,9 @@ def test_only_what_cannot_quote_a_row_is_shown(text, shown):
 
 def test_what_an_analysis_says_is_shown():
     text = "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved. SQLSTATE: 42703; line 1 pos 7"
-    assert safe_message(AnalysisException(text)) == "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved."
+    assert (
+        safe_message(AnalysisException(text)) == "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved."
+    )
     text = "[DELTA_REPLACE_WHERE_MISMATCH] Invalid data would be written: secret. SQLSTATE: 44000"
     assert safe_message(AnalysisException(text)) == f"[DELTA_REPLACE_WHERE_MISMATCH]: {NOT_SHOWN}"
 
@@ -166,18 +172,18 @@ def test_a_commit_that_another_was_faster_than_is_known_by_its_error(text, confl
         (
             "[DELTA_NOT_NULL_CONSTRAINT_VIOLATED] NOT NULL constraint violated for column: secret. SQLSTATE: 23502",
             {"columnName": "secret"},
-            "a bound of one of its columns (DELTA_NOT_NULL_CONSTRAINT_VIOLATED)",
+            "a constraint on a column (DELTA_NOT_NULL_CONSTRAINT_VIOLATED)",
         ),
         (
             "[EXCEED_LIMIT_LENGTH] Exceeds char/varchar type length limitation: secret. SQLSTATE: 54006",
             {},
-            "take the bound back, or rebuild the job",
+            "remove the constraint, or rebuild the job",
         ),
         (
             '[DELTA_EXCEED_CHAR_VARCHAR_LIMIT] Value "secret" exceeds char/varchar type length limitation. '
             "SQLSTATE: 22001",
             {"value": "secret"},
-            "a bound of one of its columns (DELTA_EXCEED_CHAR_VARCHAR_LIMIT)",
+            "a constraint on a column (DELTA_EXCEED_CHAR_VARCHAR_LIMIT)",
         ),
     ],
 )

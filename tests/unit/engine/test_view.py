@@ -53,12 +53,12 @@ def test_a_view_that_nobody_replaced_is_ours(view):
 
 def test_a_view_from_an_older_copy_is_refused(view):
     """All its commits are the job's own; only the version tells that rows are missing."""
-    with pytest.raises(MaterializedViewError, match="is at version 0, but epoch 1 left it at 9; it was replaced"):
+    with pytest.raises(MaterializedViewError, match="is at version 0, but epoch 1 left it at version 9; the table was"):
         view.require_ours(IDENTITY, barrier_of(2), TableVersion(version=9))
 
 
 def test_a_view_of_another_incarnation_is_refused(view):
-    with pytest.raises(MaterializedViewError, match="is not the view of job paid_orders any more"):
+    with pytest.raises(MaterializedViewError, match="is no longer the view of job paid_orders"):
         view.require_ours(ViewIdentity("paid_orders", "b2"), barrier_of(2), TableVersion(version=0))
 
 

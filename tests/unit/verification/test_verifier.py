@@ -145,11 +145,11 @@ def test_another_table_at_the_views_place_is_refused(backfill, lake):
         configuration={"backfill.job": "x"},
         raise_if_key_not_exists=False,
     )
-    with pytest.raises(MaterializedViewError, match="is not the view of job paid_orders any more"):
+    with pytest.raises(MaterializedViewError, match="is no longer the view of job paid_orders"):
         verifier.next_step(backfill, begun, CountingEngine())
     shutil.rmtree(backfill.job.materialized_view)
     DeltaTable.create(backfill.job.materialized_view, ORDERS, configuration=properties, raise_if_key_not_exists=False)
-    with pytest.raises(MaterializedViewError, match="is not the view of job paid_orders any more"):
+    with pytest.raises(MaterializedViewError, match="is no longer the view of job paid_orders"):
         verifier.next_step(backfill, begun, CountingEngine())
 
 
@@ -324,7 +324,7 @@ def test_a_view_that_says_to_be_of_another_incarnation_is_not_compared(backfill)
         {"backfill.incarnation": "another"}, raise_if_not_exists=False
     )
     watching = Watching()
-    with pytest.raises(MaterializedViewError, match="is not the view of job paid_orders any more"):
+    with pytest.raises(MaterializedViewError, match="is no longer the view of job paid_orders"):
         verifier.next_step(backfill, begun, watching)
     assert watching.compared == []
 

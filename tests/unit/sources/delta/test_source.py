@@ -279,7 +279,7 @@ def test_a_log_that_went_back_is_another(every_minute):
     for version in (4, 5):
         commit_file(every_minute.path, version).unlink()
     with pytest.raises(
-        UpstreamReplacedError, match="ends with version 3, but the job has come to version 4; .* rebuild"
+        UpstreamReplacedError, match="ends with version 3, but the job has read up to version 4; .* rebuild"
     ):
         every_minute.table.require_same_history(window_at(4, 4))
 
@@ -767,7 +767,9 @@ def test_a_key_beyond_the_years_of_python_is_no_bound(tmp_path):
     ((file,), index) = table.files_at(offset_of(0)).statistics(order)
     assert (file.lower, file.upper) == ((None,), ())
     assert index.nth([file], EVERYTHING, 2) == (dt.date(1970, 1, 1),)
-    with pytest.raises(UpstreamError, match="end at a key whose column 'day' has a value that cannot be written down"):
+    with pytest.raises(
+        UpstreamError, match="end at a key whose column 'day' has a value that cannot be stored as a position"
+    ):
         index.nth([file], EVERYTHING, 3)
 
 
