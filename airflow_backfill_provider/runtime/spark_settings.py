@@ -97,8 +97,8 @@ def _jars_conf(master: str) -> dict[str, str]:
         return {"spark.jars": ",".join(jars)}
     if os.environ.get(JARS_VARIABLE):
         raise SparkUnavailableError(
-            f"{JARS_VARIABLE} is set to {folder}, which has no jars; put {DELTA_PACKAGE} and its dependencies there, or "
-            "unset the variable"
+            f"{JARS_VARIABLE} is set to {folder}, which has no jars; put {DELTA_PACKAGE} and its dependencies there, "
+            "or unset the variable"
         )
     return {"spark.jars.packages": DELTA_PACKAGE}
 

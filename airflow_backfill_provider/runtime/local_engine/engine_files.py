@@ -49,8 +49,8 @@ def folder() -> Path:
     """
     Return the folder of this user's engine on this machine.
 
-    It does not lie in XDG's folder for run-time files. A daemon has none, or another one than a shell, but both must find
-    the engine. The path contains the machine's name, because machines may share home folders.
+    It does not lie in XDG's folder for run-time files. A daemon has none, or another one than a shell, but both must
+    find the engine. The path contains the machine's name, because machines may share home folders.
     """
     state = os.environ.get("XDG_STATE_HOME") or ""
     base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"

@@ -88,7 +88,7 @@ def test_plan_warns_of_a_table_at_the_views_path(job):
     DeltaTable.create(
         job.definition["materialized_view"], schema=DeltaTable(job.definition["upstream"]["path"]).schema()
     )
-    assert "there is a table at" in plan_of(job)["warnings"][0]
+    assert "there is already a table at" in plan_of(job)["warnings"][0]
 
 
 def test_plan_compares_what_the_strategies_would_cost(job):

@@ -131,7 +131,7 @@ def test_only_what_was_written_since_the_epoch_before_is_looked_at(view):
 )
 def test_a_view_is_usable_for_its_own_job_and_incarnations_alone(view, job, incarnations):
     assert view.require_usable("paid_orders", frozenset({"a1", "b2"})) == IDENTITY
-    with pytest.raises(MaterializedViewError, match="holds the view of job paid_orders"):
+    with pytest.raises(MaterializedViewError, match="holds a view of job paid_orders"):
         view.require_usable(job, frozenset(incarnations))
 
 

@@ -29,7 +29,7 @@ class PanicException(BaseException):
 
 
 def test_what_rust_calls_a_panic_is_an_error_that_somebody_catches():
-    with pytest.raises(DamagedLogError, match="gave up: index out of bounds"), panics_as_errors():
+    with pytest.raises(DamagedLogError, match="panicked: index out of bounds"), panics_as_errors():
         raise PanicException("index\nout of bounds")
 
 

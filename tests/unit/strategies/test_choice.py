@@ -151,7 +151,7 @@ def test_a_job_that_begins_paused_is_not_taken_for_one_epoch(lake):
 def test_parallel_runs_need_vnodes_of_their_own(lake):
     choice = chosen(lake, IN_ORDER, rate_limit=20, parallelism=2)
     assert choice.strategy.name == "arrangement"
-    assert "2 parallel runs" in choice.reason
+    assert "2 parallel task runs" in choice.reason
 
 
 @pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])

@@ -127,7 +127,7 @@ def test_before_the_first_epoch_and_after_a_rebuild_there_is_nothing_to_verify(b
     make(backfill, creation.rebuild_job)
     with pytest.raises(NotVerifiedError, match="was not verified yet"):
         verifier.newest_result(backfill)
-    with pytest.raises(StateError, match="was rebuilt while its view was verified"):
+    with pytest.raises(StateError, match="was rebuilt while its view was being verified"):
         verifier.next_step(backfill, begun, CountingEngine())
     with pytest.raises(NotVerifiedError, match="nothing to verify; run it"):
         verifier.compare_now(backfill, CountingEngine())
@@ -272,7 +272,7 @@ def test_epochs_that_are_committed_faster_than_one_looks_are_told_as_such(backfi
     epoch(backfill)
     commits = itertools.count()
     monkeypatch.setattr(verifier, "_newest_commit", lambda _: next(commits))
-    with pytest.raises(ConcurrentUpdateError, match="are committed too fast to read one; try again"):
+    with pytest.raises(ConcurrentUpdateError, match="are committed faster than they can be read; try again"):
         verifier.begin_verification(backfill, requester=VERA)
 
 
@@ -357,7 +357,7 @@ def test_an_upstream_that_is_replaced_while_it_is_compared_is_refused(backfill, 
     with pytest.raises(UpstreamReplacedError):
         verifier.compare_now(backfill, Replacing())
     shutil.rmtree(orders.path)
-    with pytest.raises(VerificationFailedError, match="nothing is known"):
+    with pytest.raises(VerificationFailedError, match="the view cannot be verified"):
         verifier.compare_now(backfill, CountingEngine())
 
 
@@ -457,7 +457,7 @@ def test_other_failures_leave_it_to_be_resumed(backfill, orders):
 def test_a_view_that_differs_is_refused_and_repaired(backfill):
     epoch(backfill)
     found = verify(backfill, "1")
-    with pytest.raises(ViewDiffersError, match="as of epoch 1: 1 keys in 1 vnodes; repair what differs"):
+    with pytest.raises(ViewDiffersError, match="as of epoch 1: 1 keys in 1 vnodes; repair the view"):
         verifier.require_equal(backfill, found)
     ran: list[int] = []
     redone = repairs.repair_what_differs(
@@ -549,7 +549,7 @@ def test_a_repair_that_no_epoch_carries_is_an_error_that_a_retry_helps(backfill,
     nothing = protocol.Injection(None, reason="nothing to do")
     monkeypatch.setattr(protocol.EpochLoop, "step", lambda _: nothing)
     with pytest.raises(
-        EpochFailedError, match="no epoch of job paid_orders carried out the repair of its settings' record 2"
+        EpochFailedError, match="no epoch of job paid_orders carried out the repair that record 2 of its settings"
     ) as caught:
         repairs.repair_what_differs(backfill, engine=CountingEngine, requester=VERA)
     assert caught.value.retryable
