@@ -103,7 +103,7 @@ class LazySpark:
 
         if self._debug:
             return start_session(self._app_name, master=self._master, conf=self._conf)
-        with _output_to_file() as output, _same_ctrl_c():
+        with _output_to_file() as output, _restored_ctrl_c():
             try:
                 return start_session(self._app_name, master=self._master, conf=self._conf)
             except SparkUnavailableError as error:
@@ -148,7 +148,7 @@ def _output_to_file() -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _same_ctrl_c() -> Iterator[None]:
+def _restored_ctrl_c() -> Iterator[None]:
     """Restore the handler of Ctrl-C: PySpark's handler calls the JVM during another call, and both calls fail."""
     before = signal.getsignal(signal.SIGINT)
     try:

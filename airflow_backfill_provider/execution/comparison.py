@@ -59,7 +59,7 @@ def compare(sides: ComparedSides, vnodes: VnodeRange) -> ComparedVnodes:
     keys: tuple[DifferingKey, ...] = ()
     if differing:
         with comparison_errors(f"the view {job.materialized_view} or the upstream {job.upstream.location}"):
-            differences, keys = _look_into(sides, schema, expected, found, differing)
+            differences, keys = _details(sides, schema, expected, found, differing)
     return ComparedVnodes(
         first=vnodes[0],
         last=vnodes[1],
@@ -102,7 +102,7 @@ def _sum(value: Column) -> Column:
     return F.sum(value.cast("decimal(28,0)"))
 
 
-def _look_into(
+def _details(
     sides: ComparedSides, schema: StructType, expected: DataFrame, found: DataFrame, differing: Sequence[int]
 ) -> tuple[tuple[VnodeDifference, ...], tuple[DifferingKey, ...]]:
     """Return the number of differing keys in each of some vnodes, and the first of them."""

@@ -41,9 +41,9 @@ def expected_rows(
     :param older: the ranges that the view has as of older offsets than the epoch's, because their changes wait.
     """
     read = _Read(spark, reader, settings, pinned)
-    before = [read.as_of(shown.offset).filter(_everywhere(_in_any(settings, shown.ranges))) for shown in older]
+    before = [read.as_of(shown.offset).filter(_unskipped(_in_any(settings, shown.ranges))) for shown in older]
     covered = _in_any(settings, [ranges for shown in older for ranges in shown.ranges])
-    rows = reduce(DataFrame.unionAll, before, read.as_of(pinned.upstream_version).filter(_everywhere(~covered)))
+    rows = reduce(DataFrame.unionAll, before, read.as_of(pinned.upstream_version).filter(_unskipped(~covered)))
     # The query's condition must not skip files either, and Spark does not push it past a non-deterministic one.
     return rows.filter(F.spark_partition_id() >= 0).select(*(F.col(quote(name)) for name in _used(settings)))
 
@@ -91,7 +91,7 @@ class _Read:
         reached = F.col(own.named(_WHOLE)) | _at_or_before(self._fields, keys, points)
         same_vnode = F.col(own.named(_ROW_VNODE)) == F.col(own.named(_STATE_VNODE))
         return rows.join(F.broadcast(self._positions), same_vnode).filter(
-            _everywhere(reached & _within_bounds(self._settings))
+            _unskipped(reached & _within_bounds(self._settings))
         )
 
     def _as_rows(self, pinned: PinnedVerification) -> DataFrame:
@@ -116,7 +116,7 @@ class _Read:
         return self._spark.createDataFrame(rows, schema).select(state_vnode, whole, *typed)
 
 
-def _everywhere(condition: Column) -> Column:
+def _unskipped(condition: Column) -> Column:
     """Return a condition that is hidden from data skipping."""
     return F.greatest(condition, condition)
 

@@ -121,7 +121,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             if is_unset(self.barrier):
                 summary = self._run_own(backfill, context)
             elif isinstance(self.barrier, Mapping) and self.barrier.get("epoch") is None:
-                summary = self._run_none(backfill, str(self.barrier.get("reason", "there is no barrier")))
+                summary = self._no_barrier_to_run(backfill, str(self.barrier.get("reason", "there is no barrier")))
             else:
                 barrier = backfill.store.pinned(epoch_of(self.barrier))
                 summary = self._summary(backfill, [barrier], [self._run(backfill, barrier)], context)
@@ -159,7 +159,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         )
         for done in itertools.islice(loop, MOST_FOREIGN_BARRIERS + 1):
             if done.barrier is None or done.commit is None:
-                return self._run_no_more(backfill, done, context, epochs)
+                return self._nothing_to_run(backfill, done, context, epochs)
             if done.barrier.injected_by == requester:
                 own = backfill.store.epochs_of(requester)
                 if done.barrier.epoch not in ran:
@@ -172,7 +172,9 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             "could pin one; try again"
         )
 
-    def _run_no_more(self, backfill: Backfill, injection: Injection, context: Context, epochs: int) -> dict[str, Any]:
+    def _nothing_to_run(
+        self, backfill: Backfill, injection: Injection, context: Context, epochs: int
+    ) -> dict[str, Any]:
         """Log why there is nothing to do; in a retry, return the summary of an earlier try's epochs."""
         self.log.info("nothing to do: %s", injection.reason)
         own = backfill.store.epochs_of(requester_of(context)) if epochs > 1 else TaskRunEpochs()
@@ -181,7 +183,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         newest = injection.newest
         return no_epoch(injection.reason, progress_after(newest[1], newest[0]) if newest else 0.0)
 
-    def _run_none(self, backfill: Backfill, reason: str) -> dict[str, Any]:
+    def _no_barrier_to_run(self, backfill: Backfill, reason: str) -> dict[str, Any]:
         self.log.info("nothing to do: %s", reason)
         progress, _ = current_progress(backfill.store, backfill.store.settings().incarnation)
         return no_epoch(reason, progress)

@@ -87,7 +87,7 @@ def start_engine(
     :raises BackfillError: if the engine cannot be started.
     """
     engine_files.make_folder()
-    with _alone():
+    with _exclusive():
         running = engine_files.running_engine()
         if running is not None:
             if running.port != port:
@@ -107,7 +107,7 @@ def stop_engine() -> EngineRecord | None:
     """
     if not engine_files.folder().exists():
         return None
-    with _alone():
+    with _exclusive():
         record = engine_files.running_engine()
         if record is not None:
             _end(record.process)
@@ -228,7 +228,7 @@ def _end(process: KnownProcess) -> None:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _exclusive() -> Iterator[None]:
     """Let only one process at a time start or stop the engine."""
     with (engine_files.folder() / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

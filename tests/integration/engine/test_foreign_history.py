@@ -135,9 +135,9 @@ def test_a_sleeper_does_not_mark_the_view_of_a_rebuild_as_finished(
         monkeypatch.undo()
         orders.rebuild(rate_limit=10)
         orders.epoch()
-        view._say_finished(answer, identity, epoch)
+        view._set_finished(answer, identity, epoch)
 
-    monkeypatch.setattr(MaterializedView, "_say_finished", slept)
+    monkeypatch.setattr(MaterializedView, "_set_finished", slept)
     MaterializedView(orders.spark.newSession(), orders.view_path).mark_finished(identity, 1)
     assert says_finished(orders) == "false"
     orders.finish()
