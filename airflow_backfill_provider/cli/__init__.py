@@ -1,1 +1,1 @@
-"""The command line. It does what the operators do, without Airflow."""
+"""The command line, which does the same as the operators, without Airflow."""

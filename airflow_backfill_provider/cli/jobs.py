@@ -1,4 +1,4 @@
-"""Open the job of the file on the command line, and find out who is asking."""
+"""Opens the job of the file on the command line, and identifies the user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_backfill_provider.runtime.spark_settings import STORAGE_OPTIONS_VAR
 
 def open_job(file: Path) -> Backfill:
     """
-    Open a job by its file, without checking that it was created.
+    Open the job in a file, without checking that it was created.
 
     :raises InvalidJobError: if the definition is not valid.
     """
@@ -26,9 +26,9 @@ def open_job(file: Path) -> Backfill:
 
 def created_job(file: Path) -> tuple[Backfill, JobSettings]:
     """
-    Open a created job, to look at it or to mutate it.
+    Open a created job, to show or mutate it.
 
-    The file may have been edited since the creation; the settings in force count.
+    The file may have been edited since the creation; only the settings in force count.
 
     :raises JobNotCreatedError: if it was not created.
     :raises InvalidJobError: if its control tables belong to another job.
@@ -50,7 +50,7 @@ def unchanged_job(file: Path) -> tuple[Backfill, JobSettings]:
 
 
 def requester() -> Requester:
-    """Return the user at the terminal as the barrier log records it."""
+    """Return the user at the terminal, in the form of the barrier log."""
     return Requester(user=user())
 
 

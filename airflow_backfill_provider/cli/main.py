@@ -1,8 +1,8 @@
 """
 ``airflow-backfill COMMAND JOB.yaml [value] [options]``: the command line.
 
-The exit code is 0 if the command succeeded, 1 if it failed (one line on stderr says why), 2 after wrong usage, and 130
-if the user interrupted it. Each command imports the heavy modules that it needs, so that the help and the commands
+The exit code is 0 if the command succeeded, 1 if it failed (one line on stderr has the reason), 2 after wrong usage,
+and 130 if the user interrupted it. Each command imports the heavy modules that it needs, so the help and the commands
 without Spark are fast.
 """
 
@@ -49,7 +49,7 @@ app.add_typer(engine.app, name="engine", rich_help_panel="Engine")
 
 
 def main() -> None:
-    """Run the program."""
+    """Run the command line."""
     try:
         app()
     except KeyboardInterrupt:

@@ -39,7 +39,7 @@ def key_of(value: str) -> object:
     """
     Read a key: a JSON list with a value for each column, or a single value.
 
-    :raises typer.BadParameter: if the text begins like a JSON list and is not one.
+    :raises typer.BadParameter: if the text begins like a JSON list, but is not one.
     """
     if not value.lstrip().startswith("["):
         return value
@@ -75,7 +75,7 @@ def _master(context: typer.Context, value: str | None) -> str | None:
     source = context.get_parameter_source("master")
     if (remote.token or remote.headers) and source is not None and source.name == "COMMANDLINE":
         raise typer.BadParameter(
-            "everybody on this machine can read a command line; put the token into the environment variable "
+            "every user of this machine can read a command line; put the token into the environment variable "
             "SPARK_CONNECT_AUTHENTICATE_TOKEN, or the whole address into SPARK_REMOTE"
         )
     return value

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Return the console for standard output; it prints text without markup."""
+    """Return a console for standard output that prints text without markup."""
     from rich.console import Console
 
     return Console(soft_wrap=True, markup=False, highlight=False)

@@ -1,4 +1,4 @@
-"""Print a dry run."""
+"""Prints a dry run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_backfill_provider.planning.plan_text import COST_COLUMNS, describe_
 
 
 def show_plan(plan: BackfillPlan, console: Console) -> None:
-    """Print a plan for a person."""
+    """Print a plan as text."""
     described = describe_plan(plan)
     console.print(described.heading)
     for name, value in described.facts:

@@ -20,7 +20,7 @@ Command = ParamSpec("Command")
 
 
 def reporting(command: Callable[Command, None]) -> Callable[Command, None]:
-    """Give a command the exit codes and error lines of this program; its option ``debug`` adds tracebacks."""
+    """Give a command this program's exit codes and error lines; its option ``debug`` adds tracebacks."""
 
     @functools.wraps(command)
     def reported(*args: Command.args, **kwargs: Command.kwargs) -> None:
@@ -34,7 +34,7 @@ def reporting(command: Callable[Command, None]) -> Callable[Command, None]:
         except KeyboardInterrupt:
             raise interrupted() from None
         except BrokenPipeError:
-            # The reader closed the pipe; without this, Python would complain when it flushes at the end.
+            # The reader closed the pipe; without this, Python would print an error when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(FAILED) from None
         except Exception as error:  # noqa: BLE001 - this is where errors end
@@ -52,20 +52,20 @@ def say_error(message: str) -> None:
 
 
 def interrupted() -> typer.Exit:
-    """Print that the user interrupted the command, and return the exception that ends the program."""
-    typer.echo("airflow-backfill: interrupted; committed epochs stay, run the same command to go on", err=True)
+    """Report an interruption by the user, and return the exception that ends the program."""
+    typer.echo("airflow-backfill: interrupted; committed epochs stay, run the same command to continue", err=True)
     return typer.Exit(INTERRUPTED)
 
 
 class _LogLines(logging.Handler):
-    """Prints this package's log records, such as one about waiting for another driver, as lines of this program."""
+    """Prints this package's log records as lines of this program, such as one about waiting for another driver."""
 
     def emit(self, record: logging.LogRecord) -> None:
         typer.echo(f"airflow-backfill: {record.getMessage()}", err=True)
 
 
 def _quiet_libraries() -> None:
-    """Print only this package's log records; Py4J, for one, logs every interrupted call with its stack."""
+    """Print only this package's log records; Py4J, for example, logs every interrupted call with its stack."""
     warnings.simplefilter("ignore")
     root, ours = logging.getLogger(), logging.getLogger("airflow_backfill_provider")
     if not root.handlers:
@@ -82,6 +82,6 @@ def _describe(error: Exception) -> str:
         return str(error)
     if type(error).__module__.partition(".")[0] in {"pyspark", "py4j"}:
         return f"{type(error).__name__} (--debug shows where; Spark's message may quote rows)"
-    # Some texts, such as Pydantic's, have many lines; the first one says what happened.
+    # Some texts, such as Pydantic's, have many lines; the first one has the essence.
     first = next((line for line in str(error).splitlines() if line.strip()), "no message")
     return f"{type(error).__name__}: {first} (--debug shows where)"

@@ -1,4 +1,4 @@
-"""Run epochs one after another, as many as a command asks for."""
+"""Runs the epochs of a command, one after another."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Runner:
     Runs the epochs of one command.
 
     :param backfill: the job, which must have been created.
-    :param engine: makes the engine when there is an epoch to run.
-    :param requester: the user who asks.
+    :param engine: creates the engine when there is an epoch to run.
+    :param requester: the user at the terminal.
     :param view: shows the progress.
     :param sleep: waits before a retry.
     """
@@ -48,7 +48,7 @@ class Runner:
         """
         Run epochs up to the given number, or until nothing is left to do.
 
-        :param max_epochs: how many epochs at most; ``None`` for any number.
+        :param max_epochs: the most epochs to run; ``None`` for any number.
         :param until_finished: stop after the epoch that finishes the view, or if the job reads no snapshot.
         :raises BackfillError: if an epoch fails; epochs that were committed before stay.
         """
@@ -81,11 +81,11 @@ class Runner:
                 )
                 return
         if until_finished:
-            self.view.say(f"stopped after {epochs} epochs, not finished; run the same command to go on")
+            self.view.say(f"stopped after {epochs} epochs, not finished; run the same command to continue")
 
     def _engine(self, barrier: Barrier) -> Engine:
         if self._made is None:
-            # While Java starts, its output is redirected, and the bar would be, too.
+            # While Java starts, this process's output is redirected, and the bar would be, too.
             self.view.pause()
             self.view.say("starting Spark")
             self._made = self.engine()

@@ -1,4 +1,4 @@
-"""Spark for one command: it starts or connects when it is first needed, prints nothing, and ends with the command."""
+"""Spark for one command: starts or connects when it is first needed, prints nothing, and ends with the command."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 ENGINE = "engine"
-"""The master that stands for this user's warm engine."""
+"""The name of this user's warm engine as a master."""
 
 
 class LazySpark:
     """
     The engine of a command. The first call starts Spark, or connects to it.
 
-    :param backfill: the job, which gives the application's name and the object store's options.
+    :param backfill: the job, for the application's name and the object store's options.
     :param master: Spark's master, the address of a Spark Connect server, or ``engine``; by default this machine.
     :param conf: configuration, added to the package's own.
     :param debug: show the output of Spark and Java.
@@ -79,7 +79,7 @@ class LazySpark:
         try:
             self._started.close()
         except Exception:
-            # A JVM that died need not be stopped; the error before is the one to report.
+            # A JVM that died need not be stopped; the earlier error is the one to report.
             if self._debug:
                 raise
 
@@ -103,7 +103,7 @@ class LazySpark:
 
         if self._debug:
             return start_session(self._app_name, master=self._master, conf=self._conf)
-        with _output_to_file() as output, _same_ctrl_c():
+        with _output_to_file() as output, _restored_ctrl_c():
             try:
                 return start_session(self._app_name, master=self._master, conf=self._conf)
             except SparkUnavailableError as error:
@@ -112,9 +112,9 @@ class LazySpark:
 
 def _remote(master: str | None) -> Remote | None:
     """
-    Return the Spark Connect server that a master stands for, or ``None`` for another master.
+    Return the Spark Connect server that a master names, or ``None`` for another kind of master.
 
-    :raises SparkServerUnavailableError: if it stands for this user's engine, and that is not running.
+    :raises SparkServerUnavailableError: if it names this user's engine, and no engine is running.
     """
     if master == ENGINE:
         from airflow_backfill_provider.runtime.local_engine.engine_files import NOT_RUNNING, running_engine
@@ -129,9 +129,9 @@ def _remote(master: str | None) -> Remote | None:
 @contextmanager
 def _output_to_file() -> Iterator[IO[bytes]]:
     """
-    Let a JVM that starts in the block write its output to a file, as long as it lives.
+    Redirect the output of a JVM that starts in the block to a file, until the JVM ends.
 
-    Java prints warnings before anything can turn them off, and again when it stops.
+    Java prints warnings before they can be turned off, and again when it stops.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -148,8 +148,8 @@ def _output_to_file() -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _same_ctrl_c() -> Iterator[None]:
-    """Keep Ctrl-C as it was: PySpark's handler calls the JVM during another call, and both calls fail loudly."""
+def _restored_ctrl_c() -> Iterator[None]:
+    """Restore the handler of Ctrl-C: PySpark's handler calls the JVM during another call, and both calls fail."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield

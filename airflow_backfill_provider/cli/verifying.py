@@ -1,4 +1,4 @@
-"""Verify a view from a terminal, repair what differs, and print the result."""
+"""Verifies a view from a terminal, repairs the differences, and prints the result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def verify(
     Verify a job, and return the result.
 
     :param anew: begin a new verification, even if the newest one is not finished.
-    :param steps: how many steps a new verification has.
+    :param steps: the number of steps of a new verification.
     :param console: prints the steps and the result; ``None`` prints nothing.
     :raises BackfillError: as :func:`airflow_backfill_provider.verification.verifier.verify_job`.
     """
@@ -51,7 +51,7 @@ def repair(
     backfill: Backfill, *, engine: Callable[[], repairs.Repairer], requester: Requester, console: Console
 ) -> VerifiedState:
     """
-    Repair what the newest verification found to differ, verify again, and return the result.
+    Repair the differences that the newest verification found, verify again, and return the result.
 
     :raises BackfillError: as :func:`airflow_backfill_provider.verification.repairs.repair_what_differs`.
     """

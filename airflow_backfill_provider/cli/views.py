@@ -1,5 +1,5 @@
 """
-Show the progress of a job: a live bar on a terminal, plain lines anywhere else.
+Shows the progress of a job: a live bar on a terminal, plain lines anywhere else.
 
 The bar needs only a :class:`~airflow_backfill_provider.core.status.JobStatus`, so every process that can read the
 control tables can draw it.
@@ -26,28 +26,28 @@ from airflow_backfill_provider.core.verification_text import verified_line
 from airflow_backfill_provider.protocol.clock import utc_now
 
 MAP_CELLS = 64
-"""How many cells the map of vnodes has at most."""
+"""The most cells in the map of vnodes."""
 
 MOST_IN_PROGRESS = 8
-"""How many vnodes in progress are listed one by one at most."""
+"""The most vnodes in progress that are listed one by one."""
 
 _CELLS = {"completed": "█", "in_progress": "▒", "not_started": "·"}
 
 
 class ProgressView(Protocol):
-    """Shows the progress of a job; a context manager for the time of the display."""
+    """Shows the progress of a job, as long as its context is open."""
 
     def show(self, status: JobStatus, activity: str = "", notes: Sequence[str] = ()) -> None:
         """
         Show the job's status.
 
-        :param activity: what is running now.
+        :param activity: the current activity.
         :param notes: further lines below the status.
         """
         ...
 
     def say(self, line: str) -> None:
-        """Print a line that stays."""
+        """Print a permanent line."""
         ...
 
     def pause(self) -> None:
@@ -62,7 +62,7 @@ class ProgressView(Protocol):
 
 
 def progress_view(console: Console) -> ProgressView:
-    """Return the view for a console: a live one for a terminal, else lines."""
+    """Return the view for a console: a live one for a terminal, otherwise lines."""
     return LiveView(console) if console.is_terminal else LineView(console)
 
 
@@ -105,7 +105,7 @@ class LineView:
 
 class LiveView:
     """
-    Draws a bar again and again, with lines above it that stay.
+    Redraws a bar, with permanent lines above it.
 
     :param console: the terminal.
     """
@@ -212,7 +212,7 @@ def waits_because(status: JobStatus) -> str:
 
 def vnode_map(status: JobStatus) -> str:
     """
-    Draw the vnodes in one line: a cell for each, or for several of them if there are many.
+    Draw the vnodes in one line, with a cell for each vnode, or for several if there are many.
 
     ``█`` is completed, ``▒`` in progress, ``·`` not started.
     """
@@ -224,7 +224,7 @@ def vnode_map(status: JobStatus) -> str:
 
 
 def show_status(status: JobStatus, console: Console) -> None:
-    """Print a job's status for a person."""
+    """Print a job's status as text."""
     limit = "unlimited" if status.rate_limit is None else f"{text.rows(status.rate_limit)} per epoch"
     standing = "finished" if status.finished else "cancelled" if status.cancelled else waits_because(status)
     vnodes = status.vnodes

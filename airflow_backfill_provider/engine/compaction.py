@@ -1,5 +1,5 @@
 """
-Compact the files of a table with Delta's commands, while epochs may write to it.
+Compacts the files of a table with Delta's commands, while epochs may write to it.
 
 If a compaction and another write change the same files, the later one fails. An epoch tries again
 (:mod:`~airflow_backfill_provider.engine.stamped_table`), and so does a compaction, a few times.
@@ -17,7 +17,7 @@ from airflow_backfill_provider.core.compaction import MOST_DELETED_OF_FILE, Comp
 from airflow_backfill_provider.core.errors import CompactionFailedError
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import is_conflict
-from airflow_backfill_provider.engine.spark_words import first_line
+from airflow_backfill_provider.engine.spark_messages import first_line
 from airflow_backfill_provider.engine.stamped_table import StampedTable
 
 ATTEMPTS = 3
@@ -32,7 +32,7 @@ def compact(table: StampedTable, plan: CompactionPlan, incarnation: str) -> None
     Run a planned compaction, in one commit that changes no row.
 
     :param incarnation: the job's incarnation, for the commit.
-    :raises CompactionFailedError: if other writes were faster each time, or Spark failed; then nothing is changed.
+    :raises CompactionFailedError: if every attempt lost to another write, or Spark failed; the table is unchanged.
     """
     if plan.step is None:
         return
@@ -46,10 +46,10 @@ def compact(table: StampedTable, plan: CompactionPlan, incarnation: str) -> None
         try:
             _retrying(table.path)(lambda: table.spark.sql(statement).collect())
         except (PySparkException, Py4JError) as error:
-            # Rows are copied unchanged, so the message quotes none.
+            # A compaction copies rows unchanged, so its errors quote none.
             raise CompactionFailedError(
-                f"{table.path} was not compacted, its rows are as they were: {first_line(error)}; try again, best "
-                "while no epoch runs"
+                f"{table.path} was not compacted, and its rows are unchanged: {first_line(error)}; try again, "
+                "preferably while no epoch runs"
             ) from None
 
 
@@ -57,6 +57,6 @@ def _retrying(path: str) -> Retrying:
     return Retrying(
         retry=retry_if_exception(is_conflict),
         stop=stop_after_attempt(ATTEMPTS),
-        before_sleep=lambda _: logger.info("an epoch was faster than the compaction of %s; trying again", path),
+        before_sleep=lambda _: logger.info("the compaction of %s conflicted with another write; trying again", path),
         reraise=True,
     )

@@ -1,8 +1,8 @@
 """
 The used columns with their types as of the job's creation, even if nested columns have new fields.
 
-A star means the columns as of the job's creation, and for a nested column its fields as of then. So the query and the
-view don't see fields that were added later.
+``SELECT *`` means the columns as of the job's creation, and the fields of nested columns as of then. So the query and
+the view don't see fields that were added later.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def _parts(value: Column, created: Any, found: DataType) -> Column:
         return value
     match found:
         case StructType():
-            there = {field.name: field.dataType for field in found.fields}
+            types = {field.name: field.dataType for field in found.fields}
             parts = [
-                _parts(value.getField(part["name"]), part["type"], there[part["name"]]).alias(part["name"])
+                _parts(value.getField(part["name"]), part["type"], types[part["name"]]).alias(part["name"])
                 for part in created["fields"]
             ]
             return F.when(value.isNotNull(), F.struct(*parts))

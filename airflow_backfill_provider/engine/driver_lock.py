@@ -3,8 +3,9 @@ A lock that allows one driver at a time on local tables.
 
 Spark's log store for local files is atomic only inside one JVM: two JVMs that commit to a table at the same time can
 leave an unreadable log. The epoch protocol is safe with any number of drivers, but the local file system is not, so
-drivers of one job take turns. A lock ends with its process, however that dies. If a lock is held without signs of life,
-its process is stopped or hangs, so others go on without it; if it wakes up, the protocol makes its writes no-ops.
+drivers of one job take turns. The operating system releases a lock when its process ends. If a holder gives no sign of
+life, its process is stopped or hangs, and others go on without the lock. If it wakes up, the protocol makes its writes
+no-ops.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ KEPT_ALIVE_EVERY = 2.0
 """Seconds between signs of life of a holder."""
 
 DEAD_AFTER = 20.0
-"""Seconds without a sign of life after which a holder is not waited for."""
+"""Seconds without a sign of life after which others no longer wait for a holder."""
 
 _POLLS_PER_SIGN = 4
 
@@ -38,7 +39,7 @@ def driver_lock(folder: Path) -> Iterator[None]:
     Hold the lock of a local job while the block runs.
 
     :param folder: the job's control tables.
-    :raises StorageUnavailableError: if there can be no file in it.
+    :raises StorageUnavailableError: if the lock file cannot be created.
     """
     with storage_errors(str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
@@ -55,22 +56,22 @@ def driver_lock(folder: Path) -> Iterator[None]:
 
 
 def _acquire(file: IO[str]) -> bool:
-    """Wait for the lock; return False if its holder is to be ignored."""
-    told = False
+    """Wait for the lock; return ``False`` if its holder hangs, so that others go on without the lock."""
+    logged = False
     silent_polls = 0
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             silent = time.time() - os.fstat(file.fileno()).st_mtime
-            # One look is not enough: whoever just got the lock gives its first sign of life a moment later.
+            # One look is not enough: a process that just got the lock gives its first sign of life a moment later.
             silent_polls = silent_polls + 1 if silent > DEAD_AFTER else 0
             if silent_polls > _POLLS_PER_SIGN:
-                logger.warning("the driver that holds %s shows no life for %.0f s; going on", file.name, silent)
+                logger.warning("the driver that holds %s hangs for %.0f s; going on without it", file.name, silent)
                 return False
-            if not told:
+            if not logged:
                 logger.info("another driver works on this job (%s); waiting for it", file.name)
-                told = True
+                logged = True
             time.sleep(KEPT_ALIVE_EVERY / _POLLS_PER_SIGN)
         else:
             os.utime(file.fileno())

@@ -27,7 +27,7 @@ from airflow_backfill_provider.engine.predicates import unskipped, value_of, wit
 from airflow_backfill_provider.sources.base import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
 
 HASHES_IN_MEMORY = 10_000_000
-"""Rows whose keys' hashes, of eight bytes each, a driver takes into its memory."""
+"""The most key hashes, of eight bytes each, that are counted in the driver's memory."""
 
 _CHANGE_TYPE, _OFFSET = "change_type", "offset"
 
@@ -37,8 +37,8 @@ class JobRows:
     """
     The upstream's rows that belong to a job.
 
-    :param location: where the upstream lies, for messages.
-    :param reader: reads it.
+    :param location: the upstream's location, for messages.
+    :param reader: reads the upstream.
     :param types: the used columns and their types, as Delta writes them.
     :param key: the key's order.
     :param scan: the order of positions: that of the key, or of (vnode, key).
@@ -66,7 +66,7 @@ class JobRows:
         Return the rows that belong to a job.
 
         :param upstream: the upstream's columns as of the job's creation.
-        :param scan: the order of positions; by default that of the key.
+        :param scan: the order of positions; by default the key's order.
         """
         types = {found.name: found.type for found in upstream.columns}
         key = KeyOrder(
@@ -100,7 +100,7 @@ class JobRows:
 
     @property
     def names(self) -> frozenset[str]:
-        """Names of the used columns, and of all fields inside of them."""
+        """Names of the used columns, and of all fields inside them."""
         return names_within(self.types)
 
     @property
@@ -115,16 +115,16 @@ class JobRows:
 
     @property
     def key_spans_vnodes(self) -> bool:
-        """Whether rows with one key may lie in several vnodes, each with a position of its own."""
+        """Whether rows with one key may lie in several vnodes, each with its own position."""
         return not self.has_key_positions and not set(self.distribution_key) <= set(self.key.names)
 
     def at(self, offset: Offset) -> DataFrame:
         """Return the used columns and the vnode as of an offset."""
-        return self._about(self.reader.rows(offset))
+        return self._select(self.reader.rows(offset))
 
     def empty(self) -> DataFrame:
         """Return the used columns and the vnode, without rows."""
-        return self._about(self.reader.empty())
+        return self._select(self.reader.empty())
 
     def changes(self, after: Offset, up_to: Offset) -> DataFrame:
         """
@@ -133,7 +133,7 @@ class JobRows:
         :returns: the used columns, the vnode, and the columns of :attr:`change_type` and :attr:`change_offset`.
         """
         of_source = {self.change_type: F.col(CHANGE_TYPE), self.change_offset: F.col(CHANGE_OFFSET)}
-        return self._about(self.reader.changes(after, up_to).withColumns(of_source), *of_source)
+        return self._select(self.reader.changes(after, up_to).withColumns(of_source), *of_source)
 
     @property
     def change_type(self) -> str:
@@ -146,7 +146,7 @@ class JobRows:
         return self.own.named(_OFFSET)
 
     def after(self, reads: Sequence[PinnedRead]) -> Column:
-        """Return the condition for changes of rows in some ranges, after the offset that the rows are as of."""
+        """Return the condition for changes of rows in the reads' ranges, each after the offset of its read."""
         values = {covered: literal(read.offset) for read in reads for covered in decoded(read.ranges, self.scan)}
         if not values:
             return F.lit(False)
@@ -160,7 +160,7 @@ class JobRows:
         """Return the condition that a row lies in some ranges; never null."""
         return value_of(self.scan, dict.fromkeys(decoded(ranges, self.scan), 1)).isNotNull()
 
-    def _about(self, rows: DataFrame, *extra: str) -> DataFrame:
+    def _select(self, rows: DataFrame, *extra: str) -> DataFrame:
         """Select the job's rows and columns."""
         vnode = self.own.vnode
         rows = rows.select(*as_created(rows, self.types), *extra).withColumn(vnode, self.vnode_of({}))
@@ -174,7 +174,7 @@ class JobRows:
 
         :param renamed: the names of distribution key columns that differ from the upstream's.
         """
-        # Cast to the types as of the job's creation; another type would give another hash.
+        # A hash depends on the type, so cast to the types as of the job's creation.
         hashed = [
             column(renamed.get(name, name)).cast(self.types[name])
             if not self.types[name].startswith("{")
@@ -187,8 +187,8 @@ class JobRows:
         """
         Count the chunk's rows, and refuse a key that several rows have.
 
-        Reads only the key columns. Every attempt of an epoch gets the same number, even if the chunk is already
-        written; the metrics of the write could not give that.
+        Reads only the key columns. Unlike the metrics of the write, the count is the same for every attempt of the
+        epoch, even if the chunk is already written.
 
         :param expected: the estimated number of rows.
         :raises DuplicateKeyError: if the key does not identify the rows.
@@ -196,7 +196,7 @@ class JobRows:
         keys = [column(name) for name in self.key.names]
         # Hashes are short for any key, and hardly ever collide.
         hashes = chunk.select(F.xxhash64(*keys).alias("__hash"))
-        rows, distinct = _count_here(hashes) if are_few(expected) else _count_there(hashes)
+        rows, distinct = _count_in_driver(hashes) if are_few(expected) else _count_on_spark(hashes)
         if distinct < rows and self.has_several(chunk):
             raise self.duplicates()
         return rows
@@ -216,7 +216,7 @@ class JobRows:
 
 
 def are_few(rows: int) -> bool:
-    """Return whether the driver's memory can hold the keys of so many rows."""
+    """Return whether the driver's memory can hold the keys of this number of rows."""
     return rows <= HASHES_IN_MEMORY
 
 
@@ -231,13 +231,13 @@ def literal(offset: Offset) -> Column:
     return F.struct(*map(F.lit, value)) if isinstance(value, tuple) else F.lit(value)
 
 
-def _count_here(hashes: DataFrame) -> tuple[int, int]:
-    """Return the number of rows and of distinct ones, counted in the driver's memory; much cheaper than a shuffle."""
+def _count_in_driver(hashes: DataFrame) -> tuple[int, int]:
+    """Return the number of rows and of distinct ones, counted in the driver's memory; cheaper than a shuffle."""
     collected = hashes.toArrow().column(0)
     return len(collected), int(pc.count_distinct(collected, mode="all").as_py())
 
 
-def _count_there(hashes: DataFrame) -> tuple[int, int]:
+def _count_on_spark(hashes: DataFrame) -> tuple[int, int]:
     """Return the number of rows and of distinct ones, counted by Spark."""
     counted = hashes.groupBy("__hash").agg(F.count("*").alias("__rows"))
     total = counted.agg(F.sum("__rows").alias("rows"), F.count("*").alias("distinct")).collect()[0]

@@ -1,9 +1,9 @@
 """
-Refuse a query with values that may change from day to day, if only Spark's plan shows it.
+Refuses a query with values that may change from day to day, if only Spark's plan reveals it.
 
-Spark reads a text of only a time (``'10:15'``) as a TIMESTAMP of the current day, also in a column, and a constant text
-such as ``'today'`` as a date. Neither needs to be written as a cast: comparing with a TIMESTAMP is enough. So the plans
-that ``EXPLAIN`` prints are searched. They are the same through Spark Connect, which shows no other plans.
+Spark reads a text with only a time (``'10:15'``) as a TIMESTAMP of the current day, also in a column, and a constant
+text such as ``'today'`` as a date. Neither needs an explicit cast: a comparison with a TIMESTAMP is enough. So this
+module searches the plans that ``EXPLAIN`` prints, the only ones that Spark Connect offers.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _MENTIONED_ID = re.compile(r"#\d+L?")
 _HOLDS_TEXT = re.compile(r"string|char|variant")
 
 _WHY = (
-    "Spark reads a text of only a time, such as '10:15', as a time of the current day, so the value could be another "
-    "one tomorrow."
+    "Spark reads a text with only a time, such as '10:15', as a time of the current day, so the value may differ "
+    "tomorrow."
 )
-_WITH_FORMAT = "to_timestamp(text, 'yyyy-MM-dd HH:mm:ss') with the format that your texts have"
+_WITH_FORMAT = "to_timestamp(text, 'yyyy-MM-dd HH:mm:ss') with the format of your texts"
 
 _NO_TEXT = frozenset(
     """
@@ -59,10 +59,10 @@ _NO_TEXT = frozenset(
     unix_millis unix_seconds unix_timestamp window_time year
     """.split()
 )
-"""Functions with a value that is a date, a timestamp or a number."""
+"""Functions that return a date, a timestamp or a number."""
 
 _LIKE_ARGUMENTS = frozenset({"coalesce", "greatest", "ifnull", "least", "nvl"})
-"""Functions with a value that is not text if one of the arguments is not text."""
+"""Functions that do not return text if one of their arguments is not text."""
 
 
 def require_lasting_values(spark: SparkSession, query: Query, rows: DataFrame) -> None:
@@ -80,7 +80,7 @@ def require_lasting_values(spark: SparkSession, query: Query, rows: DataFrame) -
         explained = str(spark.sql(f"EXPLAIN EXTENDED {over_rows(query)}", rows=empty).collect()[0][0])
     _, found, plans = explained.partition("== Analyzed Logical Plan ==")
     if not found:
-        raise InvalidJobError(f"query: Spark does not show its plan: {explained.splitlines()[0]}")
+        raise InvalidJobError(f"query: Spark cannot explain it: {explained.splitlines()[0]}")
     _refuse_variables(plans)
     # Between the query's steps a column may have any name and type; the optimized plan shows whole expressions.
     _refuse_casts(plans.partition(_OPTIMIZED)[2] if query.has_steps else plans, _types_by_id(plans, schema))
@@ -89,7 +89,7 @@ def require_lasting_values(spark: SparkSession, query: Query, rows: DataFrame) -
 
 
 def _types_by_id(plans: str, schema: StructType) -> dict[str, DataType]:
-    """Return the types of the upstream's columns by the numbers that the plans give them."""
+    """Return the types of the upstream's columns by their ids in the plans."""
     relation = re.search(r"(?:LogicalRDD|LocalRelation <empty>,) (\[.*\])", plans)
     if relation is None:
         return {}
@@ -103,7 +103,7 @@ def _types_by_id(plans: str, schema: StructType) -> dict[str, DataType]:
 def _refuse_variables(plans: str) -> None:
     if variable := _VARIABLE.search(plans):
         raise InvalidJobError(
-            f"query: {variable.group(1)} is a variable of the session, and no column of the upstream; write its value"
+            f"query: {variable.group(1)} is a variable of the session, not a column of the upstream; write its value"
         )
 
 
@@ -112,7 +112,7 @@ def _refuse_casts(plans: str, types: dict[str, DataType]) -> None:
         if _HAS_TIMESTAMP.search(target) and _may_move(operand, types):
             shown = _MENTIONED_ID.sub("", operand)
             raise InvalidJobError(
-                f"query: {shown} may be text, and becomes a {target.upper()} without a format. {_WHY} Write "
+                f"query: {shown} may be text, and is converted to {target.upper()} without a format. {_WHY} Write "
                 f"{_WITH_FORMAT}, or cast to DATE first"
             )
 
@@ -137,8 +137,8 @@ def _refuse_dates_near(today: date, plans: str, known: Sequence[str]) -> None:
         day = today + timedelta(days=days)
         if str(day) in plans and not any(written in text for text in known for written in _spellings(day)):
             raise InvalidJobError(
-                "query: a text in it means another date each day, as 'today', 'now' or a time without a date do where "
-                "they become a DATE or TIMESTAMP; write the date that is meant"
+                "query: a text in it is converted to a DATE or TIMESTAMP that changes each day, as 'today', 'now' and "
+                "a time without a date do; write the date itself"
             )
 
 
@@ -155,7 +155,7 @@ def _casts(plans: str) -> Iterator[tuple[str, str]]:
 
 
 def _may_move(operand: str, types: dict[str, DataType]) -> bool:
-    """Return whether a value that is cast to a TIMESTAMP may be a text of only a time; also if that is unknown."""
+    """Return whether a value that is cast to a TIMESTAMP may be a text with only a time."""
     if "#" not in operand and "(" not in operand:
         return is_moving_text(operand)
     return not _is_no_text(operand, types)
@@ -206,7 +206,7 @@ def _inside(found: DataType | None, step: str) -> DataType | None:
 
 
 def _opening(text: str, end: int) -> int | None:
-    """Return the position of the innermost parenthesis that is still open at a place."""
+    """Return the index of the innermost parenthesis that is still open before ``end``."""
     depth = 0
     for index in range(end - 1, -1, -1):
         if text[index] == ")":
@@ -219,7 +219,7 @@ def _opening(text: str, end: int) -> int | None:
 
 
 def _closing(text: str, start: int) -> int:
-    """Return where the parenthesis that opened just before a place closes; the end if it does not."""
+    """Return the index where the parenthesis that opened just before ``start`` closes; the text's end if it doesn't."""
     depth = 1
     for index in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[index], 0)

@@ -1,8 +1,8 @@
 """
 The net changes of a window per key, which an epoch applies.
 
-Ports the executors' buffered upstream chunks with ``mark_chunk``. A source returns the changes of whole commits instead
-of a stream, so they are netted per key before they are applied.
+Ports the buffered upstream chunks of the streaming executors with ``mark_chunk``. A source returns the changes of whole
+commits instead of a stream, so they are netted per key before they are applied.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
     """
     Return the net changes in ``(after, up_to]``: per key, or per vnode and key.
 
-    The latest offset wins, and at one offset an insert or a postimage beats a delete or a preimage: an update that
+    The latest offset wins. At one offset, an insert or a postimage wins over a delete or a preimage: an update that
     changes the key is a delete of the old key and an insert of the new one, unless the same commit also writes the old
     key (a swap). An update that moves a row to another vnode is a delete in one and an insert in the other.
 
-    :param wanted: which changes to look at.
-    :returns: the used columns as of ``up_to``, and of the package's own columns ``vnode`` if the scan's order has it,
-        ``is_upsert`` (else it is deleted; only the key columns count then), ``appeared``: it was written without having
-        been removed, so it did not exist before; and what :func:`net_by_key` needs.
+    :param wanted: the condition for the changes to read.
+    :returns: the used columns as of ``up_to``, and of the package's own columns: ``vnode`` if the scan's order has it;
+        ``is_upsert``, or else the row is deleted and only its key columns count; ``appeared`` if the row did not exist
+        before the window; and the flags that :func:`net_by_key` needs.
     """
     own = rows.own
     feed = rows.changes(after, up_to).filter(wanted)
@@ -93,7 +93,7 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
     )
     counted = counted.withColumns(
         {
-            # A key must be written and removed in turns, and the removed row must be the one written.
+            # A key must be written and removed in turn, and the removed row must be the one that was written.
             own.named("is_double"): was_upsert.eqNullSafe(upsert)
             | (was_upsert & ~upsert & ~F.lag(image).over(by_key).eqNullSafe(image)),
             own.named("key_is_new"): F.every(upsert).over(in_commit),
@@ -138,7 +138,7 @@ def old_images(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> D
 
 
 def leaves_something(rows: JobRows) -> Column:
-    """Return the condition that a net change is not of a row that appeared and disappeared within the window."""
+    """Return the condition that excludes rows that appeared and disappeared within the window."""
     return F.col(rows.own.is_upsert) | ~F.col(rows.own.appeared)
 
 
@@ -194,9 +194,9 @@ def measure_changes(rows: JobRows, net: DataFrame, visible: Column) -> MeasuredC
 
 def require_single(rows: JobRows, net: DataFrame, offset: Offset) -> None:
     """
-    Refuse a key that appeared if several rows of the upstream have it.
+    Refuse net changes if several rows of the upstream have a key that appeared in them.
 
-    A merge notices that only if the view already has the key, in the same vnode.
+    A merge detects that only if the view already has the key, in the same vnode.
 
     :param net: net changes.
     :param offset: the window's end.
@@ -216,6 +216,6 @@ def _is_upsert(rows: JobRows) -> Column:
 
 
 def _image_of(rows: JobRows) -> Column:
-    """Return a hash of a row's used columns, as far as Spark can hash them; unlike Spark's hash it counts nulls."""
+    """Return a hash of the used columns that Spark can hash; unlike Spark's hash, it includes nulls."""
     hashable = [column(name) for name, kind in rows.types.items() if '"map"' not in kind and "variant" not in kind]
     return F.xxhash64(*(part for value in hashable for part in (value.isNull(), value)))

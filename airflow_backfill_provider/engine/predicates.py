@@ -4,9 +4,9 @@ Key comparisons as Spark expressions.
 They mean the same as :meth:`airflow_backfill_provider.core.keys.KeyOrder.compare`: column by column, nulls first, each
 column in its own direction. For a position shorter than the key, only its columns count.
 
-Spark and Delta skip files and parts of them by statistics, but only for conditions on plain columns. So a condition on
-the leading column is repeated on its own, to allow skipping. If statistics may be rounded, all other conditions hide
-the column, and the repeated one is wide enough.
+Spark and Delta skip files and parts of them by statistics, but only for conditions on plain columns. So the condition
+on the leading column is also added separately, to allow skipping. If statistics may be rounded, this condition is
+widened, and the exact ones are hidden from skipping.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Comparison = Callable[[KeyField, KeyValue | None], Column]
 
 
 def literal(field: KeyField, value: KeyValue) -> Column:
-    """Return a literal of exactly the key column's type, independent of any session's time zone."""
+    """Return a literal of exactly the key column's type, independent of the session's time zone."""
     text = field.encode(value)
     if field.kind is KeyKind.STRING:
         return F.lit(text)
@@ -42,9 +42,9 @@ def in_any(order: KeyOrder, ranges: Iterable[KeyRange]) -> Column:
 
 def unskipped(condition: Column) -> Column:
     """
-    Return a condition for which no reader skips files or rows by their statistics.
+    Return a condition that is hidden from data skipping.
 
-    Delta and Parquet understand comparisons of columns, but not a function of the whole condition.
+    Delta and Parquet skip by comparisons of columns, but not by a function of the whole condition.
     """
     return F.greatest(condition, condition)
 
@@ -66,7 +66,7 @@ def within(order: KeyOrder, covered: KeyRange) -> Column:
     if covered.up_to is not None:
         ends = at_or_before(order, covered.up_to)
         condition = ends if covered.after is None else condition & ends
-    # In a file, Spark takes statistics of a column `b` inside of `a` for those of a column `a.b`.
+    # In a data file, Spark confuses the statistics of the field `b` in `a` with those of a column `a.b`.
     return unskipped(condition) if any("." in name for name in order.names) else condition
 
 
@@ -74,9 +74,9 @@ def value_of(order: KeyOrder, values: Mapping[KeyRange, Column | int]) -> Column
     """
     Return the value of the range that the key lies in; null if it lies in none.
 
-    It is a binary search: a row is compared with few of the ranges' ends, however many ranges there are.
+    It is a binary search, so a row is compared with few of the ranges' ends even if there are many ranges.
 
-    :param values: ranges, none of which overlap, and the value of each.
+    :param values: disjoint ranges, and the value of each.
     """
     return _value_of(order, sorted(values.items(), key=lambda item: _end(order, item[0].after or ())))
 
@@ -90,12 +90,12 @@ def _value_of(order: KeyOrder, values: Sequence[tuple[KeyRange, Column | int]]) 
     first, second = values[: len(values) // 2], values[len(values) // 2 :]
     end = first[-1][0].up_to
     if end is None:
-        raise ValueError(f"{second[0][0]} lies in another range, which has no end")
+        raise ValueError(f"{second[0][0]} overlaps another range, which has no end")
     return F.when(at_or_before(order, end), _value_of(order, first)).otherwise(_value_of(order, second))
 
 
 def _end(order: KeyOrder, position: Position) -> tuple[object, ...]:
-    """Return a sort key for positions as bounds: a shorter one lies after all keys that begin with it."""
+    """Return a sort key for positions as bounds; a shorter one sorts after all keys that begin with it."""
     return (*order.sort_key(position), (2,)) if position else ()
 
 
@@ -124,7 +124,7 @@ def _is_rounded(field: KeyField) -> bool:
 
 
 def _any_prefix_equal(order: KeyOrder, position: Position, compare: Comparison, *, last: Comparison) -> Column:
-    """Return: for some column, all columns before it are equal and it compares as wanted."""
+    """Return the condition: for some column, all columns before it are equal, and it compares as given."""
     alternatives = []
     prefix: Column | None = None
     final = len(position) - 1

@@ -1,4 +1,4 @@
-"""Run a job's query over some rows of its upstream."""
+"""Runs a job's query over rows of its upstream."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Query(Protocol):
         ...
 
     def over(self, relation: str) -> str:
-        """Return the SQL that gives the view's rows, over a relation with the used columns."""
+        """Return the SQL of the view's rows, over a relation with the used columns."""
         ...
 
 
@@ -43,5 +43,5 @@ def run_query(spark: SparkSession, query: Query, rows: DataFrame) -> DataFrame:
 def over_rows(query: Query) -> str:
     """Return the SQL of a query over the ``rows`` argument of :meth:`SparkSession.sql`."""
     relation = f"backfill_upstream_{uuid.uuid4().hex}"
-    # Spark replaces the name in braces by the rows; a temporary view would need two more calls of a server.
+    # Spark replaces the name in braces with the rows; a temporary view would need two more calls to a server.
     return query.over(relation).replace("{", "{{").replace("}", "}}").replace(relation, "{rows}")

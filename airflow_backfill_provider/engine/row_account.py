@@ -1,12 +1,12 @@
 """
-Check that the epochs have read all rows of the upstream.
+Checks that the epochs have read all rows of the upstream.
 
 Each epoch counts the rows of its chunk, and the rows that its changes add or remove. The sum is checked cheaply against
-the number of rows that the upstream's log records for the files at or before the position. If these differ, and before
-a view is finished, the rows themselves are counted. That count does not rely on statistics: it scans the keys and skips
-nothing.
+the number of rows that the upstream's log records for the files at or before the position. If the two differ, and
+before a view is finished, the rows themselves are counted. That count does not rely on statistics: it scans the keys
+and skips no file.
 
-The executors need nothing of the kind: they read the storage of their own engine.
+Streaming executors need no such check, because they read the storage of their own engine.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RowAccount:
         :param rows_present: the number by the epochs' own counts; ``None`` if they did not count.
         :raises MissingRowsError: if there are more or fewer.
         """
-        # An epoch calls this before it writes and when it commits, and with very many files it is slow.
+        # An epoch calls this twice, before it writes and when it commits, and it is slow for very many files.
         asked = barrier.digest, rows_present
         if asked not in self._settled:
             self._settled = {asked: self._compared(barrier, rows_present)}
@@ -63,13 +63,13 @@ class RowAccount:
             return self.count(offset, ranges)
         if rows_present is None or self._is_plausible(barrier, offset, ranges, rows_present):
             return rows_present
-        there = self.count(offset, ranges)
-        if there != rows_present:
-            raise self._missing(barrier, offset, rows_present, there)
+        counted = self.count(offset, ranges)
+        if counted != rows_present:
+            raise self._missing(barrier, offset, rows_present, counted)
         return rows_present
 
     def bounds(self, offset: Offset, ranges: Sequence[KeyRange]) -> RowBounds:
-        """Return bounds of the number of the job's rows in some ranges of keys as of an offset, by statistics."""
+        """Return bounds, from statistics, of the number of the job's rows in some ranges of keys as of an offset."""
         files = self._upstream.blocks(offset, self.rows.key)
         return row_bounds(files, ranges, self.rows.key, share=self.rows.is_restricted)
 
@@ -78,7 +78,7 @@ class RowAccount:
         counted = offset, tuple(ranges)
         if counted not in self._counts:
             one = F.lit(1) if EVERYTHING in ranges else F.when(in_any(self.rows.scan, ranges), 1)
-            # Delta would answer a plain count from its log, and skip files for a condition on rows.
+            # Delta would answer a plain count from its log, and a filter would skip files.
             total = self.rows.at(offset).agg(F.sum(one).alias("rows")).collect()[0]["rows"]
             self._counts = {counted: int(total or 0)}
         return self._counts[counted]
@@ -92,11 +92,11 @@ class RowAccount:
             return True
         return rows in self.bounds(offset, ranges)
 
-    def _missing(self, barrier: Barrier, offset: Offset, read: int, there: int) -> MissingRowsError:
-        differing = abs(there - read)
-        what = f"{differing} {'row' if differing == 1 else 'rows'} {'fewer' if there > read else 'more'}"
+    def _missing(self, barrier: Barrier, offset: Offset, read: int, counted: int) -> MissingRowsError:
+        differing = abs(counted - read)
+        what = f"{differing} {'row' if differing == 1 else 'rows'} {'fewer' if counted > read else 'more'}"
         return MissingRowsError(
             f"epoch {barrier.epoch} of job {barrier.job} would leave {what} than {self.rows.location} has as of "
-            f"offset {offset} ({read} of {there}); statistics in the table's log, or in its files, hide rows from "
-            "readers. Have Spark write the table's files anew, and then repair all vnodes or rebuild the job"
+            f"offset {offset} ({read} of {counted}); wrong statistics in the table's log or files hide rows from "
+            "readers. Rewrite the table's files with Spark, and then repair all vnodes or rebuild the job"
         )

@@ -34,7 +34,7 @@ def row_hashes(schema: StructType) -> tuple[Column, Column]:
 
 
 def exact(value: Column, kind: DataType) -> Column:
-    """Return a struct with equal Spark hashes only for equal values, including nulls and the bits of numbers."""
+    """Return a struct whose Spark hash differs for any two different values, nulls and signed zeros included."""
     # Spark's hash ignores nulls, so a flag marks them.
     return F.struct(value.isNull(), _content(value, kind))
 

@@ -1,4 +1,4 @@
-"""The Spark session that an epoch runs in, and the settings without which it could be wrong."""
+"""The Spark session that an epoch runs in, and the settings that its result depends on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import SparkUnavailableError
-from airflow_backfill_provider.engine.session_settings import OURS, to_unset
+from airflow_backfill_provider.engine.session_settings import OURS, settings_to_reset
 from airflow_backfill_provider.lake.object_store import hadoop_settings
 
 
@@ -18,12 +18,12 @@ def prepare_session(spark: SparkSession, storage_options: Mapping[str, str] | No
     """
     Pin the settings that an epoch's result depends on, and return the session.
 
-    :param storage_options: options of the object store, as deltalake takes them. Hadoop gets them from the session and
-        not from Spark's configuration, which stands on the JVM's command line. What Spark was configured with itself
-        (``spark.hadoop.fs.…``) stays as it is.
-    :raises StorageOptionsError: if Spark could not use one of them.
+    :param storage_options: options of the object store, as deltalake takes them. They are set in the session, because
+        Spark's configuration is part of the JVM's command line. Options in Spark's own configuration
+        (``spark.hadoop.fs.…``) take precedence.
+    :raises StorageOptionsError: if Spark cannot use one of them.
     """
-    # Spark prints every refused query with the JVM's stack; the raised error says it in one line.
+    # Spark logs every refused query with the JVM's stack; the raised error has the cause in one line.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     pin_settings(spark)
     for name, value in hadoop_settings(storage_options or {}).items():
@@ -34,21 +34,21 @@ def prepare_session(spark: SparkSession, storage_options: Mapping[str, str] | No
 
 def pin_settings(spark: SparkSession) -> None:
     """
-    Set all settings that a result may depend on; needs one call of a server if they are already set.
+    Set all settings that a result may depend on. If they are set already, this needs one call to a server.
 
-    :raises SparkUnavailableError: if one of them cannot be changed in a session.
+    :raises SparkUnavailableError: if a session cannot change one of them.
     """
     found = spark.conf.getAll
     for name, value in OURS.items():
         if found.get(name) != value:
             spark.conf.set(name, value)
-    for name in to_unset(found):
+    for name in settings_to_reset(found):
         try:
             spark.conf.unset(name)
         except PySparkException as error:
             raise SparkUnavailableError(
-                f"Spark was started with {name}={found[name]}, on which results may depend and which no session can "
-                "change; start it without that setting"
+                f"Spark was started with {name}={found[name]}; results may depend on that setting, and a session "
+                "cannot change it: start Spark without it"
             ) from error
 
 

@@ -2,9 +2,8 @@
 The settings that a session may keep; all others are reset to Spark's default.
 
 A result must not depend on the session that an epoch runs in (I2). Spark and Delta have more than a thousand settings,
-and new versions add more. So this module lists those that change **no** result: how work is distributed, cached, shown
-and logged. Every other setting of a session is unset, which gives Spark's default. So an unknown setting is never a
-danger.
+and new versions add more. So this module lists those that affect **no** result: how work is distributed, cached,
+displayed and logged. Every other setting of a session is reset to Spark's default, so an unknown setting does no harm.
 """
 
 from __future__ import annotations
@@ -12,22 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 OURS = {
-    # A file that is gone must be an error: skipping it would silently lose its rows (I6).
+    # A missing file must be an error: skipping it would silently lose its rows (I6).
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
-    # Expressions must mean the same in every run on any machine (I2). The default of the first one is the machine's,
-    # and that of the second one depends on an environment variable.
+    # Expressions must mean the same on every machine (I2). The default time zone is the machine's, and the default of
+    # ANSI mode depends on an environment variable.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    # A name or a text may look like a variable, such as ${HOME}; it must not be replaced.
+    # A name or a text may look like a variable, such as ${HOME}, and must not be replaced.
     "spark.sql.variable.substitute": "false",
-    # Delta reads no change feed across any column that was renamed, dropped or widened. Of the used columns, each
-    # version is looked at before it is read.
+    # By default, Delta reads no change feed across a column that was renamed, dropped or widened, used or not. The used
+    # columns are checked in each version before it is read.
     "spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true",
     # The default is ten million.
     "spark.databricks.delta.maxCommitAttempts": "20",
 }
-"""Settings that every session gets, because Spark's default differs or is not the same everywhere."""
+"""Settings that every session gets, because Spark's default is another one or depends on the machine."""
 
 _GROUPS = ("spark.sql.", "spark.databricks.delta.")
 
@@ -75,11 +74,11 @@ _WITHOUT_EFFECT = tuple(
 )
 
 
-def changes_no_result(name: str) -> bool:
+def affects_no_result(name: str) -> bool:
     """Return whether a session may keep its value of a setting."""
     return not name.startswith(_GROUPS) or name.startswith(_WITHOUT_EFFECT)
 
 
-def to_unset(names: Iterable[str]) -> list[str]:
+def settings_to_reset(names: Iterable[str]) -> list[str]:
     """Return a session's settings that are reset to Spark's default."""
-    return sorted(name for name in names if name not in OURS and not changes_no_result(name))
+    return sorted(name for name in names if name not in OURS and not affects_no_result(name))

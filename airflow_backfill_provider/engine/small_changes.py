@@ -1,11 +1,10 @@
 """
-Merge few changes into a large view without shuffling the view.
+Helps to merge few changes into a large view without shuffling the view.
 
-Delta writes the changes down before it merges them, and Spark then does not know any more that they are few: a hint
-says it. That helps to find them. A merge that also inserts joins from the changes' side, where the hint is no use:
-every row of every touched file is shuffled, all columns of it. With deletion vectors nearly all of these rows stay
-where they are, and a Bloom filter of the changed keys, written into the merge's condition, leaves them out where files
-are read.
+Delta stores the changes before it merges them, and Spark then no longer knows that they are few. A broadcast hint helps
+to find the touched files. It does not help a merge that also inserts: its outer join shuffles every row of every
+touched file, with all columns. With deletion vectors nearly all of these rows stay where they are, so a Bloom filter of
+the changed keys, written into the merge's condition, excludes them when the files are read.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ MOST_VALUES_SENT = 2_000_000
 """The most values (rows times columns) of changes that are sent to every executor: some ten megabytes."""
 
 MOST_KEYS = 20_000
-"""The most keys in a filter; Delta keeps the condition in its log, with some three bytes for each key."""
+"""The most keys in a filter; Delta stores the condition in its log, with some three bytes for each key."""
 
 BITS_PER_KEY = 8
 """Bits for each key. With one hash, about one in nine rows with an unchanged key passes."""
@@ -30,7 +29,7 @@ BITS_PER_KEY = 8
 _WORD = 64
 
 
-def sent_whole(changes: DataFrame, rows: int) -> DataFrame:
+def broadcast_if_few(changes: DataFrame, rows: int) -> DataFrame:
     """
     Return changes with a hint to send them to every executor, if they are few enough.
 
@@ -39,12 +38,12 @@ def sent_whole(changes: DataFrame, rows: int) -> DataFrame:
     return changes.hint("broadcast") if rows * len(changes.columns) <= MOST_VALUES_SENT else changes
 
 
-def changed_only(changes: DataFrame, keys: Mapping[str, str], relation: str) -> str:
+def key_filter(changes: DataFrame, keys: Mapping[str, str], relation: str) -> str:
     """
     Return an SQL condition that every row with a changed key meets, and few others.
 
     :param changes: the changes, at most :data:`MOST_KEYS`.
-    :param keys: the key columns and their types in the relation; another type would give another hash.
+    :param keys: the key columns and their types in the relation; a hash depends on the type.
     :param relation: the relation's alias.
     """
     typed = [column(name).cast(type_) for name, type_ in keys.items()]

@@ -1,7 +1,8 @@
 """
-Translate Spark's errors into those of this package.
+Translates Spark's errors into those of this package.
 
-An error about rows is raised without Spark's error as its cause: a traceback would print that, and it quotes rows.
+An error about rows is raised without Spark's error as its cause, because a traceback would print it, and it quotes
+rows.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ from airflow_backfill_provider.core.errors import (
     VerificationFailedError,
     VersionGoneError,
 )
-from airflow_backfill_provider.engine.spark_words import condition_of_a_row, conditions, first_line, parameters, said
+from airflow_backfill_provider.engine.spark_messages import (
+    condition_of_a_row,
+    conditions,
+    first_line,
+    parameters,
+    safe_message,
+)
 from airflow_backfill_provider.lake.storage import is_full, storage_full, storage_unavailable
 
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
@@ -52,7 +59,7 @@ _GONE = (
     "FAILED_READ_FILE.FILE_NOT_EXIST",
 )
 _NOT_FOUND = "FileNotFoundException"
-"""The Java class of a cause, or of an error about a log, for which Spark has no condition."""
+"""The Java class of an error or a cause about a missing file, if Spark has no condition for it."""
 
 _DAMAGED = ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE")
 _NO_ANSWER = re.compile(
@@ -64,7 +71,7 @@ _NO_ANSWER = re.compile(
 """
 The Java class of an error or a cause if a storage does not answer.
 
-For a data file that cannot be read for this reason, Spark has the same condition as for a damaged file.
+Spark has the same condition for such a data file as for a damaged one.
 """
 
 _VIOLATED = (
@@ -75,13 +82,13 @@ _VIOLATED = (
     "EXCEED_LIMIT_LENGTH",
     "NOT_NULL_ASSERT_VIOLATION",
 )
-"""Conditions of a row that violates a bound of its table."""
+"""Conditions of a row that violates a constraint of its table."""
 
 _CONFLICT = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Return whether Delta refused a commit because another one changed what this one had read."""
+    """Return whether Delta refused a commit because of a conflict with another one."""
     return _is(error, _CONFLICT)
 
 
@@ -91,28 +98,28 @@ def is_duplicate_key(error: BaseException) -> bool:
 
 
 def _is(error: BaseException, names: tuple[str, ...]) -> bool:
-    """Return whether one of an error's conditions is in a list, or begins like one in it."""
+    """Return whether one of an error's conditions begins with one of the names."""
     return any(condition.startswith(names) for condition in conditions(error))
 
 
-def _require_values(error: BaseException, what: str) -> None:
-    """Raise an error if the query failed on a row."""
+def _raise_for_row(error: BaseException, what: str) -> None:
+    """Raise the error for a query that failed on a row, if it did."""
     if condition := condition_of_a_row(error):
         raise QueryFailedError(
-            f"{what}: the query fails on a row of the upstream ({condition}); correct the row, or let the query say "
-            "what such a row gives (try_cast, try_divide, a filter) and rebuild the job"
+            f"{what}: the query fails on a row of the upstream ({condition}); correct the row, or handle such rows in "
+            "the query (try_cast, try_divide, a filter) and rebuild the job"
         ) from None
 
 
-def _require_no_violation(error: BaseException, what: str) -> None:
-    """Raise an error if a row of the query violates a bound that the view's owner has set."""
+def _raise_for_violation(error: BaseException, what: str) -> None:
+    """Raise the error for a row that violates a constraint on the view, if one does."""
     if not _is(error, _VIOLATED):
         return
     name = parameters(error).get("constraintName")
-    bound = f"the constraint {name}" if name else f"a bound of one of its columns ({conditions(error)[-1]})"
-    drop = f"drop it (ALTER TABLE … DROP CONSTRAINT {name})" if name else "take the bound back, or rebuild the job"
+    constraint = f"the constraint {name}" if name else f"a constraint on a column ({conditions(error)[-1]})"
+    drop = f"drop it (ALTER TABLE … DROP CONSTRAINT {name})" if name else "remove the constraint, or rebuild the job"
     raise MaterializedViewError(
-        f"{what}: a row that the query gives does not meet {bound} of the materialized view; {drop}"
+        f"{what}: a row of the query violates {constraint} of the materialized view; {drop}"
     ) from None
 
 
@@ -148,17 +155,17 @@ def view_errors(path: str) -> Iterator[None]:
         if _NO_ANSWER.search(str(error)):
             raise storage_unavailable(path, first_line(error)) from error
         raise MaterializedViewError(
-            f"the materialized view's table at {path} cannot be written: {first_line(error)}"
+            f"the materialized view's table at {path} cannot be created: {first_line(error)}"
         ) from error
 
 
-def _require_own_tables(error: BaseException, what: str, tables: Mapping[str, str]) -> None:
-    """Raise an error if a file of one of the strategy's tables cannot be read."""
+def _raise_for_own_tables(error: BaseException, what: str, tables: Mapping[str, str]) -> None:
+    """Raise the error for a damaged table of the strategy, if the error is about one."""
     for name, location in tables.items():
         if f"/{location.rsplit('/', 1)[-1]}/" in str(error):
             raise StateError(
-                f"{what} cannot read the {name} at {location} ({said(error)}); restore it from a copy, or rebuild the "
-                "job"
+                f"{what} cannot read the {name} at {location} ({safe_message(error)}); restore it from a copy, or "
+                "rebuild the job"
             ) from None
 
 
@@ -177,43 +184,43 @@ def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Itera
     except (PySparkException, Py4JError) as error:
         if is_duplicate_key(error):
             raise DuplicateKeyError(
-                f"{what}: the upstream inserted a key that it has already; remove the duplicates"
+                f"{what}: the upstream inserted a key that it already has; remove the duplicate rows from the upstream"
             ) from None
-        _require_no_violation(error, what)
-        _require_values(error, what)
+        _raise_for_violation(error, what)
+        _raise_for_row(error, what)
         if is_full(error):
             raise StorageUnavailableError(
-                f"{what}: a disk is full ({said(error)}); nothing half written counts: make room, then try again"
+                f"{what}: a disk is full ({safe_message(error)}); make room, then try again"
             ) from None
         damaged = _is_damage(error)
         if damaged:
-            _require_own_tables(error, what, tables or {})
+            _raise_for_own_tables(error, what, tables or {})
         if _is_gone(error):
             raise ChangeFeedGapError(
-                f"{what} needs data or changes of the upstream that are gone ({said(error)}); they were "
-                "vacuumed, or the change data feed was off meanwhile. Rebuild the job, and run its epochs more often "
-                "than delta.deletedFileRetentionDuration"
+                f"{what} needs data or changes of the upstream that are gone ({safe_message(error)}); they were "
+                "vacuumed, or the change data feed was off for some time. Rebuild the job, and run an epoch at least "
+                "once per delta.deletedFileRetentionDuration"
             ) from None
         if damaged:
             raise DataFileError(
-                f"{what} cannot read a data file ({said(error)}); restore the file from a copy, or repair its "
+                f"{what} cannot read a data file ({safe_message(error)}); restore the file from a copy, or repair its "
                 "table and rebuild the job"
             ) from None
         if _is(error, _DAMAGED):
-            raise storage_unavailable(f"a data file that {what} reads", said(error)) from None
+            raise storage_unavailable(f"a data file that {what} reads", safe_message(error)) from None
         if _is(error, ("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",)):
             raise UpstreamSchemaChangedError(
                 f"{what} cannot read the upstream's changes across a column that changed its type "
-                f"({said(error)}); rebuild the job. Delta could on a table with column mapping "
+                f"({safe_message(error)}); rebuild the job. Delta can read them from a table with column mapping "
                 "(delta.columnMapping.mode = name)"
             ) from None
-        raise EpochFailedError(f"{what} failed: {said(error)}") from None
+        raise EpochFailedError(f"{what} failed: {safe_message(error)}") from None
 
 
 @contextmanager
 def comparison_errors(what: str) -> Iterator[None]:
     """
-    Translate the errors of reading one side of a comparison, which then counts as unknown, not as empty.
+    Translate the errors of reading one side of a comparison; the side then counts as unknown, not as empty.
 
     :param what: table and version, for the message.
     """
@@ -222,17 +229,17 @@ def comparison_errors(what: str) -> Iterator[None]:
     except BackfillError:
         raise
     except (PySparkException, Py4JError) as error:
-        _require_values(error, what)
+        _raise_for_row(error, what)
         if _is(error, _VERSION_GONE):
             raise VersionGoneError(
-                f"{what} can no longer be read ({said(error)}); verify anew, which compares the versions that "
-                "are there now"
+                f"{what} can no longer be read ({safe_message(error)}); start a new verification, which compares the "
+                "newest versions"
             ) from None
         if _is_damage(error):
             raise DataFileError(
-                f"{what} has a data file that is damaged or gone, so nothing is known of it ({said(error)}); "
-                "verify anew if it was vacuumed meanwhile, else restore the file from a copy, or rebuild the job"
+                f"{what} cannot be compared: a data file is damaged or gone ({safe_message(error)}); if it was "
+                "vacuumed, start a new verification; otherwise restore the file from a copy, or rebuild the job"
             ) from None
         raise VerificationFailedError(
-            f"{what} could not be read, so nothing is known of it ({said(error)}); try again"
+            f"{what} cannot be compared, because reading it failed ({safe_message(error)}); try again"
         ) from None

@@ -1,9 +1,9 @@
 """
-A Delta table with a stamp in every commit, as the view and the arrangement are.
+A Delta table with a stamp in every commit, such as the view and the arrangement.
 
 Every write has a transaction id (job, incarnation, part) with the epoch as version, and the digest of the pinned
-barrier. Delta skips a version that it has seen. The table's own log then shows whether a skipped or conflicting write
-was ours; that is never assumed.
+barrier. Delta skips a version that it has seen. Whether a skipped or conflicting write was the job's own is never
+assumed, but read from the table's log.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from airflow_backfill_provider.engine.stamps import (
 from airflow_backfill_provider.lake.delta_log import Commit, DeltaLog, stamp_of
 from airflow_backfill_provider.lake.view_identity import (
     ViewIdentity,
-    remove_what_was_not_committed,
+    remove_uncommitted_files,
     view_identity,
 )
 
@@ -55,7 +55,7 @@ _FENCE = 2**62
 logger = logging.getLogger(__name__)
 
 
-VIEW_TABLE = TableKind("materialized_view", MaterializedViewError, "repair what was written to, or rebuild the job")
+VIEW_TABLE = TableKind("materialized_view", MaterializedViewError, "repair the changed rows, or rebuild the job")
 
 
 class StampedTable:
@@ -122,12 +122,12 @@ class StampedTable:
         if not self._once(part, identity, barrier, write, may_be_empty=True):
             self.append(self.read().limit(0), part, identity, barrier)
 
-    def make_once(self, statement: str, identity: ViewIdentity, *, order: int) -> None:
+    def create_once(self, statement: str, identity: ViewIdentity, *, order: int) -> None:
         """
-        Make the table of an incarnation, unless it exists, or that of a later incarnation does.
+        Create the table of an incarnation, unless it or the table of a later incarnation exists.
 
-        :param order: the incarnation's number among those of its job. It is the version of a transaction that all of
-            them share, so a process that a rebuild overtook can never replace the new table by its own empty one.
+        :param order: the number of the job's incarnation. It is the version of a transaction that all incarnations
+            share, so a process from before a rebuild can never replace the new table with its own empty one.
         :raises MaterializedViewError: if the path holds another table afterwards.
         """
         transaction = {_TRANSACTION_ID: creation_id(identity), _TRANSACTION_VERSION: str(order)}
@@ -138,8 +138,8 @@ class StampedTable:
 
         failure = _attempt(write)
         if failure is not None:
-            # Another process may have made it meanwhile, despite the error.
-            remove_what_was_not_committed(self.path)
+            # Despite the error, the table may exist: another process may have created it.
+            remove_uncommitted_files(self.path)
         try:
             found = view_identity(self.path, self._options)
         except MaterializedViewError:
@@ -152,8 +152,8 @@ class StampedTable:
         if failure is not None:
             raise failure
         raise MaterializedViewError(
-            f"materialized_view: {self.path} holds the view of a later rebuild of job {identity.job}; nothing is left "
-            "to do for this one"
+            f"materialized_view: {self.path} holds the view of a later rebuild of job {identity.job}; this rebuild has "
+            "nothing left to do"
         )
 
     def use_up(self, transaction: str) -> None:
@@ -164,7 +164,7 @@ class StampedTable:
         """
         Make Delta skip every later write of a part of an epoch, unless the part is written.
 
-        The first in the table's log wins: both use the same transaction, so a written part prevents the fence.
+        Both use the same transaction, so the first one in the table's log wins, and a written part prevents the fence.
 
         :returns: whether the part is written.
         :raises BackfillError: if the log shows neither.
@@ -180,7 +180,8 @@ class StampedTable:
         if failure is not None:
             raise failure
         raise EpochFailedError(
-            f"epoch {barrier.epoch}: {self.path} shows neither part {part} nor that it is given up; run the epoch again"
+            f"epoch {barrier.epoch}: the log of {self.path} shows neither that part {part} was written nor that it was "
+            "given up; run the epoch again"
         )
 
     def _fenced_or_written(self, part: str, identity: ViewIdentity, barrier: Barrier) -> bool | None:
@@ -214,8 +215,8 @@ class StampedTable:
         """
         Return whether the table's log shows the barrier's commit of a part.
 
-        :raises MaterializedViewError: if the epoch was committed from another plan.
-        :raises EpochFailedError: if a later epoch wrote the part; then there is nothing left to do for this one.
+        :raises MaterializedViewError: if the part was written with another barrier.
+        :raises EpochFailedError: if a later epoch wrote the part, so this attempt has nothing left to do.
         :raises EpochGivenUpError: if the part was given up.
         """
         overtaken_by = None
@@ -233,14 +234,14 @@ class StampedTable:
             elif stamp.get("digest") == barrier.digest:
                 if stamp.get("event") == GIVEN_UP:
                     raise EpochGivenUpError(
-                        f"part {part} of epoch {barrier.epoch} of job {identity.job} was given up, as version "
-                        f"{commit.version} of {self.path} says; this attempt does not write it"
+                        f"part {part} of epoch {barrier.epoch} of job {identity.job} was given up in version "
+                        f"{commit.version} of {self.path}; this attempt does not write it"
                     )
                 return True
             else:
                 raise self._kind.error(
                     f"{self._kind.name}: version {commit.version} of {self.path} holds epoch {epoch} of job "
-                    f"{identity.job} from another plan than the pinned one; rebuild the job"
+                    f"{identity.job}, but not as the pinned barrier has it; rebuild the job"
                 )
         if overtaken_by is not None:
             raise EpochFailedError(
@@ -261,11 +262,11 @@ class StampedTable:
 
     def require_continued(self, barrier: Barrier, since: TableVersion | None) -> TableVersion:
         """
-        Refuse a table with a history that does not continue the previous epoch's.
+        Refuse a table whose log no longer has the version that the previous epoch left.
 
-        :param since: the version that the previous epoch left; ``None`` before the first.
+        :param since: the version that the previous epoch left; ``None`` before the first epoch.
         :returns: the newest version.
-        :raises BackfillError: of the table's kind, saying what was found.
+        :raises BackfillError: the error of the table's kind, with what was found.
         """
         newest, kind = self.log.newest(), self._kind
         if since is None:
@@ -273,23 +274,23 @@ class StampedTable:
         if newest.version < since.version:
             raise kind.error(
                 f"{kind.name}: {self.path} is at version {newest.version}, but epoch {barrier.prev_epoch} left it at "
-                f"{since.version}; it was replaced: rebuild the job"
+                f"version {since.version}; the table was recreated, or restored from an older copy: rebuild the job"
             )
         written_at = newest.written_at if newest.version == since.version else self.log.written_at(since.version)
         if None not in (written_at, since.written_at) and written_at != since.written_at:
             raise kind.error(
-                f"{kind.name}: version {since.version} of {self.path} was written at {written_at}, but the one that "
-                f"epoch {barrier.prev_epoch} left at {since.written_at}; an older copy was put back and written on: "
-                "rebuild the job"
+                f"{kind.name}: version {since.version} of {self.path} was written at {written_at}, but epoch "
+                f"{barrier.prev_epoch} left a version {since.version} that was written at {since.written_at}; the "
+                "table was restored from an older copy and written since: rebuild the job"
             )
         return newest
 
     def require_untouched(self, identity: ViewIdentity, barrier: Barrier, since: TableVersion | None) -> None:
         """
-        Refuse a table that anything but this epoch wrote to since the previous one.
+        Refuse a table that a foreign writer changed since the previous epoch.
 
-        :param since: the version that the previous epoch left; ``None`` before the first.
-        :raises BackfillError: of the table's kind, naming a foreign version, or one that is missing from the log.
+        :param since: the version that the previous epoch left; ``None`` before the first epoch.
+        :raises BackfillError: the error of the table's kind, with the foreign version, or one that the log lacks.
         """
         kind = self._kind
         oldest = self.log.versions()[-1] + 1
@@ -299,8 +300,8 @@ class StampedTable:
             if not (is_ours(commit, identity, barrier, since) or is_harmless(commit)):
                 if commit.operation.endswith(("COLUMN", "COLUMNS")):
                     raise kind.error(
-                        f"{kind.name}: version {commit.version} of {self.path} ({commit.operation}) changed the "
-                        f"table's columns, and job {identity.job} needs those that it made it with: rebuild the job"
+                        f"{kind.name}: version {commit.version} of {self.path} ({commit.operation}) was not written by "
+                        f"job {identity.job}, and changed the table's columns; only the job may do so: rebuild the job"
                     )
                 raise kind.error(
                     f"{kind.name}: version {commit.version} of {self.path} ({commit.operation}) was not written by "
@@ -311,14 +312,14 @@ class StampedTable:
             oldest = commit.version
         if since is None or oldest > since.version + 1:
             raise kind.error(
-                f"{kind.name}: the log of {self.path} lacks version {oldest - 1}, so nobody can tell what was written "
-                f"to it since epoch {barrier.prev_epoch}; {kind.remedy}"
+                f"{kind.name}: the log of {self.path} lacks version {oldest - 1}, so it does not show what was written "
+                f"to the table since epoch {barrier.prev_epoch}; {kind.remedy}"
             )
 
     def _once(
         self, part: str, identity: ViewIdentity, barrier: Barrier, write: Callable[[], None], *, may_be_empty: bool
     ) -> bool:
-        """Write unless it was written, and return whether the log shows the write; nothing but the log counts."""
+        """Write the part unless it is written; return whether the log shows the write, whatever Delta reported."""
         if self.is_written(part, identity, barrier):
             return True
         failure = _attempt(write)
@@ -326,33 +327,35 @@ class StampedTable:
             return True
         if failure is not None and self._lost_to_compaction(failure, identity):
             # Another compaction so soon is unlikely, so one retry is enough.
-            logger.info("part %s of epoch %d lost to a compaction of %s; once more", part, barrier.epoch, self.path)
+            logger.info(
+                "part %s of epoch %d conflicted with a compaction of %s; trying again", part, barrier.epoch, self.path
+            )
             failure = _attempt(write)
             if self.is_written(part, identity, barrier):
                 return True
         if failure is not None:
             raise failure
         self._require_unused(part, identity, barrier)
-        # A statement that changes nothing may leave no commit; in this Delta a DELETE leaves none, a MERGE one.
+        # A statement that changes nothing may leave no commit: in this Delta, a MERGE does, a DELETE does not.
         if not may_be_empty:
             raise EpochFailedError(
-                f"epoch {barrier.epoch}: Delta reported part {part} as written, but {self.path} does not show it; "
-                "run the epoch again"
+                f"epoch {barrier.epoch}: Delta reported part {part} as written, but the log of {self.path} does not "
+                "show it; run the epoch again"
             )
         return False
 
     def _require_unused(self, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
-        """Refuse a write that Delta skips as committed although its commit is no longer in the log."""
+        """Refuse a part that Delta skips as committed although its commit is no longer in the log."""
         seen = self.log.transaction_version(transaction_id(identity, part))
         if seen is not None and seen >= barrier.epoch:
             raise self._kind.error(
-                f"{self._kind.name}: part {part} of epoch {barrier.epoch} was written to {self.path}, but the commit "
-                "that says from which plan was cleaned up before the epoch was done; rebuild the job, and let no epoch "
-                "lie longer than delta.logRetentionDuration"
+                f"{self._kind.name}: part {part} of epoch {barrier.epoch} was written to {self.path}, but its commit "
+                "was removed from the log before the epoch was committed, so it cannot be checked; rebuild the job, "
+                "and retry failed epochs within delta.logRetentionDuration"
             )
 
     def _lost_to_compaction(self, failure: Exception, identity: ViewIdentity) -> bool:
-        """Return whether no commit since the job's own newest write changes rows."""
+        """Return whether a write lost a conflict to a compaction: only compactions follow the job's newest write."""
         if not is_conflict(failure):
             return False
         for commit in self.commits_back(identity):

@@ -19,7 +19,7 @@ CHANGES = "changes"
 
 
 GIVEN_UP = "given_up"
-"""The event of a commit in place of a part that is given up."""
+"""The event of the commit that gives up a part."""
 
 
 CHANGES_REMOVAL = "changes-removal"
@@ -41,7 +41,7 @@ OF_CHANGES = (CHANGES_REMOVAL, CHANGES, REPAIR_REMOVAL, REPAIR)
 _HARMLESS_METADATA = frozenset(
     {"SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CHANGE COLUMN", "CLUSTER BY", "ADD CONSTRAINT", "DROP CONSTRAINT"}
 )
-"""Operations that may stay. A constraint refuses only writes of rows that violate it."""
+"""Operations of foreign writers that are accepted. A constraint refuses only writes of rows that violate it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class TableKind:
 
     :param name: the table's name.
     :param error: the class of the error.
-    :param remedy: what to do about foreign rows.
+    :param remedy: what the user can do about a foreign write.
     """
 
     name: str
@@ -84,8 +84,8 @@ def is_ours(commit: Commit, identity: ViewIdentity, barrier: Barrier, since: Tab
     """
     Return whether a commit is the job's own and may lie after the previous epoch's version.
 
-    Commits of earlier epochs lie at or before that version; after it, they come from an older copy. They are accepted
-    only if the previous epoch's version is unknown.
+    Commits of earlier epochs lie at or before that version. After it, they come from an older copy of the table, and
+    are accepted only if the previous epoch's version is unknown.
     """
     stamp = stamp_of(commit)
     if stamp.get("incarnation") != identity.incarnation:
@@ -101,7 +101,7 @@ def is_harmless(commit: Commit) -> bool:
 
 
 def is_of_earlier_epoch(commit: Commit, identity: ViewIdentity, barrier: Barrier) -> bool:
-    """Return whether an earlier epoch wrote a commit; then all commits of this epoch are newer."""
+    """Return whether a commit is of an earlier epoch; all commits of this epoch are newer then."""
     stamp = stamp_of(commit)
     if stamp.get("event") not in {"epoch", GIVEN_UP} or stamp.get("incarnation") != identity.incarnation:
         return False

@@ -1,5 +1,5 @@
 """
-The materialized view's table: create it, write to it, and check it.
+The materialized view's table: creates it, writes to it, and checks it.
 
 :mod:`~airflow_backfill_provider.engine.stamped_table` makes each write happen once.
 """
@@ -22,7 +22,7 @@ from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.engine.net_changes import MeasuredChanges
-from airflow_backfill_provider.engine.small_changes import MOST_KEYS, changed_only, sent_whole
+from airflow_backfill_provider.engine.small_changes import MOST_KEYS, broadcast_if_few, key_filter
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.engine.stamped_table import VIEW_TABLE, StampedTable
 from airflow_backfill_provider.engine.stamps import (
@@ -41,7 +41,7 @@ from airflow_backfill_provider.lake.view_identity import (
     JOB_PROPERTY,
     ViewIdentity,
     identity_of,
-    remove_what_was_not_committed,
+    remove_uncommitted_files,
     view_identity,
     view_properties,
 )
@@ -83,8 +83,8 @@ class MaterializedView:
         found = self.identity()
         if found is not None and (found.job != job or found.incarnation not in incarnations):
             raise MaterializedViewError(
-                f"materialized_view: {self.path} holds the view of job {found.job}, whose control tables are not at "
-                f"the state of job {job}; choose another folder, set the job's state, or delete the view"
+                f"materialized_view: {self.path} holds a view of job {found.job} that the control tables of job {job} "
+                "don't know; choose another folder, correct the job's state folder, or delete the view"
             )
         return found
 
@@ -96,10 +96,10 @@ class MaterializedView:
         properties: Mapping[str, str],
     ) -> None:
         """
-        Create the empty table of an incarnation; replace that of an earlier incarnation of the job.
+        Create the empty table of an incarnation, or replace the table of an earlier incarnation of the job.
 
         :param schema: the query's columns.
-        :param earlier_incarnations: the job's earlier incarnations, each with the highest parallelism that it had.
+        :param earlier_incarnations: the job's earlier incarnations, each with its highest parallelism.
         :raises MaterializedViewError: if another table lies at the path.
         """
         incarnations = frozenset({*earlier_incarnations, identity.incarnation})
@@ -107,11 +107,11 @@ class MaterializedView:
         if found == identity:
             return
         if found is None:
-            remove_what_was_not_committed(self.path)
+            remove_uncommitted_files(self.path)
         else:
             # A delayed process of the old incarnation could append after the replacement, so its ids are used up first.
-            runs = range(earlier_incarnations[found.incarnation])
-            for part in (*OF_CHANGES, *map(snapshot_part, runs)):
+            parts = range(earlier_incarnations[found.incarnation])
+            for part in (*OF_CHANGES, *map(snapshot_part, parts)):
                 self.table.use_up(transaction_id(found, part))
         if names_to_map(schema):
             properties = {"delta.columnMapping.mode": "name", **properties}
@@ -124,7 +124,7 @@ class MaterializedView:
         reached(CrashPoint.BEFORE_CREATION_COMMIT)
         self._spark.createDataFrame([], without_metadata(schema)).createOrReplaceTempView(relation)
         try:
-            self.table.make_once(
+            self.table.create_once(
                 f"{verb} {self.table.sql_name} USING delta TBLPROPERTIES ({assignments}) AS SELECT * FROM {relation}",
                 identity,
                 order=len(incarnations),
@@ -135,29 +135,29 @@ class MaterializedView:
         self.require_usable(identity.job, incarnations)
 
     def mark_finished(self, identity: ViewIdentity, epoch: int) -> None:
-        """Mark the view as finished, unless it is."""
-        if self._says_finished(identity) is not False:
+        """Mark the view as finished, unless it is already."""
+        if self._is_finished(identity) is not False:
             return
-        self._say_finished("true", identity, epoch)
+        self._set_finished("true", identity, epoch)
         if self.identity() != identity:
-            # The job was rebuilt between check and write, so this marked the new view by mistake.
-            self._say_finished("false", identity, epoch)
+            # A rebuild came between check and write, so this marked the new view by mistake.
+            self._set_finished("false", identity, epoch)
 
     def take_back_finished(self, identity: ViewIdentity, epoch: int) -> None:
         """Mark the view as not finished, if it is marked as finished."""
-        if self._says_finished(identity):
-            self._say_finished("false", identity, epoch)
+        if self._is_finished(identity):
+            self._set_finished("false", identity, epoch)
 
-    def _says_finished(self, identity: ViewIdentity) -> bool | None:
+    def _is_finished(self, identity: ViewIdentity) -> bool | None:
         """Return whether the table is marked as finished; ``None`` if it is not the incarnation's."""
         properties = view_properties(self.path, self._options) or {}
         if identity_of(properties) != identity:
             return None
         return properties.get(FINISHED_PROPERTY) == "true"
 
-    def _say_finished(self, answer: str, identity: ViewIdentity, epoch: int) -> None:
+    def _set_finished(self, value: str, identity: ViewIdentity, epoch: int) -> None:
         with self.table.committing({"event": "finish", "incarnation": identity.incarnation, "epoch": epoch}):
-            self._spark.sql(f"ALTER TABLE {self.table.sql_name} SET TBLPROPERTIES ('{FINISHED_PROPERTY}' = '{answer}')")
+            self._spark.sql(f"ALTER TABLE {self.table.sql_name} SET TBLPROPERTIES ('{FINISHED_PROPERTY}' = '{value}')")
 
     # -------------------------------------------------------------------------------------------------- writes
 
@@ -174,12 +174,12 @@ class MaterializedView:
         """
         Apply net changes, once per epoch.
 
-        The merge fails if a key appeared that the view already has: the upstream would have two rows of that key, and
-        the view one.
+        The merge fails if a key appeared that the view already has: the upstream would have two rows with that key, and
+        the view only one.
 
         :param changes: the view's columns and the flags of
-            :func:`~airflow_backfill_provider.engine.net_changes.net_changes`; ``is_upsert`` false deletes.
-        :param measured: how many changes there are.
+            :func:`~airflow_backfill_provider.engine.net_changes.net_changes`; rows without ``is_upsert`` are deleted.
+        :param measured: the number of changes, and their properties.
         :param keys: the view's key columns.
         :param columns: the view's columns.
         :param own: the names of the package's own columns.
@@ -190,7 +190,7 @@ class MaterializedView:
         names = ", ".join(quote(name) for name in columns)
         values = ", ".join(f"change.{quote(name)}" for name in columns)
         self.merge_into(
-            sent_whole(changes, measured.through),
+            broadcast_if_few(changes, measured.through),
             [*_same(keys, measured.has_nulls), *self._filters(changes, measured.through, keys)],
             f"WHEN MATCHED AND change.{own.appeared} THEN UPDATE SET {_refusal(keys)} "
             f"WHEN MATCHED AND NOT change.{own.is_upsert} THEN DELETE "
@@ -203,10 +203,10 @@ class MaterializedView:
 
     def _without_idle_null(self, changes: DataFrame, keys: Sequence[str], own: OwnColumns) -> DataFrame:
         """
-        Return changes without the removal of a key of nulls that the view does not have.
+        Return changes without the removal of an all-null key that the view does not have.
 
-        A merge into a table with deletion vectors fails on it ("did not match any merge clause"): Delta checks the
-        match again, with nulls in place of the row that it did not find.
+        A merge into a table with deletion vectors fails on such a removal ("did not match any merge clause"): Delta
+        checks the match again, with nulls in place of the row that it did not find.
         """
         is_null = reduce(and_, (F.col(quote(key)).isNull() for key in keys))
         if self.table.read().filter(is_null).head(1):
@@ -230,15 +230,15 @@ class MaterializedView:
         has to shuffle the rows of every file that it touches.
 
         :param changed: the view's key columns and the flag ``appeared``.
-        :param measured: how many there are.
+        :param measured: the number of changes, and their properties.
         :param written: the changed keys' new rows, in the view's columns.
         :param keys: the view's key columns.
-        :param own: the package's names beside them.
+        :param own: the names of the package's own columns.
         """
-        # Add the refusing assignment only if needed: with any assignment, Delta reads and moves whole rows.
+        # With any assignment, Delta reads and moves whole rows, so add the refusal only if it is needed.
         refusal = f"WHEN MATCHED AND change.{own.appeared} THEN UPDATE SET {_refusal(keys)} "
         self._replace(
-            sent_whole(changed, measured.through),
+            broadcast_if_few(changed, measured.through),
             written,
             _same(keys, measured.has_nulls),
             f"{refusal if measured.some_appeared else ''}WHEN MATCHED THEN DELETE",
@@ -253,7 +253,7 @@ class MaterializedView:
         """
         Remove rows and write others instead, each once per epoch.
 
-        :param removed: keys to remove, distinct; the view's key columns.
+        :param removed: the distinct keys to remove, in the view's key columns.
         :param written: rows to write, in the view's columns.
         :param keys: the view's key columns.
         """
@@ -274,8 +274,8 @@ class MaterializedView:
         Remove keys in one commit, and append rows in another.
 
         :param same: the merge's conditions.
-        :param removal: its clauses.
-        :param parts: the parts of the epoch that the two commits are.
+        :param removal: the merge's clauses.
+        :param parts: the epoch's parts for the removal and the append.
         """
         removing, writing = parts
         # After the append the keys exist again, so a repeated removal would delete the new rows.
@@ -297,8 +297,8 @@ class MaterializedView:
         """
         Merge rows into the view with a given statement, once per epoch and part.
 
-        :param changes: the rows, which the statement calls ``change``; it calls the view's rows ``view``.
-        :param conditions: what has to be true of both.
+        :param changes: the rows; the statement's alias for them is ``change``, and for the view's rows ``view``.
+        :param conditions: the conditions on which the rows match.
         :param clauses: the statement's ``WHEN`` clauses.
         :param part: the part of the epoch; see :mod:`~airflow_backfill_provider.engine.stamps`.
         """
@@ -330,22 +330,22 @@ class MaterializedView:
 
     def fence_changes(self, identity: ViewIdentity, barrier: Barrier) -> bool:
         """
-        Give up an epoch's changes, in the order in which they are written, unless one of their parts is written.
+        Give up the parts of an epoch's changes in the order of their writes, until one that is written.
 
         :returns: whether they are given up.
         """
-        # Stop at the first written part: the parts before it had nothing to write, and those after it may follow.
+        # The parts before the first written one had nothing to write, and those after it may still be written.
         return not any(self.table.fence(part, identity, barrier) for part in OF_CHANGES)
 
     def _filters(self, changes: DataFrame, rows: int, keys: Sequence[str]) -> list[str]:
-        """Return conditions that keep unchanged rows out of a merge; a merge that rewrites files needs them all."""
+        """Return conditions that exclude unchanged rows from a merge; a merge that rewrites files needs all rows."""
         if rows > MOST_KEYS:
             return []
         properties = view_properties(self.path, self._options) or {}
         if properties.get("delta.enableDeletionVectors") != "true":
             return []
         fields = {field.name: field.dataType.simpleString() for field in self.table.read().schema.fields}
-        return [changed_only(changes, {key: fields[key] for key in keys}, "view")]
+        return [key_filter(changes, {key: fields[key] for key in keys}, "view")]
 
     # ------------------------------------------------------------------------------------------------- the log
 
@@ -353,14 +353,14 @@ class MaterializedView:
         """
         Refuse a view that was replaced by another, or by an older copy of itself.
 
-        :param since: the version that the previous epoch left; ``None`` before the first.
-        :returns: its newest version.
-        :raises MaterializedViewError: saying what was found.
+        :param since: the version that the previous epoch left; ``None`` before the first epoch.
+        :returns: the view's newest version.
+        :raises MaterializedViewError: with what was found.
         """
         if self.identity() != identity:
             raise MaterializedViewError(
-                f"materialized_view: {self.path} is not the view of job {identity.job} any more (it was dropped or "
-                "replaced); rebuild the job"
+                f"materialized_view: {self.path} is no longer the view of job {identity.job}; it was dropped or "
+                "replaced: rebuild the job"
             )
         self._require_changeable()
         return self.table.require_continued(barrier, since)
@@ -370,8 +370,8 @@ class MaterializedView:
         properties = view_properties(self.path, self._options) or {}
         if properties.get("delta.appendOnly", "false").lower() == "true":
             raise MaterializedViewError(
-                f"materialized_view: {self.path} has delta.appendOnly = true, so it cannot take changes; switch it off "
-                f"with: ALTER TABLE {self.table.sql_name} UNSET TBLPROPERTIES ('delta.appendOnly')"
+                f"materialized_view: {self.path} has delta.appendOnly = true, so no epoch can apply changes; switch it "
+                f"off with: ALTER TABLE {self.table.sql_name} UNSET TBLPROPERTIES ('delta.appendOnly')"
             )
 
 
@@ -379,8 +379,8 @@ def _same(keys: Sequence[str], has_nulls: Sequence[bool]) -> list[str]:
     """
     Return the conditions for a row of the view to have the key of a change.
 
-    :param has_nulls: for each key column, whether it is null in some change. Where it is not, plain equality finds the
-        same rows, and faster: Spark joins null-safe keys by rows that it makes of them, each of twice as many columns.
+    :param has_nulls: for each key column, whether it is null in some change. If it is not, plain equality finds the
+        same rows faster: for null-safe equality, Spark joins on two expressions per column.
     """
     return [
         f"view.{quote(key)} {'<=>' if nulls else '='} change.{quote(key)}"

@@ -10,7 +10,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.sql import quote
 
 COLUMN_MAPPING = "delta.columnmapping.mode"
-"""The property that allows any character in names, in lower case."""
+"""The property, in lower case, that allows any character in column names."""
 
 _CHARACTERS_TO_MAP = frozenset(" ,;{}()\n\t=")
 """Characters that Delta allows in names of columns only with column mapping."""
@@ -18,13 +18,13 @@ _CHARACTERS_TO_MAP = frozenset(" ,;{}()\n\t=")
 
 def require_columns(schema: StructType, properties: Mapping[str, str], written: Collection[str]) -> None:
     """
-    Refuse output columns that no Delta table can have, and names that Spark made up.
+    Refuse output columns that no Delta table can have, and names that Spark generated.
 
-    Another version of Spark may name an expression without an alias differently.
+    Another version of Spark may generate another name for an expression without an alias.
 
-    :param properties: the properties that the job asks for its view.
-    :param written: names that a query or its upstream has, in lower case.
-    :raises InvalidJobError: naming the columns.
+    :param properties: the table properties in the job's definition.
+    :param written: names in the query or in the upstream, in lower case.
+    :raises InvalidJobError: with the columns.
     """
     names = [field.name.lower() for field in schema.fields]
     repeated = sorted({name for name in names if names.count(name) > 1})
@@ -32,7 +32,7 @@ def require_columns(schema: StructType, properties: Mapping[str, str], written: 
         raise InvalidJobError(f"query: it names {', '.join(repeated)} more than once; give each column its own alias")
     for field in schema.fields:
         if _CHARACTERS_TO_MAP & set(field.name) and field.name.lower() not in written:
-            raise InvalidJobError(f"query: the column {quote(field.name)} has no name of its own; give it an alias")
+            raise InvalidJobError(f"query: the column {quote(field.name)} has no alias; give it one")
         if field.dataType.typeName() == "void":
             raise InvalidJobError(f"query: the column {quote(field.name)} has no type; cast it")
     asked = {name.lower(): value.lower() for name, value in properties.items()}
@@ -53,7 +53,7 @@ def without_metadata(schema: StructType) -> StructType:
     Return columns with only a name and a type, without the upstream's metadata.
 
     With that metadata the view would need table features that it does not have (defaults, identity columns, generated
-    columns), or enforce bounds that the upstream has dropped since (CHAR and VARCHAR).
+    columns), or enforce lengths that the upstream has dropped since (CHAR and VARCHAR).
     """
     return StructType([StructField(field.name, _plain(field.dataType)) for field in schema.fields])
 

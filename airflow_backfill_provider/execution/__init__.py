@@ -1,1 +1,1 @@
-"""One epoch on Spark: combine source, strategy and shape, and implement the engine of the protocol."""
+"""One epoch on Spark: combines source, strategy and shape, and implements the protocol's engine."""

@@ -41,7 +41,7 @@ class ComparedSides:
     """
     Both sides of a verification.
 
-    :param older: rows that the view has as of older offsets of the upstream than the verified epoch's.
+    :param older: the ranges that the view has as of older offsets of the upstream than the verified epoch's.
     :param reader: reads the upstream.
     """
 
@@ -65,9 +65,9 @@ class ComparedSides:
         """Return the query's rows in some vnodes, each with its unit and its hashes."""
         rows = expected_rows(self.spark, self.reader, self.settings, self.pinned, self.older)
         # Filter before the query, which costs more.
-        rows = rows.filter(self._unit(self.units.placed_by).between(*vnodes))
+        rows = rows.filter(self._unit(self.units.hashed).between(*vnodes))
         job = self.settings.definition
-        return self._taken_apart(run_query(self.spark, JobQuery.of(job, query_of(job), self.settings.upstream), rows))
+        return self._hashed(run_query(self.spark, JobQuery.of(job, query_of(job), self.settings.upstream), rows))
 
     def found(self, vnodes: VnodeRange, schema: StructType) -> DataFrame:
         """
@@ -80,17 +80,17 @@ class ComparedSides:
         view = self.spark.read.format("delta").option("versionAsOf", self.pinned.view_version).load(path)
         _require_same_columns(schema, view.schema, path)
         rows = view.select(*(F.col(quote(field.name)) for field in schema.fields))
-        return self._taken_apart(rows).filter(F.col(UNIT).between(*vnodes))
+        return self._hashed(rows).filter(F.col(UNIT).between(*vnodes))
 
     def _unit(self, outputs: Sequence[str]) -> Column:
-        return vnode_of(self.settings, [F.col(quote(name)) for name in outputs], self.units.placed_by)
+        return vnode_of(self.settings, [F.col(quote(name)) for name in outputs], self.units.hashed)
 
-    def _taken_apart(self, rows: DataFrame) -> DataFrame:
+    def _hashed(self, rows: DataFrame) -> DataFrame:
         """Add the unit and the hashes to rows with the view's columns."""
         first, second = row_hashes(rows.schema)
         return rows.select(
             F.struct(*(F.col(quote(field.name)) for field in rows.schema.fields)).alias(ROW),
-            self._unit(self.units.place_outputs).alias(UNIT),
+            self._unit(self.units.hashed_outputs).alias(UNIT),
             first.alias(HASHES[0]),
             second.alias(HASHES[1]),
         )
@@ -98,10 +98,10 @@ class ComparedSides:
 
 def _require_same_columns(expected: StructType, found: StructType, path: str) -> None:
     wanted = {field.name: field.dataType.simpleString() for field in expected.fields}
-    there = {field.name: field.dataType.simpleString() for field in found.fields}
-    if wanted != there:
-        different = sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))
+    actual = {field.name: field.dataType.simpleString() for field in found.fields}
+    if wanted != actual:
+        different = sorted(name for name in {*wanted, *actual} if wanted.get(name) != actual.get(name))
         raise MaterializedViewError(
-            f"materialized_view: {path} has other columns than its query gives ({', '.join(different)}); something "
-            "else changed them: rebuild the job"
+            f"materialized_view: the columns of {path} differ from those of the job's query ({', '.join(different)}); "
+            "another writer changed the table: rebuild the job"
         )

@@ -1,8 +1,8 @@
 """
-One step of a verification: compare the vnodes of a range, and list the keys of those that differ.
+One step of a verification: compares the vnodes of a range, and lists the keys of those that differ.
 
-Both sides are read and hashed. Counting rows is not enough, because Delta may answer a count from its log, without the
-files. A table that cannot be read is an error; it counts neither as equal nor as different.
+Both sides are read and hashed. Counting rows is not enough, because Delta may answer a count from its log without
+reading files. A table that cannot be read is an error; it counts neither as equal nor as different.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ def compare(sides: ComparedSides, vnodes: VnodeRange) -> ComparedVnodes:
         wanted = _checksums(expected)
     with comparison_errors(f"the view {job.materialized_view} at version {pinned.view_version}"):
         found = sides.found(vnodes, schema)
-        there = _checksums(found)
-    differing = differing_vnodes(wanted, there)
+        actual = _checksums(found)
+    differing = differing_vnodes(wanted, actual)
     differences: tuple[VnodeDifference, ...] = ()
     keys: tuple[DifferingKey, ...] = ()
     if differing:
         with comparison_errors(f"the view {job.materialized_view} or the upstream {job.upstream.location}"):
-            differences, keys = _look_into(sides, schema, expected, found, differing)
+            differences, keys = _details(sides, schema, expected, found, differing)
     return ComparedVnodes(
         first=vnodes[0],
         last=vnodes[1],
         expected_rows=sum(checksum.rows for checksum in wanted.values()),
-        found_rows=sum(checksum.rows for checksum in there.values()),
+        found_rows=sum(checksum.rows for checksum in actual.values()),
         differences=differences,
         keys=keys,
         has_all_keys=len(keys) == sum(difference.keys for difference in differences),
@@ -77,7 +77,7 @@ def _columns_of(rows: DataFrame) -> StructType:
     """Return the view's columns from rows with hashes."""
     columns = rows.schema[ROW].dataType
     if not isinstance(columns, StructType):
-        raise TypeError(f"a row is a {columns}")
+        raise TypeError(f"the column {ROW} has the type {columns}, not a struct")
     return columns
 
 
@@ -98,11 +98,11 @@ def _checksums(rows: DataFrame) -> dict[int, VnodeChecksum]:
 
 
 def _sum(value: Column) -> Column:
-    # A decimal, because a sum of longs would overflow.
+    # A sum of longs would overflow.
     return F.sum(value.cast("decimal(28,0)"))
 
 
-def _look_into(
+def _details(
     sides: ComparedSides, schema: StructType, expected: DataFrame, found: DataFrame, differing: Sequence[int]
 ) -> tuple[tuple[VnodeDifference, ...], tuple[DifferingKey, ...]]:
     """Return the number of differing keys in each of some vnodes, and the first of them."""
@@ -153,18 +153,18 @@ def _differing_keys(
     keys = [f"__key_{number}" for number in range(len(sides.key))]
     grouped = rows.groupBy(*keys).agg(
         F.count_if(_EXPECTED).alias("__wanted"),
-        F.count_if(~F.col(_EXPECTED)).alias("__there"),
-        # If the sides disagree on the unit, the query is right.
+        F.count_if(~F.col(_EXPECTED)).alias("__found"),
+        # If the sides disagree on the unit, take the query's.
         F.max_by(UNIT, _EXPECTED).alias(UNIT),
         *(F.sum(F.col(name).cast("decimal(28,0)") * F.col(_SIGN)).alias(name) for name in HASHES),
         *(F.bit_xor(name).alias(name) for name in of_columns),
     )
-    wanted, there = F.col("__wanted"), F.col("__there")
-    unlike = reduce(lambda a, b: a | b, (F.col(name) != 0 for name in HASHES), wanted != there)
+    wanted, actual = F.col("__wanted"), F.col("__found")
+    unlike = reduce(lambda a, b: a | b, (F.col(name) != 0 for name in HASHES), wanted != actual)
     kind = (
-        F.when(there == 0, F.lit(str(DifferenceKind.MISSING)))
+        F.when(actual == 0, F.lit(str(DifferenceKind.MISSING)))
         .when(wanted == 0, F.lit(str(DifferenceKind.UNEXPECTED)))
-        .when(there > wanted, F.lit(str(DifferenceKind.REPEATED)))
+        .when(actual > wanted, F.lit(str(DifferenceKind.REPEATED)))
         .otherwise(F.lit(str(DifferenceKind.DIFFERENT)))
     )
     columns = F.array_compact(
@@ -179,7 +179,7 @@ def _differing_keys(
             _text(F.col(key), field).alias(f"__text_{n}")
             for n, (key, field) in enumerate(zip(keys, fields, strict=True))
         ),
-        F.when((wanted == 1) & (there == 1), columns).alias("__columns"),
+        F.when((wanted == 1) & (actual == 1), columns).alias("__columns"),
     )
 
 
@@ -199,11 +199,11 @@ def encoded(texts: Sequence[str | None], order: KeyOrder) -> EncodedPosition | N
     Return a key in its recorded form.
 
     :param texts: the values of its columns as text from Spark.
-    :returns: ``None`` if the key cannot be recorded, for example with a year after 9999; then its whole vnode is
-        repaired.
+    :returns: ``None`` if the key cannot be recorded, for example with a year after 9999; a repair then rewrites its
+        whole vnode.
     """
     if any(text is not None and _REPLACEMENT in text for text in texts):
-        # With the replacement character it would be another key.
+        # The replacement character makes it another key.
         return None
     try:
         return order.encode(order.decode(texts))

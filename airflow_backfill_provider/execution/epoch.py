@@ -2,8 +2,8 @@
 One epoch on Spark: the evaluator of its stages.
 
 :mod:`airflow_backfill_provider.core.stages` lists the stages in order. The changes are written before the chunk,
-    because within one window a row may move from a key at or before the position into the chunk. Everything that can be
-    refused is checked before the first write to the view.
+because within one window a row may move from a key at or before the position into the chunk. Everything that can be
+refused is checked before the first write to the view.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from airflow_backfill_provider.engine.net_changes import (
     require_single,
 )
 from airflow_backfill_provider.engine.spark_errors import epoch_errors
-from airflow_backfill_provider.execution.repeated_keys import settled
+from airflow_backfill_provider.execution.repeated_keys import resolve_doubtful
 from airflow_backfill_provider.execution.tables import JobTables
 from airflow_backfill_provider.shapes.base import Changes
 from airflow_backfill_provider.strategies.reader import Chunk
@@ -39,7 +39,7 @@ from airflow_backfill_provider.strategies.reader import Chunk
 
 class EpochEvaluator:
     """
-    Takes the stages of one epoch on Spark; each write happens once, however often the epoch is run.
+    Runs the stages of one epoch on Spark; each write happens once, however often the epoch is attempted.
 
     :param tables: the job's tables.
     :param since: the tables' versions after the previous epoch; ``None`` if there was none.
@@ -130,7 +130,7 @@ class EpochEvaluator:
         if net is not None:
             self._hold(net, measure_changes(rows, net, visible))
             if self._measured.some_doubtful:
-                net = settled(rows, net, barrier.upstream.to_offset).persist()
+                net = resolve_doubtful(rows, net, barrier.upstream.to_offset).persist()
                 self._hold(net, measure_changes(rows, net, visible))
             must_be_single = self._tables.settings.repairs_view(barrier) or rows.key_spans_vnodes
             if self._measured.some_appeared and must_be_single:
@@ -146,7 +146,7 @@ class EpochEvaluator:
         """
         Return the net changes that the epoch writes.
 
-        These are the changes of rows in the view, each after the offset that the row is as of, unless they wait; and
+        These are the changes of rows in the view, each after the offset that its row is as of, unless they wait, and
         the changes that the strategy keeps.
         """
         tables, barrier, rows = self._tables, self._barrier, self._rows
@@ -186,7 +186,7 @@ class EpochEvaluator:
         self._tables.writer.repair(self._tables.identity, self._barrier)
 
     def _keep_changes(self) -> None:
-        """Pass the other changes to the strategy, after every step that a row can make fail: it cannot be given up."""
+        """Pass the other changes to the strategy; this comes after every stage that a bad row can fail."""
         if self._net is not None and self._measured.held_back:
             held_back = self._net.filter(~self._visible & leaves_something(self._rows))
             with timed(self.seconds, self._tables.settings.strategy):
@@ -198,12 +198,12 @@ class EpochEvaluator:
         """Write all parts of the chunk in parallel, and return their rows by vnode."""
         parts = range(len(self._barrier.parts))
         timings: list[dict[str, float]] = [{} for _ in parts]
-        with ThreadPoolExecutor(max_workers=max(len(parts), 1)) as runs:
-            writing = [runs.submit(self._write_part, part, timings[part]) for part in parts]
+        with ThreadPoolExecutor(max_workers=max(len(parts), 1)) as writers:
+            writing = [writers.submit(self._write_part, part, timings[part]) for part in parts]
         counts = [done.result() for done in writing]
         for spent in timings:
-            for phase, took in spent.items():
-                self.seconds[phase] = max(self.seconds.get(phase, 0.0), took)
+            for stage, took in spent.items():
+                self.seconds[stage] = max(self.seconds.get(stage, 0.0), took)
         return _sum(counts)
 
     def _write_part(self, part: int, seconds: dict[str, float]) -> dict[int, int]:
@@ -226,7 +226,7 @@ class EpochEvaluator:
         with count.entered(seconds):
             rows = dict(chunk.count())
         with write.entered(seconds):
-            # Commit a part without rows, too: a part without a commit is given up, or may still be.
+            # Commit a part without rows, too: a part without a commit may be given up.
             self._tables.writer.write_part(chunk.rows(), part, self._tables.identity, self._barrier)
         return rows
 
@@ -240,10 +240,10 @@ class EpochEvaluator:
 
 def table_versions(tables: JobTables, barrier: Barrier, since: TableVersions | None) -> TableVersions:
     """
-    Return the newest versions of the view and of the strategy's tables; refuse them if anything else wrote to them.
+    Return the newest versions of the view and of the strategy's tables; refuse them if a foreign writer changed them.
 
-    :raises MaterializedViewError: if something else wrote to the view, unless the epoch repairs it.
-    :raises StateError: if something else wrote to a table of the strategy.
+    :raises MaterializedViewError: if a foreign writer changed the view, unless the epoch repairs it.
+    :raises StateError: if a foreign writer changed a table of the strategy.
     """
     view, before = tables.view, since.view if since else None
     # Read the versions before the check: the next epoch checks all commits after them.

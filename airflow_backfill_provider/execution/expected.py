@@ -1,9 +1,9 @@
 """
-The upstream's rows that the view must be the query of, found independently for a verification (I1).
+The upstream's rows that the view must hold the query's result of, computed independently for a verification (I1).
 
-This module shares no code with planning and running epochs. It looks up each row's committed position in the state
-table by the row's vnode, and compares keys with its own expression. So a mistake in a plan, in a condition or in the
-protocol shows as a difference, instead of affecting both sides.
+This module shares no code with planning and running epochs. It looks up the committed position of each row's vnode in
+the state table, and compares keys with its own expression. So a mistake in a plan, in a condition or in the protocol
+appears as a difference, instead of affecting both sides.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def expected_rows(
     Return the used columns of all rows that were read as of the verified epoch.
 
     :param reader: reads the upstream.
-    :param older: rows that the view has as of older offsets than the epoch's, because their changes wait.
+    :param older: the ranges that the view has as of older offsets than the epoch's, because their changes wait.
     """
     read = _Read(spark, reader, settings, pinned)
-    before = [read.as_of(shown.offset).filter(_everywhere(_in_any(settings, shown.ranges))) for shown in older]
+    before = [read.as_of(shown.offset).filter(_unskipped(_in_any(settings, shown.ranges))) for shown in older]
     covered = _in_any(settings, [ranges for shown in older for ranges in shown.ranges])
-    rows = reduce(DataFrame.unionAll, before, read.as_of(pinned.upstream_version).filter(_everywhere(~covered)))
-    # The query's condition must not skip files either; Spark does not move it past a non-deterministic one.
+    rows = reduce(DataFrame.unionAll, before, read.as_of(pinned.upstream_version).filter(_unskipped(~covered)))
+    # The query's condition must not skip files either, and Spark does not push it past a non-deterministic one.
     return rows.filter(F.spark_partition_id() >= 0).select(*(F.col(quote(name)) for name in _used(settings)))
 
 
@@ -56,7 +56,7 @@ def vnode_of(settings: JobSettings, columns: Sequence[Column], names: Sequence[s
     :param names: the upstream's names of these columns, to find their types as of the job's creation.
     """
     types = {used.name: used.type for used in settings.upstream.columns}
-    # Another type would give another hash; nested columns have kept their type.
+    # A hash depends on the type, so cast to the types as of the job's creation; nested columns have kept theirs.
     values = [
         value if types[name].startswith("{") else value.cast(types[name])
         for value, name in zip(columns, names, strict=True)
@@ -91,11 +91,11 @@ class _Read:
         reached = F.col(own.named(_WHOLE)) | _at_or_before(self._fields, keys, points)
         same_vnode = F.col(own.named(_ROW_VNODE)) == F.col(own.named(_STATE_VNODE))
         return rows.join(F.broadcast(self._positions), same_vnode).filter(
-            _everywhere(reached & _within_bounds(self._settings))
+            _unskipped(reached & _within_bounds(self._settings))
         )
 
     def _as_rows(self, pinned: PinnedVerification) -> DataFrame:
-        """Return a row for each vnode that was read: whether it is complete, and otherwise its last key."""
+        """Return a row for each vnode that was read: whether it is complete, or else its position."""
         state_vnode, whole = self._own.named(_STATE_VNODE), self._own.named(_WHOLE)
         schema = StructType(
             [
@@ -116,8 +116,8 @@ class _Read:
         return self._spark.createDataFrame(rows, schema).select(state_vnode, whole, *typed)
 
 
-def _everywhere(condition: Column) -> Column:
-    """Return a condition that is not a comparison of columns, so that no file is skipped by its statistics."""
+def _unskipped(condition: Column) -> Column:
+    """Return a condition that is hidden from data skipping."""
     return F.greatest(condition, condition)
 
 

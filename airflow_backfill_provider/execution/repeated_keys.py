@@ -1,11 +1,11 @@
 """
-Keys that the upstream had several rows of for a while, so that their changes cannot be netted.
+Keys with several rows in the upstream for some time, so that their changes cannot be netted.
 
-The changes of such a key write or remove two rows in a row, or remove another row than the one written last. Their
-order does not show which row is left; the upstream at the end of the window does. If it has at most one row of the key,
-the owner has corrected the mistake, and that row is the net change. If it has several, the key is refused.
+The changes of such a key write or remove twice in succession, or remove another row than the one written last. Their
+order does not show which row is left, but the upstream at the end of the window does. If it has at most one row of the
+key, the owner has corrected the mistake, and that row is the net change. If it has several, the key is refused.
 
-The executors have no such case: their upstream's primary key is unique.
+Streaming executors don't have this case: their upstream's primary key is unique.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from airflow_backfill_provider.engine.job_rows import JobRows, column
 from airflow_backfill_provider.engine.net_changes import HAS_DOUBLE, KEY_APPEARED, ROWS_ADDED
 
 
-def settled(job_rows: JobRows, net: DataFrame, offset: Offset) -> DataFrame:
+def resolve_doubtful(job_rows: JobRows, net: DataFrame, offset: Offset) -> DataFrame:
     """
-    Return net changes; those of doubtful keys are replaced by the upstream's rows at the end of the window.
+    Replace the net changes of doubtful keys with the upstream's rows at the end of the window.
 
     :param net: net changes from :func:`~airflow_backfill_provider.engine.net_changes.net_changes`.
     :param offset: the end of the window.
@@ -36,25 +36,25 @@ def settled(job_rows: JobRows, net: DataFrame, offset: Offset) -> DataFrame:
         raise job_rows.duplicates()
     scanned = job_rows.scan.names
     of_left = own.numbered("left", len(scanned))
-    row, there = own.named("row"), own.named("there")
+    row, exists = own.named("row"), own.named("exists")
     left = left.select(
         *(column(name).alias(alias) for name, alias in zip(scanned, of_left, strict=True)),
         F.struct(*map(column, job_rows.columns)).alias(row),
-        F.lit(1).alias(there),
+        F.lit(1).alias(exists),
     )
     found = net.join(left, _same([*map(column, scanned)], [*map(F.col, of_left)]), "left")
-    is_there = F.col(there).isNotNull()
-    before = F.when(is_there, 1).otherwise(0) - F.col(own.named(ROWS_ADDED))
-    said = {
+    is_left = F.col(exists).isNotNull()
+    before = F.when(is_left, 1).otherwise(0) - F.col(own.named(ROWS_ADDED))
+    replaced = {
         **{name: F.col(row).getField(name) for name in job_rows.columns if name not in names},
-        own.is_upsert: is_there,
+        own.is_upsert: is_left,
         own.appeared: before == 0,
         own.named(KEY_APPEARED): before == 0,
         own.named(HAS_DOUBLE): F.lit(False),
     }
     return found.select(
         *(
-            F.when(doubtful, said[name]).otherwise(column(name)).alias(name) if name in said else column(name)
+            F.when(doubtful, replaced[name]).otherwise(column(name)).alias(name) if name in replaced else column(name)
             for name in net.columns
         )
     )

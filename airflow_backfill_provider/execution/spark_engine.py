@@ -117,10 +117,10 @@ class SparkEngine:
 
     def table_versions(self, settings: JobSettings, barrier: Barrier, *, since: TableVersions | None) -> TableVersions:
         """
-        Return the newest versions of the view and of the strategy's tables; refuse them if anything else wrote to them.
+        Return the newest versions of the view and the strategy's tables; refuse them if a foreign writer changed them.
 
-        :raises MaterializedViewError: if something else wrote to the view, unless the epoch repairs it.
-        :raises StateError: if something else wrote to a table of the strategy.
+        :raises MaterializedViewError: if a foreign writer changed the view, unless the epoch repairs it.
+        :raises StateError: if a foreign writer changed a table of the strategy.
         """
         return table_versions(self._tables.open(settings), barrier, since)
 
@@ -143,7 +143,7 @@ class SparkEngine:
             return tables.view.fence_chunk(len(barrier.parts), tables.identity, barrier)
 
     def fence_changes(self, settings: JobSettings, barrier: Barrier) -> bool:
-        """Give up the barrier's changes, unless some are written; return whether they are given up."""
+        """Give up the barrier's changes, unless some of them are written; return whether they are given up."""
         tables = self._tables.open_own(settings, barrier)
         with epoch_errors(f"giving up epoch {barrier.epoch} of job {barrier.job}", tables=tables.reader.tables):
             if not tables.view.fence_changes(tables.identity, barrier):
@@ -151,7 +151,7 @@ class SparkEngine:
             return tables.reader.fence(barrier)
 
     def mark_finished(self, settings: JobSettings, barrier: Barrier) -> None:
-        """Mark the view's table as finished; a no-op if it is."""
+        """Mark the view's table as finished; a no-op if it is already."""
         with epoch_errors(f"epoch {barrier.epoch} of job {barrier.job}"):
             self._tables.view(settings.definition).mark_finished(ViewIdentity.of(settings), barrier.epoch)
 

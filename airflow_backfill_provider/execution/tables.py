@@ -31,7 +31,7 @@ class JobTables:
     The tables that a job's epochs read and write.
 
     :param job_rows: the upstream's rows that belong to the job.
-    :param account: knows how many rows there are.
+    :param account: checks the counted rows.
     :param reader: the strategy's half on Spark.
     :param writer: the shape's half on Spark.
     """
@@ -48,7 +48,7 @@ class JobTables:
 
 @dataclass(frozen=True, slots=True)
 class _OpenedOffset:
-    """The upstream's rows as of an offset as a frame."""
+    """The data frame of the upstream's rows as of an offset."""
 
     job_rows: JobRows
     offset: Offset
@@ -136,8 +136,8 @@ class TableOpener:
         """
         Return the rows as of an offset.
 
-        The last offset's frame is cached: Delta lists a version's files again for each frame, which takes longer than
-        the rest of planning. The rows at an offset never change.
+        The last offset's data frame is cached, because the rows at an offset never change, and Delta lists the files
+        again for each data frame, which takes longer than the rest of planning.
         """
         opened = self._opened
         if opened is None or (opened.job_rows, opened.offset) != (job_rows, offset):
@@ -146,7 +146,7 @@ class TableOpener:
         return opened.rows
 
     def _account(self, job_rows: JobRows, upstream: Source) -> RowAccount:
-        """Return the account of a job's rows; cached for the last job, because it remembers its counts."""
+        """Return the account of a job's rows; the last one is cached with its counts."""
         if self._accounted is None or self._accounted.rows != job_rows:
             self._accounted = RowAccount(job_rows, upstream)
         return self._accounted

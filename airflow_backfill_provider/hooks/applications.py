@@ -1,4 +1,4 @@
-"""Choose how a Spark application of this package runs: through spark-submit, or as a client of Spark Connect."""
+"""Chooses how a Spark application of this package runs: through spark-submit, or as a client of Spark Connect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def application_hook(
     """
     Return the hook for a connection; without one, applications run on this machine.
 
-    :param rows: how many rows the application reads at most, if that is known.
+    :param rows: the most rows that the application reads, if known.
     :raises InvalidConnectionError: if the connection is missing or wrong.
     """
     if spark_conn_id is not None and _names_connect(spark_conn_id):
@@ -41,5 +41,5 @@ def _names_connect(conn_id: str) -> bool:
     try:
         return is_connect(BaseHook.get_connection(conn_id))
     except AirflowNotFoundException:
-        # The other hook raises an error that says what to do.
+        # The other hook raises the error.
         return False

@@ -1,4 +1,4 @@
-"""The hook that opens jobs: it knows where their control tables lie, and the options of their object store."""
+"""The hook that opens jobs, with the location of their control tables and the options of their object store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STORAGE_OPTION = re.compile(r"(AWS|AZURE|GOOGLE)_[A-Z0-9_]+")
 
 
 class InvalidConnectionError(BackfillError, ValueError):
-    """A connection is missing, or holds something that this package does not know."""
+    """A connection is missing, or has an invalid value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class BackfillConnection:
         """
         Read a connection's extras, and refuse unknown ones.
 
-        :raises InvalidConnectionError: if one is wrong; the error names it, but never its value.
+        :raises InvalidConnectionError: if an extra is invalid; with its name, but never its value.
         """
         unknown = sorted(set(extras) - set(EXTRAS))
         if unknown:
@@ -64,7 +64,7 @@ class BackfillConnection:
             raise InvalidConnectionError(f"connection {conn_id}: state_root must be a path or a URI")
         return cls(
             state_root=location.canonical_location(root) if root else "",
-            storage_options=_together(
+            storage_options=_merged(
                 _storage_options(extras.get("storage_options") or {}, f"connection {conn_id}: storage_options"),
                 _storage_options(
                     extras.get("secret_storage_options") or {}, f"connection {conn_id}: secret_storage_options"
@@ -78,8 +78,8 @@ class BackfillHook(BaseHook):
     """
     Opens jobs: their control tables and their upstream.
 
-    :param backfill_conn_id: a connection of type ``airflow_backfill``. The default one need not exist: then control
-        tables lie where the jobs say, and object stores get their options from the environment.
+    :param backfill_conn_id: a connection of type ``airflow_backfill``. If the default one does not exist, control
+        tables lie where the jobs put them, and object stores get their options from the environment.
     """
 
     conn_name_attr = "backfill_conn_id"
@@ -96,7 +96,7 @@ class BackfillHook(BaseHook):
         """
         The connection's values.
 
-        :raises InvalidConnectionError: if it is missing and not the default one, or holds something unknown.
+        :raises InvalidConnectionError: if it is missing and not the default one, or has an invalid value.
         """
         try:
             connection = self.get_connection(self.backfill_conn_id)
@@ -109,7 +109,7 @@ class BackfillHook(BaseHook):
             ) from None
         if connection.conn_type != self.conn_type:
             raise InvalidConnectionError(
-                f"connection {self.backfill_conn_id} has type {connection.conn_type}; {self.conn_type} is needed"
+                f"connection {self.backfill_conn_id} has type {connection.conn_type}; change it to {self.conn_type}"
             )
         return BackfillConnection.from_extras(_extras(connection.extra, self.backfill_conn_id), self.backfill_conn_id)
 
@@ -123,7 +123,7 @@ class BackfillHook(BaseHook):
         """
         from airflow_backfill_provider.protocol.backfill import Backfill
 
-        return Backfill(self._placed(load_job(job)), self.connection.storage_options)
+        return Backfill(self._with_state(load_job(job)), self.connection.storage_options)
 
     def reader(self, state: str) -> BackfillReader:
         """Return the reader of the control tables at a location."""
@@ -151,7 +151,7 @@ class BackfillHook(BaseHook):
             return False, without_secrets(str(error), options)
         return True, f"control tables lie under {root}; {found}"
 
-    def _placed(self, job: BackfillJob) -> BackfillJob:
+    def _with_state(self, job: BackfillJob) -> BackfillJob:
         """Return the job with its control tables under the state root, unless the job sets ``state``."""
         root = self.connection.state_root
         if not root or "state" in job.model_fields_set:
@@ -162,7 +162,7 @@ class BackfillHook(BaseHook):
 
 def load_job(job: JobDefinition) -> BackfillJob:
     """
-    Return a job's definition from any form that a DAG may give it in.
+    Return a job's definition from any form in which a DAG may have it.
 
     :raises InvalidJobError: if the definition is not valid.
     """
@@ -177,20 +177,20 @@ def _extras(text: str | None, conn_id: str) -> Mapping[str, Any]:
     return _json_object(text, f"connection {conn_id}: the extra") if text else {}
 
 
-def _together(options: dict[str, str], secret_options: dict[str, str], conn_id: str) -> dict[str, str]:
-    """Merge both, and check that deltalake and Spark can use them."""
+def _merged(options: dict[str, str], secret_options: dict[str, str], conn_id: str) -> dict[str, str]:
+    """Merge both kinds of options, and check that deltalake and Spark can use them."""
     twice = sorted(options.keys() & secret_options.keys())
     if twice:
         raise InvalidConnectionError(
             f"connection {conn_id}: {', '.join(twice)} is in storage_options and in secret_storage_options; keep one "
             "of them"
         )
-    together = options | secret_options
+    merged = options | secret_options
     try:
-        hadoop_settings(together)
+        hadoop_settings(merged)
     except StorageOptionsError as error:
         raise InvalidConnectionError(f"connection {conn_id}: {error}") from error
-    return together
+    return merged
 
 
 def _storage_options(written: Any, what: str) -> dict[str, str]:
@@ -204,12 +204,12 @@ def _storage_options(written: Any, what: str) -> dict[str, str]:
     unknown = sorted(str(name) for name in options if not _STORAGE_OPTION.fullmatch(str(name)))
     if unknown:
         raise InvalidConnectionError(
-            f"{what}: unknown option {', '.join(unknown)}; allowed are deltalake's names in capitals that begin with "
+            f"{what}: unknown option {', '.join(unknown)}; allowed are deltalake's upper-case names that begin with "
             "AWS_, AZURE_ or GOOGLE_"
         )
     wrong = sorted(name for name, value in options.items() if not isinstance(value, str))
     if wrong:
-        raise InvalidConnectionError(f'{what}: {", ".join(wrong)} must be text; write "true" and not true')
+        raise InvalidConnectionError(f'{what}: {", ".join(wrong)} must be text; write "true" instead of true')
     return dict(options)
 
 

@@ -1,7 +1,7 @@
 """
-Run this package's Spark applications on a Spark Connect server, as Python processes that are its clients.
+Runs this package's Spark applications on a Spark Connect server, as Python processes that are its clients.
 
-Such a process needs no Java and no jars, starts in seconds, and when it is ended, it ends what it runs on the server.
+Such a process needs no Java and no jars, and starts in seconds. When it is terminated, it ends its work on the server.
 It gets the server's address, the token and all other secrets through the environment.
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _SET_BY_CONNECTION = frozenset(
     {APPLICATION_VARIABLE, REMOTE_VARIABLE, SESSION_CONF_VARIABLE, STORAGE_OPTIONS_VARIABLE, TOKEN_VARIABLE}
 )
-"""Variables that come from the connection alone; the worker's own values must not reach the application."""
+"""Variables that come only from the connection; the worker's own values must not reach the application."""
 
 
 class ConnectApplicationHook(BaseHook):
@@ -89,7 +89,7 @@ class ConnectApplicationHook(BaseHook):
             text=True,
             encoding="utf-8",
             errors="replace",
-            # In a session of its own, so that ending it ends nothing else.
+            # Its own session, so that ending it ends nothing else.
             start_new_session=True,
         )
         error = ""
@@ -103,15 +103,15 @@ class ConnectApplicationHook(BaseHook):
                 error = message.strip() if found else error
             code = self._process.wait()
         finally:
-            # A timeout and Ctrl-C reach this process only.
+            # A timeout and Ctrl-C reach only this process.
             self._end_process()
         if code != DONE:
-            message = error or f"{application} ended with exit code {code}; the lines above say why"
+            message = error or f"{application} ended with exit code {code}; see the lines above"
             raise airflow_error(message, retryable=code != FAILED_FOR_GOOD)
 
     def command(self, application: str, arguments: Sequence[str]) -> list[str]:
         """
-        Return the command line that runs an application to its end; its exit code says how it ended.
+        Return the command line that runs an application to its end; the exit code is the result.
 
         :param application: file name in ``spark_apps``.
         :param arguments: its arguments.
@@ -141,7 +141,7 @@ class ConnectApplicationHook(BaseHook):
 
 
 def is_connect(connection: Connection) -> bool:
-    """Return whether a connection names a Spark Connect server, and not a Spark master."""
+    """Return whether a connection is to a Spark Connect server, and not to a Spark master."""
     return connection.conn_type == SparkConnectHook.conn_type or is_remote(connection.host or "")
 
 
@@ -156,6 +156,6 @@ def _remote(conn_id: str) -> Remote:
     except (InvalidRemoteError, ValueError):
         # The parser's message may quote a secret.
         raise InvalidConnectionError(
-            f"Spark Connect connection {conn_id} names no server; give it a host, such as spark.example or "
+            f"Spark Connect connection {conn_id} has no valid address; give it a host, such as spark.example or "
             "sc://spark.example, a port, and the token as its password"
         ) from None

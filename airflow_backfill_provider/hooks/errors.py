@@ -1,4 +1,4 @@
-"""Translate the package's errors into Airflow's, which retries only where a retry can help."""
+"""Translates the package's errors into Airflow's, so that tasks are retried only if a retry can help."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def current_progress(reader: BackfillReader, incarnation: str) -> tuple[float, int]:
     """Return a job's progress and its last committed epoch; both are 0 before the first one."""
-    # The newest epoch may be pinned and not committed; then the one before it is committed.
+    # If the newest epoch is pinned but not committed, the one before it is the newest committed one.
     barriers, commits = reader.log(since_epoch=max(reader.last_epoch() - 1, 0))
     ours = [commit for commit in commits if commit.incarnation == incarnation]
     return (progress_after(ours[-1], barriers[-1]), ours[-1].epoch) if ours else (0.0, 0)

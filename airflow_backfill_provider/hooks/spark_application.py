@@ -1,8 +1,8 @@
 """
-Submit this package's Spark applications through the Spark provider's hook.
+Submits this package's Spark applications through the Spark provider's hook.
 
-This hook differs from the provider's where an epoch needs more. Without a connection, it runs on this machine and never
-on YARN. It passes the object store's options in the environment and not on a command line. The application's exit code
+This hook differs from the provider's in four ways. Without a connection, it runs Spark on this machine and never on
+YARN. It passes the object store's options in the environment and not on a command line. The application's exit code
 decides whether a retry can help. A killed task leaves no running process.
 """
 
@@ -41,7 +41,7 @@ KILL_GRACE_SECONDS = 2.0
 """How long the application may clean up before it is killed; Airflow kills the task itself after five seconds."""
 
 _SET_BY_CONNECTION = frozenset({REMOTE_VARIABLE, STORAGE_OPTIONS_VARIABLE, TOKEN_VARIABLE})
-"""Variables that come from the connections alone; the worker's own values must not reach the application."""
+"""Variables that come only from the connections; the worker's own values must not reach the application."""
 
 # The provider masks only names that contain "secret" or "password".
 _SECRET_CONF = re.compile(
@@ -57,7 +57,7 @@ class SparkApplicationHook(SparkSubmitHook):
     :param conf: Spark configuration, added to this package's own.
     :param storage_options: options of the object store, for the application's environment.
     :param name: the application's name.
-    :param rows: how many rows the application reads at most, if that is known.
+    :param rows: the most rows that the application reads, if known.
     :raises InvalidConnectionError: if the connection is missing, or cannot keep the storage options secret.
     """
 
@@ -103,7 +103,7 @@ class SparkApplicationHook(SparkSubmitHook):
         require_java()
         self._application_args = list(arguments)
         try:
-            # In a session of its own, so that ending it ends the JVM and its Python, and nothing else.
+            # Its own session, so that ending it ends the JVM and its Python, and nothing else.
             self.submit(str(application_path(application)), env=self.environment(), start_new_session=True)
         except AirflowException as error:
             raise self._failure(application) from error
@@ -113,12 +113,12 @@ class SparkApplicationHook(SparkSubmitHook):
                 "airflow-backfill-provider[spark], or set spark-binary in the Spark connection"
             ) from error
         finally:
-            # A timeout and Ctrl-C reach this process only.
+            # A timeout and Ctrl-C reach only this process.
             self._end_processes()
 
     def command(self, application: str, arguments: Sequence[str]) -> list[str]:
         """
-        Return the command line that runs an application to its end; its exit code says how it ended.
+        Return the command line that runs an application to its end; the exit code is the result.
 
         :param application: file name in ``spark_apps``.
         :param arguments: its arguments.
@@ -126,14 +126,14 @@ class SparkApplicationHook(SparkSubmitHook):
         """
         require_java()
         if self._is_cluster:
-            # Only the hook itself can find out how a driver on the cluster ends.
+            # Only the hook itself can find out the result of a driver on the cluster.
             return [sys.executable, "-u", "-m", SUBMISSION_MODULE, application, *arguments]
         self._application_args = list(arguments)
         return self._build_spark_submit_command(str(application_path(application)))
 
     def environment(self) -> dict[str, str]:
         """Return the environment of :meth:`command`; it holds secrets."""
-        # The worker's own values must not reach the application, even where the connections have none.
+        # The worker's own values must not reach the application, even if the connections have none.
         inherited = {name: value for name, value in os.environ.items() if name not in _SET_BY_CONNECTION}
         environment = {**inherited, **spark_environment(), **storage_options_to_environment(self._storage_options)}
         if self._is_cluster:
@@ -142,7 +142,7 @@ class SparkApplicationHook(SparkSubmitHook):
         return environment
 
     def on_kill(self) -> None:
-        """End the application, even while it starts: all its processes on this machine, its driver on a cluster."""
+        """End the application, even while it starts: all its processes on this machine, or its driver on a cluster."""
         self._killed = True
         if self._is_cluster:
             super().on_kill()
@@ -173,7 +173,7 @@ class SparkApplicationHook(SparkSubmitHook):
         return super()._resolve_connection()
 
     def _build_spark_submit_command(self, application: str) -> list[str]:
-        # Folded in the UI, because it is far longer than the rest of the task's log.
+        # Fold the command in the UI, because it is far longer than the rest of the task's log.
         self.log.info("::group::How Spark is submitted")
         command: list[str] = super()._build_spark_submit_command(application)
         self.log.info("::endgroup::")
@@ -199,9 +199,9 @@ class SparkApplicationHook(SparkSubmitHook):
         return super()._mask_cmd([_masked(argument) for argument in connection_cmd])
 
     def _failure(self, application: str) -> AirflowException:
-        # On Kubernetes only the output has the driver's exit code.
+        # On Kubernetes, only the output has the driver's exit code.
         code = self._spark_exit_code or (self._submit_sp and self._submit_sp.returncode)
-        message = self._error or f"{application} ended with exit code {code}; the lines above say why"
+        message = self._error or f"{application} ended with exit code {code}; see the lines above"
         return airflow_error(message, retryable=code != FAILED_FOR_GOOD)
 
     def _end_processes(self) -> None:

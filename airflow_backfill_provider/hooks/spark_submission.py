@@ -1,8 +1,8 @@
 """
-Submit an application to a cluster and wait for it: ``python -m airflow_backfill_provider.hooks.spark_submission``.
+Submits an application to a cluster and waits for it: ``python -m airflow_backfill_provider.hooks.spark_submission``.
 
 This is for deploy mode ``cluster``, where the driver runs on another machine: only the Spark provider's hook can find
-out how it ended, and can end it. The Spark connection and the configuration come in the environment.
+out its result, and can end it. The Spark connection and the configuration come in the environment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main(application: str, arguments: Sequence[str]) -> int:
 
     def stop(number: int, frame: FrameType | None) -> None:
         del number, frame
-        # In a thread, because it logs and this thread may hold the log's lock.
+        # Use another thread: on_kill logs, and this thread may hold the log's lock.
         threading.Thread(target=hook.on_kill).start()
 
     signal.signal(signal.SIGTERM, stop)

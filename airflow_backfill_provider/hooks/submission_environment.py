@@ -9,7 +9,7 @@ from typing import Any
 from airflow.sdk import Connection
 
 SUBMISSION_MODULE = "airflow_backfill_provider.hooks.spark_submission"
-"""The module that reads them; run with ``python -m``."""
+"""The module that reads these variables; run with ``python -m``."""
 
 SUBMISSION_VARIABLE = "AIRFLOW_BACKFILL_SUBMISSION"
 
@@ -26,6 +26,6 @@ def submission_environment(connection: Connection, conf: Mapping[str, Any], name
     return {
         SUBMISSION_VARIABLE: json.dumps(submission),
         f"AIRFLOW_CONN_{connection.conn_id.upper()}": connection.as_json(),
-        # Airflow gives a task's process a database address that works in no other process: importing Airflow fails.
+        # Airflow gives a task's process a database address with which other processes cannot import Airflow.
         **{f"AIRFLOW__{section}__SQL_ALCHEMY_CONN": "sqlite://" for section in ("CORE", "DATABASE")},
     }

@@ -1,4 +1,4 @@
-"""Start a Spark application that outlives the task run which started it, and find it again."""
+"""Starts a Spark application that outlives its task run, and finds it again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOG_FOLDER = "airflow_backfill"
 
 class SupervisedApplication:
     """
-    An application of a job, over all attempts to run it.
+    An application of a job, with all attempts to run it.
 
     :param state: folder of the job's control tables.
     :param storage_options: options of the object store.
@@ -40,7 +40,7 @@ class SupervisedApplication:
         self._records = ApplicationRecords(state, storage_options)
 
     def running(self) -> ApplicationRecord | None:
-        """Return the running attempt by its record, if there is one; an attempt that has to stop does not count."""
+        """Return the record of the running attempt, if there is one; an attempt that was asked to stop is left out."""
         record = self._records.read(self.name)
         if record is None or record.ended or self._records.stop_requested(record):
             return None
@@ -48,7 +48,7 @@ class SupervisedApplication:
 
     def start(self, hook: ApplicationHook, application: str, arguments: Sequence[str]) -> ApplicationRecord:
         """
-        Start a new attempt; one that still runs ends.
+        Start a new attempt; an attempt that is still running ends.
 
         :param hook: submits the application.
         :param application: file name in ``spark_apps``.
@@ -68,7 +68,9 @@ class SupervisedApplication:
         _start_supervisor(order)
         record = self._records.read(self.name)
         if record is None:
-            raise AirflowException(f"the record of {self.name} at {self._records.location} is gone; try again")
+            raise AirflowException(
+                f"the record of application {self.name} at {self._records.location} is gone; try again"
+            )
         return record
 
     def stop(self) -> None:
@@ -106,4 +108,6 @@ def _start_supervisor(order: supervisor.Order) -> None:
     if not ready:
         process.wait()
         last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
-        raise AirflowException(f"the supervisor of {order.name} did not start: {' '.join(last) or 'no output'}")
+        raise AirflowException(
+            f"the supervisor of application {order.name} did not start: {' '.join(last) or 'no output'}"
+        )

@@ -1,4 +1,4 @@
-"""A task run as the epoch protocol sees it: the requester, and the time up to which an epoch reads the upstream."""
+"""A task run in the epoch protocol: the requester, and the time up to which an epoch reads the upstream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def requester_of(context: Context) -> Requester:
     """
     Return the task run as a requester.
 
-    The requester does not hold the try number, so that a retry or a cleared task finds the barrier pinned before.
+    It does not include the try number, so that a retry or a cleared task finds the barrier that it pinned before.
     """
     task_run = context["ti"]
     return Requester(

@@ -1,8 +1,8 @@
 """
-The folders that a deployment lets jobs read and write.
+The folders that a deployment allows jobs to read and write.
 
-A user who may trigger a DAG may name a job's tables, and the worker reads and writes them with its own rights. So a
-deployment can restrict where tables may lie. A symbolic link does not lead out of the allowed folders.
+A user who may trigger a DAG may choose a job's tables, and the worker reads and writes them with its own rights. So a
+deployment can restrict where tables may lie. Symbolic links are resolved first, so they don't lead out of the folders.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _ROOTS = TypeAdapter(Annotated[list[StrictStr], Field(min_length=1)])
 
 def require_allowed(job: BackfillJob) -> None:
     """
-    Refuse a job with a table outside the allowed folders; where none are configured, every folder is allowed.
+    Refuse a job with a table outside the allowed folders. If none are configured, every folder is allowed.
 
-    :raises LocationNotAllowedError: with the field and the roots, or because the variable cannot be understood.
+    :raises LocationNotAllowedError: with the field and the roots, or because the variable is invalid.
     """
     for name, location in (
         *job.upstream.folders.items(),
@@ -50,7 +50,7 @@ def require_location_allowed(name: str, location: str) -> None:
     if not any(contains(_resolved(root), _resolved(location)) for root in roots):
         raise LocationNotAllowedError(
             f"{name}: {location} lies outside the folders that {ROOTS_VARIABLE} allows ({', '.join(roots)}); "
-            "choose a folder there, or have the variable changed"
+            "choose a location inside one of them, or ask an administrator to change the variable"
         )
 
 
@@ -58,7 +58,7 @@ def _roots(text: str) -> list[str]:
     try:
         return [canonical_location(root) for root in _ROOTS.validate_json(text)]
     except (ValidationError, InvalidJobError):
-        # If the variable is wrong, nothing is allowed, rather than everything.
+        # If the variable is invalid, allow nothing rather than everything.
         raise LocationNotAllowedError(
             f'{ROOTS_VARIABLE} is not a list of folders; write it as ["/folder", "s3a://bucket/folder"]'
         ) from None

@@ -1,9 +1,9 @@
 """
-Data files as a planner sees them, where chunks are read from the upstream itself: the rows that a chunk will find.
+The data files with the rows that a chunk will find there, for planning chunks that are read from the upstream itself.
 
 A chunk finds fewer rows than the files store if deletion vectors hide some, or if the job covers only some vnodes.
-Statistics don't have the vnode of a row, so it is computed from the distribution key. Above a number of rows that
-would take too long, and each vnode is assumed to have an equal share of the rows.
+Statistics don't have the vnode of a row, so it is computed from the distribution key. For very many rows that would
+take too long, and each vnode is assumed to have an equal share of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from airflow_backfill_provider.lake.key_index import keys_within, nth_key
 from airflow_backfill_provider.lake.vnode_hash import vnodes_of
 
 MANY = 2_000
-"""From this number of rows on, hashes of a key are spread evenly enough for an estimate."""
+"""The fewest rows whose hashes are spread evenly enough for an estimate."""
 
 MOST_HASHED = 5_000_000
 """The most rows that a planner computes vnodes of."""
@@ -81,23 +81,25 @@ def hashed_fields(job: BackfillJob, types: Mapping[str, str]) -> tuple[KeyField,
     return fields
 
 
-def chunk_files(files: DataFiles, order: KeyOrder, about: JobVnodes) -> tuple[list[FileStatistics], KeyIndex]:
+def chunk_files(files: DataFiles, order: KeyOrder, covered: JobVnodes) -> tuple[list[FileStatistics], KeyIndex]:
     """
     Return the files with the number of rows that a chunk finds in each, and an index to read exact keys.
 
     :param order: the key's columns.
-    :param about: the vnodes that the job covers.
+    :param covered: the vnodes that the job covers.
     """
     stored = files.files(order)
-    keys = ChunkKeys(files, order, about)
-    if about.share == 1:
+    keys = ChunkKeys(files, order, covered)
+    if covered.share == 1:
         return stored, keys
     # Hashes of a unique key are spread evenly; any other column may have one value in very many rows.
-    is_even = about.fields is None or set(order.names) <= {field.name for field in about.fields}
-    return [_in_share(file, about.share, is_even=is_even, hashed=about.fields is not None) for file in stored], keys
+    is_even = covered.fields is None or set(order.names) <= {field.name for field in covered.fields}
+    return [
+        _scaled_to(file, covered.share, is_even=is_even, hashed=covered.fields is not None) for file in stored
+    ], keys
 
 
-def _in_share(file: FileStatistics, share: float, *, is_even: bool, hashed: bool) -> FileStatistics:
+def _scaled_to(file: FileStatistics, share: float, *, is_even: bool, hashed: bool) -> FileStatistics:
     rows = math.ceil(file.row_count * share)
     others = file.hidden_rows + file.row_count - rows
     return replace(
@@ -111,15 +113,15 @@ class ChunkKeys:
 
     :param files: the data files.
     :param order: the key's columns.
-    :param about: the vnodes that the job covers.
+    :param covered: the vnodes that the job covers.
     """
 
-    def __init__(self, files: DataFiles, order: KeyOrder, about: JobVnodes) -> None:
+    def __init__(self, files: DataFiles, order: KeyOrder, covered: JobVnodes) -> None:
         self._files = files
         self._order = order
-        self._about = about
+        self._covered = covered
         names = set(order.names)
-        hashed = about.fields if about.share < 1 and about.fields else ()
+        hashed = covered.fields if covered.share < 1 and covered.fields else ()
         # Vnodes are hashes of the types that the columns had when the job was created.
         types = {field.name: field for field in hashed}
         fields = [replace(field, type=types.get(field.name, field).type) for field in order.fields]
@@ -143,16 +145,16 @@ class ChunkKeys:
     @property
     def _scale(self) -> float:
         """The share of the keys read that the chunk finds, where their vnodes cannot be computed."""
-        return self._about.share if self._about.fields is None else 1.0
+        return self._covered.share if self._covered.fields is None else 1.0
 
     def _too_many(self, file: FileStatistics) -> bool:
-        return self._about.share < 1 and file.path not in self._known and self._hashed_rows > MOST_HASHED
+        return self._covered.share < 1 and file.path not in self._known and self._hashed_rows > MOST_HASHED
 
     def _keys(self, file: FileStatistics) -> pa.Table:
         if file.path not in self._known:
             rows = self._live(file, self._stored.read(file))
             self._hashed_rows += rows.num_rows
-            self._known[file.path] = self._about.select(rows).select(self._order.names)
+            self._known[file.path] = self._covered.select(rows).select(self._order.names)
         return self._known[file.path]
 
     def _live(self, file: FileStatistics, rows: pa.Table) -> pa.Table:
@@ -164,7 +166,7 @@ class ChunkKeys:
 
     @cached_property
     def _masks(self) -> dict[str, pa.Array]:
-        """Masks of the rows that are not hidden; empty for a very large table, so a chunk may find fewer rows there."""
+        """Masks of the rows that are not hidden; empty for a very large table, so its chunks may find fewer rows."""
         if self._files.row_count() > MOST_MASKED:
             return {}
         return self._files.hidden_rows() or {}

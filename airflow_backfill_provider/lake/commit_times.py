@@ -1,9 +1,9 @@
 """
 The commit times of a Delta table's versions, by the rules of ``timestampAsOf`` and ``DESCRIBE HISTORY``.
 
-Clocks go backwards, and files are copied. So Delta uses a commit's own timestamp only if the table enables
-``delta.enableInCommitTimestamps``, and otherwise the modification time of the commit file. A version that is not later
-than the one before it counts as one millisecond later.
+Delta uses the timestamp inside a commit only if the table enables ``delta.enableInCommitTimestamps``, and otherwise the
+modification time of the commit file. Clocks go backwards, and files are copied: a version that is not later than the
+one before it counts as one millisecond later.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class CommitTimes:
         if millis is None:
             raise TableLogError(
                 f"version {version} of {self._log.location} has no in-commit timestamp, although the table's property "
-                f"{_ENABLED} is true; its writer does not follow Delta's protocol: rebuild the job, or switch "
-                "the property off"
+                f"{_ENABLED} is true; its writer does not follow Delta's protocol: switch the property off, or "
+                "rebuild the job"
             )
         return millis
 

@@ -1,8 +1,8 @@
 """
 The data files of one version of a Delta table: their rows, and bounds of their keys from the log's statistics.
 
-Statistics are hints: writers round them or leave them out. Bounds are widened by as much as writers are known to
-round. A chunk is planned with statistics; the epoch checks that it has all of its rows when it counts them.
+Statistics are hints: writers round them or leave them out. Bounds are widened by the rounding errors of known writers.
+A chunk is planned with statistics, and the epoch counts its rows to check that none is missing.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class DeltaLog:
         return [None if info.type == arrow_fs.FileType.NotFound else (info.size, info.mtime_ns) for info in found]
 
     def commit(self, version: int) -> Commit | None:
-        """Return one commit, ``None`` if its file does not exist (yet, or any more)."""
+        """Return one commit, ``None`` if its file does not exist."""
         path = _path_of(version)
         with log_errors(self.location):
             try:
@@ -155,7 +155,7 @@ class DeltaLog:
         The commit is read line by line, and its entries of files are not parsed: there may be very many.
         """
         with log_errors(self.location):
-            return _stated(self._info(version))
+            return _recorded_time(self._info(version))
 
     def in_commit_timestamp(self, version: int) -> int | None:
         """Return a commit's in-commit timestamp in milliseconds; ``None`` if it has none, or is gone."""
@@ -207,7 +207,7 @@ def _path_of(version: int) -> str:
     return f"_delta_log/{version:020d}.json"
 
 
-def _stated(info: Mapping[str, object]) -> dt.datetime | None:
+def _recorded_time(info: Mapping[str, object]) -> dt.datetime | None:
     """Return the time that a commit records for itself."""
     millis = info.get("inCommitTimestamp") or info.get("timestamp")
     return dt.datetime.fromtimestamp(int(str(millis)) / 1000, dt.UTC) if millis else None
@@ -230,7 +230,7 @@ def _parse(version: int, actions: Iterable[dict[str, dict[str, object]]], modifi
     metadata = info.get("userMetadata")
     return Commit(
         version=version,
-        timestamp=_stated(info) or modified,
+        timestamp=_recorded_time(info) or modified,
         operation=str(info.get("operation", "")),
         user_metadata=None if metadata is None else str(metadata),
         transactions=transactions,

@@ -2,7 +2,7 @@
 The number of rows of each data file that a deletion vector hides, from the log.
 
 deltalake returns which rows are hidden, but it loads all deletion vectors into memory, and it does not support every
-table. The log has the number of hidden rows beside each deletion vector.
+table. The log has the number of hidden rows in the entry of each deletion vector.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
 Exact keys of single data files, read with Arrow.
 
-Only the key columns are read, each file at most once, and of a file no more keys are kept than an answer needs.
-Rows that a deletion vector hides are counted, which can only make a chunk smaller than its rate limit.
+Each file is read at most once, and only its key columns. Rows that a deletion vector hides are counted, which can only
+make a chunk smaller than its rate limit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from airflow_backfill_provider.lake.storage import data_file_errors
 from airflow_backfill_provider.lake.stored_columns import read_stored
 
 SORTED_AT_ONCE = 4
-"""Keys that are sorted at once to find the n smallest, as a multiple of n."""
+"""How many keys are collected before the n smallest are kept, as a multiple of n."""
 
 
 class ArrowKeyIndex:
@@ -31,7 +31,7 @@ class ArrowKeyIndex:
     :param files: file system rooted at the table.
     :param order: the key's columns.
     :param physical_names: key column → its name in the data files.
-    :param partition_values: file path → values of the key columns that are partition columns, as Arrow has them.
+    :param partition_values: file path → values of the key columns that are partition columns, as Arrow scalars.
     :param field_ids: name in the data files → id there, if the table maps its columns by id.
     :param table: its location, for messages.
     """
@@ -76,9 +76,9 @@ class ArrowKeyIndex:
 
     def require_utf8(self, file: FileStatistics) -> None:
         """
-        Refuse a file with text in the key that is no UTF-8.
+        Refuse a file with text in the key that is not valid UTF-8.
 
-        :raises UpstreamError: naming file and column.
+        :raises UpstreamError: with the file and the column.
         """
         keys = self.read(file)
         for name in self._order.names:
@@ -86,13 +86,13 @@ class ArrowKeyIndex:
                 keys.column(name).validate(full=True)
             except pa.ArrowInvalid as error:
                 raise UpstreamError(
-                    f"the key column {name!r} of data file {file.path} of {self._table} has text that is no UTF-8, so "
-                    "that the log's statistics of it are wrong, and whoever goes by them misses rows; correct the "
-                    "rows, or make the column binary"
+                    f"the key column {name!r} of data file {file.path} of {self._table} has text that is not valid "
+                    "UTF-8, so its statistics in the log are wrong, and a reader that relies on them misses rows; "
+                    "correct the rows, or change the column to binary"
                 ) from error
 
     def _keys(self, table: pa.Table, constants: Mapping[str, pa.Scalar]) -> pa.Table:
-        """Return the key's columns in the order's own types."""
+        """Return the key's columns in the Arrow types of the key."""
         columns = {}
         for field in self._order.fields:
             kind, stored = arrow_type(field), self._physical_names[field.name]
@@ -124,7 +124,7 @@ def arrow_type(field: KeyField) -> pa.DataType:
 
 
 def keys_within(keys: pa.Table, order: KeyOrder, within: KeyRange) -> pa.Table:
-    """Return those of some keys that lie in a range."""
+    """Return the keys that lie in a range."""
     if within.after is not None:
         keys = keys.filter(_is_after(keys, order, within.after))
     if within.up_to is not None:
@@ -139,7 +139,7 @@ def nth_key(files: Iterable[pa.Table], order: KeyOrder, within: KeyRange, n: int
     for file in files:
         found.append(keys_within(file, order, within))
         rows += found[-1].num_rows
-        # Sorted now and then: memory stays within some multiples of n keys, and no key is sorted very often.
+        # Sorting from time to time bounds the memory, and sorts no key very often.
         if rows > SORTED_AT_ONCE * n:
             found = [_smallest(found, order, n)]
             rows = n
@@ -151,14 +151,14 @@ def nth_key(files: Iterable[pa.Table], order: KeyOrder, within: KeyRange, n: int
     if len(key) < len(order.fields):
         raise UpstreamError(
             f"a chunk would end at a key whose column {order.fields[len(key)].name!r} has a value that cannot be "
-            "written down: text that is no UTF-8, or a year before 1 or after 9999; correct the row, or set the rate "
-            "limit to null, so that no chunk ends there"
+            "stored as a position: text that is not valid UTF-8, or a year before 1 or after 9999; correct the row, or "
+            "set the rate limit to null, so that no chunk ends there"
         )
     return key
 
 
 def leading_values(keys: pa.Table, order: KeyOrder) -> Position:
-    """Return the first of some keys; it ends before the first column with a value that Python has not."""
+    """Return the first key, up to the first column with a value that Python cannot represent."""
     values: list[KeyValue | None] = []
     for field in order.fields:
         try:
@@ -174,25 +174,25 @@ def _smallest(keys: Sequence[pa.Table], order: KeyOrder, n: int) -> pa.Table:
 
 def in_key_order(keys: pa.Table, order: KeyOrder) -> pa.Table:
     """Return a table with the key's columns, sorted by the key."""
-    places = numbered(len(order.fields))
+    names = plain_names(len(order.fields))
     sort_keys = [
-        (place, "descending" if field.descending else "ascending", "at_start")
-        for place, field in zip(places, order.fields, strict=True)
+        (name, "descending" if field.descending else "ascending", "at_start")
+        for name, field in zip(names, order.fields, strict=True)
     ]
-    sortable = keys.select(order.names).rename_columns(places)
+    sortable = keys.select(order.names).rename_columns(names)
     for index, field in enumerate(order.fields):
         if field.kind is KeyKind.BOOLEAN:
-            sortable = sortable.set_column(index, places[index], sortable.column(index).cast(pa.int8()))
+            sortable = sortable.set_column(index, names[index], sortable.column(index).cast(pa.int8()))
     return keys.take(pc.sort_indices(sortable, sort_keys=sort_keys))
 
 
-def numbered(columns: int) -> list[str]:
-    """Return plain names for so many columns: Arrow reads a name that begins with a dot as a path."""
-    return [f"place_{index}" for index in range(columns)]
+def plain_names(count: int) -> list[str]:
+    """Return column names that are safe to sort by: Arrow reads a name that begins with a dot as a path."""
+    return [f"column_{index}" for index in range(count)]
 
 
 def _is_after(keys: pa.Table, order: KeyOrder, after: Position) -> pa.ChunkedArray:
-    """Return a mask: key > position, column by column, nulls first; a key that begins with the position is not."""
+    """Return a mask of the keys after a position, nulls first; a key that begins with the position is not after it."""
     later: pa.ChunkedArray | None = None
     equal: pa.ChunkedArray | None = None
     for field, value in zip(order.fields, after, strict=False):

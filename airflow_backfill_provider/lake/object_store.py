@@ -1,8 +1,8 @@
 """
-The object store's options, as both readers of the tables take them.
+Translates the options of an object store for both readers of the tables, deltalake and Spark.
 
-They are written once, under the names that deltalake has for them. Spark reads the same tables through Hadoop, which
-has names of its own: S3A for Amazon, ABFS for Azure, the GCS connector for Google. This module translates.
+Users write them once, under deltalake's names. Spark reads the same tables through Hadoop, whose connectors have other
+names: S3A for Amazon, ABFS for Azure, the GCS connector for Google.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def is_secret(name: str) -> bool:
 
 
 def without_secrets(text: str, options: Mapping[str, str]) -> str:
-    """Return a text in which no option's secret value stands, neither as it is nor as a URL has it."""
+    """Return a text with the options' secret values masked, also if they are URL-encoded."""
     secrets = {value for name, value in options.items() if is_secret(name) and value}
     for secret in sorted(secrets, key=len, reverse=True):
-        for written in (secret, urllib.parse.quote(secret, safe="")):
-            text = text.replace(written, "***")
+        for encoded in (secret, urllib.parse.quote(secret, safe="")):
+            text = text.replace(encoded, "***")
     return text
 
 
@@ -40,37 +40,37 @@ def hadoop_settings(options: Mapping[str, str]) -> dict[str, str]:
     """
     Return the Hadoop settings that mean the same as deltalake's options.
 
-    An option that has no counterpart is left out: it says how deltalake works, or how it commits.
+    An option without a counterpart is left out: it only concerns how deltalake reads or commits.
 
     :param options: options of the object store, as deltalake takes them.
-    :raises StorageOptionsError: if one of those is a credential, for Spark would then be let in otherwise, or not.
+    :raises StorageOptionsError: if a credential has no counterpart, because Spark would use another one, or none.
     """
     given = _Options(options)
     settings = {**_s3(given), **_azure(given), **_google(given)}
-    stranded = sorted(name for name in given.unused if is_secret(name) and name not in _NO_SECRETS)
-    if stranded:
+    untranslated = sorted(name for name in given.unused if is_secret(name) and name not in _NO_SECRETS)
+    if untranslated:
         raise StorageOptionsError(
-            f"storage option {', '.join(stranded)} has no counterpart in Hadoop, so Spark could not use it; give the "
-            "credential in a way that both have (docs/how-to/use-an-object-store.md), or give each its own and leave "
-            "it out here"
+            f"storage option {', '.join(untranslated)} has no counterpart in Hadoop, so Spark cannot use it; choose a "
+            "kind of credential that both support (docs/how-to/use-an-object-store.md), or leave it out here and "
+            "configure deltalake and Spark separately"
         )
     return {name: value for name, value in settings.items() if value is not None}
 
 
 class _Options:
-    """Options by their names in capitals; remembers which were used."""
+    """Options by their upper-case names; records which were used."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values = {name.upper(): value for name, value in options.items() if value}
         self.unused = set(self._values)
 
     def get(self, *names: str) -> str | None:
-        """Return the first one of an option's names that is given."""
+        """Return the value under the first of an option's names that is given."""
         self.unused.difference_update(names)
         return next((self._values[name] for name in names if name in self._values), None)
 
     def on(self, *names: str) -> bool:
-        """Tell whether a switch is given and on."""
+        """Tell whether a switch is on."""
         return (self.get(*names) or "").lower() in {"true", "1", "yes", "on"}
 
 
@@ -85,7 +85,7 @@ def _s3(given: _Options) -> dict[str, str | None]:
         "fs.s3a.aws.credentials.provider": _ANONYMOUS if given.on("AWS_SKIP_SIGNATURE") else None,
         "fs.s3a.endpoint.region": given.get("AWS_REGION", "AWS_DEFAULT_REGION"),
         "fs.s3a.endpoint": endpoint,
-        # deltalake puts the bucket into the path unless told otherwise, S3A into the host's name.
+        # By default, deltalake puts the bucket into the path, and S3A puts it into the host name.
         "fs.s3a.path.style.access": str(not virtual_hosted).lower() if endpoint else None,
         "fs.s3a.encryption.algorithm": _ENCRYPTION.get(encryption.lower()) if encryption else None,
         "fs.s3a.encryption.key": given.get("AWS_SSE_KMS_KEY_ID", "AWS_SSE_CUSTOMER_KEY_BASE64"),
@@ -110,8 +110,8 @@ def _azure(given: _Options) -> dict[str, str | None]:
         }
     if secret:
         raise StorageOptionsError(
-            "storage option AZURE_STORAGE_CLIENT_SECRET needs AZURE_STORAGE_CLIENT_ID and AZURE_STORAGE_TENANT_ID "
-            "beside it; add them, or leave it out"
+            "storage option AZURE_STORAGE_CLIENT_SECRET needs AZURE_STORAGE_CLIENT_ID and AZURE_STORAGE_TENANT_ID; "
+            "add them, or leave it out"
         )
     if sas:
         return {"fs.azure.account.auth.type": "SAS", "fs.azure.sas.fixed.token": sas}

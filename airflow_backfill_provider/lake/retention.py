@@ -1,4 +1,4 @@
-"""How long a Delta table keeps its changes, by its properties."""
+"""How long a Delta table keeps its changes, from its properties."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _INTERVAL = re.compile(rf"interval(?:{re.sub('[?]P<[a-z]+>', '?:', _PART)})+")
 
 def changes_kept_for(properties: Mapping[str, str]) -> dt.timedelta | None:
     """
-    Return how long changes can be read: the shorter one of what keeps their files and what keeps their commits.
+    Return how long changes can be read: the shorter of the retention of files and the retention of commits.
 
     :param properties: the table's properties, as its log has them.
-    :returns: ``None`` if one of them says nothing that Delta reads, so that nobody knows.
+    :returns: ``None`` if Delta cannot read one of the two, so the retention is unknown.
     """
     kept = [_kept(properties, name) for name in _DEFAULTS]
     return None if None in kept else min(span for span in kept if span is not None)
 
 
 def unreadable(properties: Mapping[str, str]) -> str:
-    """Return the properties that say for how long, in a way that Delta does not read; empty if there are none."""
+    """Return the retention properties that Delta cannot read, with their values; empty if there are none."""
     return ", ".join(f"{name} = {properties[name]!r}" for name in _DEFAULTS if _kept(properties, name) is None)
 
 
@@ -40,7 +40,7 @@ def _interval(text: str) -> dt.timedelta | None:
     """
     Read an interval as Delta does (``DeltaConfigs.parseCalendarInterval``), such as ``interval 1 week 12 hours``.
 
-    :returns: ``None`` for what Delta refuses: any other text, months and years, and less than nothing.
+    :returns: ``None`` for what Delta refuses: any other text, months and years, and negative intervals.
     """
     interval = " ".join(text.split()).lower()
     if not interval.startswith("interval "):

@@ -1,8 +1,8 @@
 """
 How many rows the data files of a table store.
 
-The log counts them, where its writer did: some writers leave the count out, and what others wrote may be wrong. A file
-knows the number of its rows itself, in its footer, which costs a request or two.
+The log has the row count of each file if its writer recorded it. Some writers leave it out, and some write a wrong one.
+The footer of a file has the right count, but reading a footer costs one or two requests.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 MOST_FOOTERS = 2_000
-"""Footers that are read at most; the rows of more files are estimated from their bytes."""
+"""The most footers that are read. The rows of further files are estimated from their sizes."""
 
 MOST_ROWS_PER_BYTE = 10_000
-"""A count above this is wrong: not even a column of one value is stored in so little."""
+"""A higher row count is wrong: even a column with a single value takes more space."""
 
 _READERS = 16
 
 
 class RowCount(NamedTuple):
-    """A number of rows, and whether it is exact; otherwise it is an estimate."""
+    """A number of rows: exact, or an estimate."""
 
     rows: int
     is_exact: bool = True
@@ -29,10 +29,10 @@ class RowCount(NamedTuple):
 
 class LoggedFile(NamedTuple):
     """
-    What the log says of one data file.
+    The log's entry of one data file.
 
-    :param rows: as its writer counted them, if it did.
-    :param size: bytes.
+    :param rows: the row count that the writer recorded, if any.
+    :param size: in bytes.
     """
 
     path: str
@@ -42,11 +42,11 @@ class LoggedFile(NamedTuple):
 
 def stored_rows(files: Sequence[LoggedFile], read_footer: Callable[[str], int]) -> list[RowCount]:
     """
-    Return the rows that each of some files stores, those among them that are deleted, too.
+    Return the number of rows that each file stores, deleted rows included.
 
-    The result is a function of the files: whoever asks gets the same.
+    The result depends on the files alone, so every planner gets the same numbers.
 
-    :param read_footer: returns the number of rows that a file says it has.
+    :param read_footer: returns the row count in a file's footer.
     """
     unknown = sorted(file.path for file in files if not _is_plausible(file))
     read = set(_evenly(unknown, MOST_FOOTERS))

@@ -1,9 +1,9 @@
 """
-Schemas as a Delta log writes them down: the types of columns, and whether a used one is still what it was.
+Schemas in a Delta log: the types of columns, and whether the type of a used column has changed.
 
-Only what a value is counts. Comments, defaults, constraints, nullability and where an identity column stands change
-with a column's metadata, and no value changes with them. A part that was added to a nested column changes none of the
-parts that were there, and the engine reads these alone.
+Only changes that affect values count. Comments, defaults, constraints, nullability and the state of identity columns
+are metadata and affect no value. A field that was added to a nested column affects none of the others, and the engine
+reads only those.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from airflow_backfill_provider.core.settings import ResolvedUpstream
 
-_NO_PART_OF_A_TYPE = frozenset({"metadata", "nullable", "containsNull", "valueContainsNull"})
+_AFFECTS_NO_VALUE = frozenset({"metadata", "nullable", "containsNull", "valueContainsNull"})
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
@@ -25,7 +25,7 @@ class TableSchema:
     The columns of a table as of one version.
 
     :param types: column → type, as Delta writes it; nested types as JSON.
-    :param physical_names: column → its name in the data files, where that is another one.
+    :param physical_names: column → its name in the data files, if that differs.
     :param partitioned_by: the partition columns.
     """
 
@@ -36,9 +36,9 @@ class TableSchema:
     @classmethod
     def of(cls, schema: str, partition_columns: Sequence[str] = ()) -> Self:
         """
-        Return what a schema says.
+        Parse a schema.
 
-        :param schema: as JSON, from a ``metaData`` action's ``schemaString``, say.
+        :param schema: JSON, such as the ``schemaString`` of a ``metaData`` action.
         """
         fields = json.loads(schema)["fields"]
         stored = {found["name"]: found.get("metadata", {}).get(_PHYSICAL_NAME, found["name"]) for found in fields}
@@ -49,7 +49,7 @@ class TableSchema:
         )
 
     def differences_from(self, upstream: ResolvedUpstream) -> list[str]:
-        """Return what became of the columns that a job uses, one sentence for each that is not what it was."""
+        """Return one sentence for each column that the job uses and that has changed."""
         problems = []
         for column in upstream.columns:
             found = self.types.get(column.name)
@@ -58,11 +58,11 @@ class TableSchema:
             elif not is_still(column.type, found):
                 problems.append(f"column {column.name!r} was {column.type} and is {found}")
             elif self.physical_names.get(column.name) != column.physical_name:
-                problems.append(f"column {column.name!r} was dropped and is a new one of that name")
+                problems.append(f"column {column.name!r} was dropped and created again")
         return problems
 
     def stored(self) -> TableSchema:
-        """Return the same columns under their names in the data files, which stay when a column is renamed."""
+        """Return the same columns under their names in the data files, which a renaming does not change."""
         stored = {name: self.physical_names.get(name, name) for name in self.types}
         return TableSchema(
             types={stored[name]: kind for name, kind in self.types.items()},
@@ -72,7 +72,7 @@ class TableSchema:
 
 
 def is_still(created: str, found: str) -> bool:
-    """Tell whether a type has all that another one had; parts of nested types may have come."""
+    """Tell whether a type still has everything that it had at creation; nested types may have new fields."""
     if created == found:
         return True
     return created[:1] == found[:1] == "{" and _has_all(json.loads(created), json.loads(found))
@@ -95,21 +95,21 @@ def _has_all(created: Any, found: Any) -> bool:
         case "array":
             return _has_all(created["elementType"], found["elementType"])
         case "map":
-            # Keys that differ in a part that nobody knew of would become one key.
+            # Two keys that differ only in a new field would become one.
             return bool(created["keyType"] == found["keyType"]) and _has_all(created["valueType"], found["valueType"])
     return False
 
 
 def type_name(delta_type: Any) -> str:
-    """Return a type's name; of a nested type, its JSON without what may change while its values stay what they are."""
-    return delta_type if isinstance(delta_type, str) else json.dumps(_without_comments(delta_type), sort_keys=True)
+    """Return a type's name; for a nested type, its JSON without the properties that affect no value."""
+    return delta_type if isinstance(delta_type, str) else json.dumps(_without_metadata(delta_type), sort_keys=True)
 
 
-def _without_comments(delta_type: Any) -> Any:
+def _without_metadata(delta_type: Any) -> Any:
     if isinstance(delta_type, list):
-        return [*map(_without_comments, delta_type)]
+        return [*map(_without_metadata, delta_type)]
     if not isinstance(delta_type, dict):
         return delta_type
-    kept = {name: _without_comments(part) for name, part in delta_type.items() if name not in _NO_PART_OF_A_TYPE}
+    kept = {name: _without_metadata(part) for name, part in delta_type.items() if name not in _AFFECTS_NO_VALUE}
     physical_name = delta_type.get("metadata", {}).get(_PHYSICAL_NAME)
     return kept if physical_name is None else {**kept, "physicalName": physical_name}

@@ -1,8 +1,8 @@
 """
-What deltalake and Arrow say when a table cannot be read: its storage does not answer, or it is damaged.
+Translates errors of deltalake and Arrow when a table cannot be read: its storage does not answer, or it is damaged.
 
-The first may pass. The second is said at the edge, for what Rust calls a panic is no ``Exception`` in Python and would
-get past everybody.
+A retry may help against the first, not against the second. Panics in Rust are translated here as well, because their
+class does not derive from ``Exception``, and no handler would catch them.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _NO_ANSWER = re.compile(
     re.DOTALL,
 )
 """
-What object stores' clients say that got no answer, also inside of an error about a log of which they read a part.
+Texts of object store clients that got no answer; they also occur inside errors about a log that was read in part.
 
-A range that is not there is an answer: the file is shorter than its table says.
+"Range Not Satisfiable" is an answer: the file is shorter than the table's log says.
 """
 
 _JSON = re.compile(r"\{\s*\\*\".*\}", re.DOTALL)
-"""A piece of a log or of a record, which an error about it quotes: statistics of rows, say."""
+"""A piece of a log or of a record that an error quotes, such as statistics of rows."""
 
 _QUOTED_VALUE = re.compile(
     r"\b(string|value|literal|input|parse|parsing|cast|convert(?:ing)?)\s+('[^']*'|\"[^\"]*\")", re.IGNORECASE
 )
-"""A value of a row, in what Arrow and DataFusion say of one that they cannot read or convert."""
+"""A row's value, quoted by Arrow or DataFusion when they cannot read or convert it."""
 
 _BACKTRACE = re.compile(r"^ +\d+: .*(?:\n +at .*)*$", re.MULTILINE)
-"""What Rust adds to an error where ``RUST_BACKTRACE`` is set."""
+"""The backtrace that Rust adds to an error if ``RUST_BACKTRACE`` is set."""
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 _PANIC = "PanicException"
@@ -48,17 +48,17 @@ _PANIC = "PanicException"
 
 
 class DamagedLogError(DeltaError):
-    """deltalake gave up on a table's log: what it says makes no sense."""
+    """deltalake panicked on the contents of a table's log."""
 
 
 @contextmanager
 def storage_errors(location: str) -> Iterator[None]:
     """
-    Tell a storage that does not answer, or is full, from a table that is damaged: the first may pass.
+    Translate the errors of a storage that does not answer or is full; a retry may help. Others are raised as they are.
 
     :param location: the table, for the message.
     :raises StorageUnavailableError: if the storage cannot be reached, refuses access, or is full.
-    :raises DamagedLogError: if deltalake gave up on the table's log.
+    :raises DamagedLogError: if deltalake panicked on the table's log.
     """
     try:
         with panics_as_errors():
@@ -74,24 +74,25 @@ def storage_errors(location: str) -> Iterator[None]:
 @contextmanager
 def panics_as_errors() -> Iterator[None]:
     """
-    Make an error of what Rust calls a panic.
+    Translate a panic in Rust.
 
-    :raises DamagedLogError: in its place.
+    :raises DamagedLogError: in place of the panic.
     """
     try:
         yield
     except BaseException as error:
         if type(error).__name__ != _PANIC:
             raise
-        raise DamagedLogError(f"deltalake gave up: {one_line(error)}") from error
+        raise DamagedLogError(f"deltalake panicked: {one_line(error)}") from error
 
 
 @contextmanager
 def log_errors(location: str) -> Iterator[None]:
     """
-    Say that a table's log is damaged, where nobody says it better.
+    Translate errors about a table's log.
 
-    :raises TableLogError: if deltalake refuses the log, or an entry is no JSON of a commit.
+    :param location: the table, for the message.
+    :raises TableLogError: if deltalake refuses the log, or an entry of a commit is invalid.
     :raises StorageUnavailableError: as :func:`storage_errors`.
     """
     try:
@@ -103,20 +104,20 @@ def log_errors(location: str) -> Iterator[None]:
         raise TableLogError(
             f"the log of the Delta table at {location} is damaged ({one_line(error)}); restore the table from a copy, "
             "or rebuild the job"
-            # A traceback would show what the log says of rows.
+            # No cause: its text may quote statistics of rows.
         ) from None
 
 
 @contextmanager
 def data_file_errors(storage: arrow_fs.FileSystem, table: str, file: str) -> Iterator[None]:
     """
-    Say that a data file is damaged or gone.
+    Translate errors about a data file.
 
     :param storage: file system rooted at the table.
     :param table: its location, for the message.
     :param file: path in the table.
-    :raises DataFileError: if the file is gone, or its bytes can be had and make no sense.
-    :raises StorageUnavailableError: if they cannot be had.
+    :raises DataFileError: if the file is gone, or its bytes can be read but not decoded.
+    :raises StorageUnavailableError: if its bytes cannot be read.
     """
     try:
         with panics_as_errors():
@@ -124,7 +125,7 @@ def data_file_errors(storage: arrow_fs.FileSystem, table: str, file: str) -> Ite
     except (pa.ArrowException, KeyError, OSError, DamagedLogError) as error:
         if got_no_answer(error):
             raise storage_unavailable(table, error) from error
-        # Arrow says of damaged pages what it says of other storages.
+        # Arrow raises the same errors for damaged pages and for failed reads. So read the bytes to tell them apart.
         with storage_errors(table):
             _require_bytes(storage, table, file)
         raise DataFileError(
@@ -134,14 +135,14 @@ def data_file_errors(storage: arrow_fs.FileSystem, table: str, file: str) -> Ite
 
 
 def got_no_answer(error: BaseException) -> bool:
-    """Tell whether an error says that an object store did not answer; it may have by now."""
+    """Tell whether an error means that an object store did not answer."""
     return _NO_ANSWER.search(str(error)) is not None
 
 
 def storage_unavailable(location: str, error: BaseException | str) -> StorageUnavailableError:
-    """Return the error that says that a storage did not answer."""
+    """Return the error for a storage that did not answer."""
     return StorageUnavailableError(
-        f"{location} cannot be reached ({one_line(error)}); check the storage, its options and the right to read it, "
+        f"{location} cannot be reached ({one_line(error)}); check the storage, its options and the access rights, "
         "then try again"
     )
 
@@ -152,19 +153,18 @@ def is_full(error: BaseException) -> bool:
 
 
 def storage_full(location: str) -> StorageUnavailableError:
-    """Return the error that says that there is no room."""
+    """Return the error for a full storage."""
     return StorageUnavailableError(
-        f"the storage of {location} is full; nothing half written counts: make room, then try again"
+        f"the storage of {location} is full; make room, then try again: files without a commit are ignored"
     )
 
 
 def one_line(error: BaseException | str) -> str:
     """
-    Return what an error says, fit to be shown: in one line, without signatures of addresses and backtraces.
+    Return an error's text in one line, safe to show.
 
-    Neither does it quote what tables hold: pieces of logs and values are left out.
+    URL parameters, which may hold a signature, backtraces, pieces of logs and values of rows are left out.
     """
-    # A signature may stand behind the question mark.
     text = _URL_PARAMETERS.sub(r"\1", _COLOURS.sub("", str(error)).replace("↳", ""))
     text = _QUOTED_VALUE.sub(r"\1 '…'", _JSON.sub("{…}", _BACKTRACE.sub("", text)))
     return " ".join(text.split())

@@ -1,8 +1,8 @@
 """
-Columns of single data files, found as Spark finds them.
+Reads columns of single data files and finds them as Spark does.
 
-A data file may have been written by anybody, long before it became a part of the table: the names in it may be spelt in
-another case than the schema's, and a table that maps its columns by id does not care for names at all.
+Any writer may have written a data file, long before it was added to the table. So its column names may differ from the
+schema's in case, and a table that maps its columns by id ignores the names.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ def read_stored(
     files: arrow_fs.FileSystem, path: str, names: Sequence[str], field_ids: Mapping[str, int] | None = None
 ) -> pa.Table:
     """
-    Return columns of one data file under the given names; columns that the file does not have are missing.
+    Return columns of one data file under the given names, without those that the file does not have.
 
     :param files: file system rooted at the table.
     :param path: the file.
     :param names: what the columns are called in data files.
     :param field_ids: the columns' ids in data files, if the table maps its columns by id.
-    :raises pyarrow.ArrowInvalid: if several columns of the file may be meant.
+    :raises pyarrow.ArrowInvalid: if several columns of the file match a name.
     """
     with files.open_input_file(path) as source:
-        # Spark may have written instants as INT96, whose nanoseconds reach less far than what Spark can say.
+        # Spark may have written timestamps as INT96. In nanoseconds, Arrow's default, they cover fewer years.
         file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
         stored = {name: _stored_name(file.schema_arrow, name, field_ids) for name in names}
-        found = {name: there for name, there in stored.items() if there is not None}
-        # Arrow takes a dot for a path into a struct, and reads that as well.
+        found = {name: in_file for name, in_file in stored.items() if in_file is not None}
+        # Arrow takes a dot for a path into a struct and would read that field as well, so select afterwards.
         return file.read(columns=[*found.values()]).select([*found.values()]).rename_columns([*found])
 
 
 def _stored_name(schema: pa.Schema, name: str, field_ids: Mapping[str, int] | None) -> str | None:
-    """Return what a column is called in a file, ``None`` if the file does not have it."""
+    """Return a column's name in a file, ``None`` if the file does not have it."""
     if field_ids is not None:
         wanted = str(field_ids[name]).encode()
         candidates = [field.name for field in schema if (field.metadata or {}).get(_FIELD_ID) == wanted]
     else:
         candidates = [field.name for field in schema if field.name.lower() == name.lower()]
     if len(candidates) > 1:
-        raise pa.ArrowInvalid(f"the columns {', '.join(candidates)} may all be {name}")
+        raise pa.ArrowInvalid(f"the columns {', '.join(candidates)} all match {name}")
     return candidates[0] if candidates else None

@@ -1,7 +1,7 @@
 """
-The data files of a table as its log describes them: sizes, rows, and how many of the rows are deleted.
+The sizes, row counts and deleted rows of a table's data files.
 
-Nothing is read but the log, and the footers of files whose rows it does not count.
+Only the log is read, and the footers of files without a row count in the log.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from airflow_backfill_provider.lake.storage import log_errors
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFiles:
     """
-    What one version of a table is stored in.
+    The data files of one version of a table.
 
-    :param files: its data files.
-    :param target_file_size: bytes of a good file, by the table's property or by default.
+    :param files: the data files.
+    :param target_file_size: the file size in bytes that compaction aims at, from the table's property or the default.
     """
 
     files: tuple[StoredFile, ...]
@@ -33,14 +33,14 @@ class TableFiles:
 
 def table_files(path: str, storage_options: Mapping[str, str] | None = None) -> TableFiles:
     """
-    Read what a table's newest version is stored in.
+    Return the data files of a table's newest version.
 
     :param path: canonical location of the table.
     :param storage_options: options of the object store, as deltalake takes them.
     """
     with log_errors(path):
         table = DeltaTable(path, storage_options=dict(storage_options or {}) or None)
-        actions = _told_of_files(table)
+        actions = _file_entries(table)
     rows = DataFiles(table, path, storage_options or {}).rows_by_file()
     partitioned = [name for name in actions.column_names if name.startswith("partition.")]
     return TableFiles(
@@ -58,13 +58,13 @@ def table_files(path: str, storage_options: Mapping[str, str] | None = None) -> 
     )
 
 
-def _told_of_files(table: DeltaTable) -> pa.Table:
-    """Return what the log says of each file, without bounds of its columns, of which there may be many."""
+def _file_entries(table: DeltaTable) -> pa.Table:
+    """Return path, size and partition of each file in the log; the statistics of all columns could be large."""
     actions = pa.table(table.get_add_actions(flatten=True))
-    told = [name for name in actions.column_names if name in {"path", "size_bytes"} or name.startswith("partition.")]
-    # A partition is only told from others here, and Python's years end with 9999.
-    told_columns = [
+    names = [name for name in actions.column_names if name in {"path", "size_bytes"} or name.startswith("partition.")]
+    # Partition values only need to be distinguishable here, and Python has no years after 9999.
+    columns = [
         column.cast(pa.string()) if pa.types.is_temporal(column.type) else column
-        for column in actions.select(told).columns
+        for column in actions.select(names).columns
     ]
-    return pa.table(told_columns, told)
+    return pa.table(columns, names)

@@ -1,4 +1,4 @@
-"""Which tables, at which versions, a verification compares: read from their logs without a JVM."""
+"""The tables and versions that a verification compares, read from their logs without a JVM."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def table_id(path: str, storage_options: Mapping[str, str] | None = None) -> str
     """
     Return the id of the Delta table at a path.
 
-    :raises VerificationFailedError: if there is no table that can be read.
+    :raises VerificationFailedError: if the table is missing or cannot be read.
     """
     try:
         with storage_errors(path):
@@ -24,17 +24,17 @@ def table_id(path: str, storage_options: Mapping[str, str] | None = None) -> str
         return str(table.metadata().id)
     except (DeltaError, ValueError) as error:
         raise VerificationFailedError(
-            f"the Delta table at {path} cannot be read, so nothing is known of it ({one_line(error)}); restore it, "
+            f"the Delta table at {path} cannot be read, so it cannot be verified ({one_line(error)}); restore it, "
             "or rebuild the job"
         ) from error
 
 
 def view_version_of(path: str, incarnation: str, epoch: int, storage_options: Mapping[str, str] | None = None) -> int:
     """
-    Return the view's newest version that no epoch after a given one wrote to.
+    Return the view's newest version before any later epoch wrote to it.
 
-    What somebody else wrote since that epoch is in it; what a later epoch has written so far, and may not have
-    committed, is not.
+    It includes what foreign writers wrote since the given epoch. It excludes what a later epoch has written so far,
+    because that epoch may not have committed yet.
     """
     log = DeltaLog(path, storage_options)
     versions = log.versions()

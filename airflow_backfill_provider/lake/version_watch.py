@@ -1,4 +1,4 @@
-"""Looking at tables' newest versions again and again, for the price of looking for two files each."""
+"""Watches the newest versions of tables; a look costs requests for two files per table."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Versions = tuple[tuple[int | None, Written | None], ...]
 
 class VersionWatch:
     """
-    Knows a table's newest version, and finds out whether there is a newer one.
+    Watches a table's newest version.
 
-    Versions are consecutive, so nothing is new as long as the newest commit's file is there and the next one's is not.
-    An open ``DeltaTable`` would not do: brought up to date, it keeps the version of a table that was deleted, and until
-    the new one has more versions also of one that was made anew; and it holds the names of all data files.
+    Versions are consecutive, so nothing is new as long as the newest commit's file exists and the next one does not.
+    An open ``DeltaTable`` would not do. When it is updated, it does not notice that the table was deleted, or was
+    recreated with fewer versions; and it holds the names of all data files.
 
     :param location: the table's canonical location.
     :param storage_options: options of the object store, as deltalake takes them.
@@ -27,7 +27,7 @@ class VersionWatch:
         self.log = DeltaLog(location, storage_options)
         self._latest: int | None = None
         self.written: Written | None = None
-        """What the newest commit's file looked like at the last look; another one if the table was made anew."""
+        """Size and modification time of the newest commit's file; they differ if the table was recreated."""
 
     def latest(self) -> int | None:
         """
@@ -43,14 +43,14 @@ class VersionWatch:
                 here = None if known is None else self.log.written(known)[0]
             self._latest, self.written = known, here
         except TableNotFoundError:
-            # What deltalake says of a local folder that does not exist.
+            # deltalake raises this for a local folder that does not exist.
             self._latest = self.written = None
         return self._latest
 
 
 class VersionsWatch:
     """
-    Knows the newest versions of some tables.
+    Watches the newest versions of several tables.
 
     :param locations: the tables' canonical locations.
     :param storage_options: options of the object store, as deltalake takes them.
@@ -61,7 +61,7 @@ class VersionsWatch:
 
     def latest(self) -> Versions:
         """
-        Return the newest versions, ``None`` where there is no table, and what their commit files look like.
+        Return each table's newest version, ``None`` if there is no table, with its commit file's size and time.
 
         :raises StorageUnavailableError: if the storage does not answer.
         """

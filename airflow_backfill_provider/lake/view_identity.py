@@ -1,4 +1,4 @@
-"""Whose table lies at a materialized view's path, read from its properties without a JVM."""
+"""The job that a materialized view belongs to, read from the table's properties without a JVM."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ FINISHED_PROPERTY = "backfill.finished"
 _LOG = "_delta_log"
 
 _EMPTY_PART = re.compile(r"^\.?part-\d{5}-[0-9a-f-]{36}[-.\w]*\.parquet(\.crc)?$")
-_NOTHING_YET = 4
-"""Bytes of a Parquet file of which nothing but the first mark is written."""
+_MAGIC_NUMBER_SIZE = 4
+"""Bytes of a Parquet file whose writer died after the leading magic number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class ViewIdentity:
 
     @classmethod
     def of(cls, settings: JobSettings) -> ViewIdentity:
-        """Return whose the view of a job's settings is."""
+        """Return the identity of a job's view, from its settings."""
         return cls(settings.job["name"], settings.incarnation)
 
 
 def view_properties(path: str, storage_options: Mapping[str, str] | None = None) -> dict[str, str] | None:
-    """Return the table properties at a path, ``None`` if there is no Delta table."""
+    """Return the properties of the Delta table at a path, ``None`` if there is none."""
     try:
         with storage_errors(path):
             table = DeltaTable(path, storage_options=dict(storage_options or {}) or None)
@@ -51,20 +51,21 @@ def view_properties(path: str, storage_options: Mapping[str, str] | None = None)
         return None
     except DeltaError as error:
         raise MaterializedViewError(
-            f"materialized_view: {path} holds files that are no Delta table; choose an empty folder ({one_line(error)})"
+            f"materialized_view: {path} holds files, but no readable Delta table; choose an empty folder "
+            f"({one_line(error)})"
         ) from error
     return {name: str(value) for name, value in table.metadata().configuration.items()}
 
 
 def view_identity(path: str, storage_options: Mapping[str, str] | None = None) -> ViewIdentity | None:
     """
-    Return whose view lies at a path, ``None`` if there is nothing.
+    Return the job and the incarnation of the view at a path, ``None`` if the path is free.
 
-    :raises MaterializedViewError: if something lies there, or above, that leaves no place for a view of this package.
+    :raises MaterializedViewError: if other files lie there, or a folder above it is a file.
     """
     properties = view_properties(path, storage_options)
     if properties is None and is_local(path) and (taken := _why_taken(Path(path))):
-        # Or somebody made the table meanwhile.
+        # Look again: another process may have created the table meanwhile.
         properties = view_properties(path, storage_options)
         if properties is None:
             raise MaterializedViewError(f"materialized_view: {path} {taken}")
@@ -80,7 +81,7 @@ def view_identity(path: str, storage_options: Mapping[str, str] | None = None) -
 
 
 def identity_of(properties: Mapping[str, str]) -> ViewIdentity | None:
-    """Return whose view a table is by its properties, ``None`` if nobody's."""
+    """Return the job and the incarnation in a table's properties, ``None`` if it is not a materialized view."""
     if JOB_PROPERTY not in properties:
         return None
     return ViewIdentity(properties[JOB_PROPERTY], properties.get(INCARNATION_PROPERTY, ""))
@@ -88,7 +89,7 @@ def identity_of(properties: Mapping[str, str]) -> ViewIdentity | None:
 
 def unfinished_view(path: str, properties: Mapping[str, str]) -> str:
     """
-    Return what to say of an upstream that is a materialized view which is not finished; empty if it isn't one.
+    Return a message if an upstream is a materialized view that is not finished; empty if it isn't.
 
     :param path: canonical location of the upstream.
     :param properties: its table properties.
@@ -98,16 +99,16 @@ def unfinished_view(path: str, properties: Mapping[str, str]) -> str:
         return ""
     return (
         f"the upstream {path} is the materialized view of job {found.job}, which is not finished: it lacks rows, "
-        "or shows them as of several versions, and a view over it shows no more; finish that job, then run this one"
+        "or has rows as of several versions, so a view over it would be wrong, too; finish that job, then run this one"
     )
 
 
-def remove_what_was_not_committed(path: str) -> None:
+def remove_uncommitted_files(path: str) -> None:
     """
-    Remove what is left at a local path of a table whose maker died, or failed, before it committed it.
+    Remove what a process left at a local path if it died or failed before the first commit of a table.
 
-    Nothing that was committed goes, however late: only temporary files, files without a row, which no commit names,
-    and the folders if nothing else is in them. Spark takes a log without a commit for a table.
+    Spark takes a log without a commit for a table. Only temporary files, files without rows and empty folders are
+    removed, so a commit that arrives meanwhile loses nothing.
     """
     folder, log = Path(path), Path(path, _LOG)
     if not is_local(path) or not log.is_dir() or _has_content(folder):
@@ -122,17 +123,17 @@ def remove_what_was_not_committed(path: str) -> None:
 
 
 def _why_taken(path: Path) -> str | None:
-    """Return why no table can be made in a place, if none can."""
-    there = next(place for place in (path, *path.parents) if place.exists())
-    if there != path:
-        return None if there.is_dir() else f"lies below {there}, which is a file; choose another folder"
+    """Return why no table can be created at a path, ``None`` if one can."""
+    existing = next(candidate for candidate in (path, *path.parents) if candidate.exists())
+    if existing != path:
+        return None if existing.is_dir() else f"lies below {existing}, which is a file; choose another folder"
     if path.is_dir() and not _has_content(path):
         return None
-    return "holds files that are no Delta table; choose an empty folder"
+    return "holds files, but no Delta table; choose an empty folder"
 
 
 def _has_content(folder: Path) -> bool:
-    """Tell whether a folder holds more than what whoever died making an empty table leaves behind."""
+    """Tell whether a folder holds more than the remains of an empty table that was never committed."""
     log = folder / _LOG
     entries = [entry for entry in folder.iterdir() if entry != log]
     if not log.is_dir():
@@ -141,13 +142,13 @@ def _has_content(folder: Path) -> bool:
 
 
 def _is_without_rows(file: Path) -> bool:
-    """Tell whether a file is one that Delta writes, of a table without rows, or that file's checksum."""
+    """Tell whether a file is a data file without rows, as Delta writes for an empty table, or its checksum."""
     if not _EMPTY_PART.match(file.name) or not file.is_file():
         return False
     if file.suffix == ".crc":
         return True
     try:
-        return file.stat().st_size <= _NOTHING_YET or pq.read_metadata(file).num_rows == 0
+        return file.stat().st_size <= _MAGIC_NUMBER_SIZE or pq.read_metadata(file).num_rows == 0
     except (OSError, pa.ArrowInvalid):
         return False
 

@@ -1,8 +1,8 @@
 """
 The vnodes of rows, without Spark: ``pmod(hash(distribution key), vnode_count)`` as Spark computes it, with Arrow.
 
-Spark's hash is Murmur3 of 32 bits with the seed 42, column by column, each with the hash of those before as its seed.
-Nulls leave the hash as it is. A planner uses this to count rows; which rows an epoch reads Spark alone decides.
+Spark's hash is 32-bit Murmur3 with the seed 42. The hash of each column is the seed for the next one, and a null leaves
+the hash unchanged. Planners use this module to count rows. The rows that an epoch reads are selected by Spark.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.keys import KeyField, KeyKind
 
 _SEED = 42
 _LONG_DECIMAL = 18
-"""Digits up to which Spark hashes a decimal as a long."""
+"""The most digits of a decimal that Spark hashes as a long."""
 
 _UINT = pa.uint32()
 _WORD = 4
@@ -28,7 +28,7 @@ def vnodes_of(rows: pa.Table, fields: Sequence[KeyField], vnode_count: int) -> p
     """
     Return each row's vnode.
 
-    :param rows: with the fields' columns, in the Arrow types of these.
+    :param rows: a table with the columns of the key, in their Arrow types.
     :param fields: the columns of the distribution key.
     """
     seeds = pa.repeat(pa.scalar(_SEED, _UINT), rows.num_rows)
@@ -44,10 +44,10 @@ def _column(rows: pa.Table, name: str) -> pa.Array:
 
 
 def _hashed(values: pa.Array, field: KeyField, seeds: pa.Array) -> pa.Array:
-    """Return the hashes of values; the seed where there is none."""
+    """Return the hashes of values; the hash of a null is its seed."""
     is_valid = pc.is_valid(values)
-    there = values.drop_null()
-    return pc.replace_with_mask(seeds, is_valid, _hash_of(field)(there, seeds.filter(is_valid)))
+    present = values.drop_null()
+    return pc.replace_with_mask(seeds, is_valid, _hash_of(field)(present, seeds.filter(is_valid)))
 
 
 def _hash_of(field: KeyField) -> Callable[[pa.Array, pa.Array], pa.Array]:
@@ -78,9 +78,9 @@ def _hash_decimals(values: pa.Array, seeds: pa.Array, *, digits: int) -> pa.Arra
     if digits <= _LONG_DECIMAL:
         return _hash_longs(unscaled.cast(pa.int64()), seeds)
     numbers = [int(number) for number in unscaled.to_pylist()]
-    # The shortest two's complement, as Java writes a number of any size.
-    written = [number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True) for number in numbers]
-    return _hash_bytes(pa.array(written, pa.binary()), seeds)
+    # The shortest two's complement, as Java's BigInteger writes it.
+    encoded = [number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True) for number in numbers]
+    return _hash_bytes(pa.array(encoded, pa.binary()), seeds)
 
 
 def _hash_bytes(values: pa.Array, seeds: pa.Array) -> pa.Array:
@@ -96,8 +96,8 @@ def _hash_bytes(values: pa.Array, seeds: pa.Array) -> pa.Array:
         has_rest = pc.equal(rests, rest)
         ends = pc.binary_slice(data.filter(has_rest), -rest, None)
         mixed = hashes.filter(has_rest)
-        for place in range(rest):
-            byte = pc.binary_slice(ends, place, place + 1).cast(pa.binary(1)).view(pa.int8())
+        for index in range(rest):
+            byte = pc.binary_slice(ends, index, index + 1).cast(pa.binary(1)).view(pa.int8())
             mixed = _mixed(mixed, byte.cast(pa.int32()).view(_UINT))
         hashes = pc.replace_with_mask(hashes, has_rest, mixed)
     return _finished(hashes, lengths)

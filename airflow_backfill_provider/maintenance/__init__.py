@@ -1,1 +1,1 @@
-"""Maintenance of the files of views: what to compact, and when."""
+"""Maintenance of the files of a job's tables: what to compact, and when."""

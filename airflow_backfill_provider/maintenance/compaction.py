@@ -1,5 +1,5 @@
 """
-Compact the files of a job's tables: decide without a JVM whether that is due, and let Spark do it.
+Compacts the files of a job's tables: decides without a JVM whether that is due, and lets Spark do it.
 
 A compaction changes no row of the view or of its change feed, and epochs may run before, after and during it. It writes
 nothing to the control tables, which are compacted elsewhere.
@@ -53,7 +53,7 @@ class Compactor(Exclusive, Protocol):
 
 def look(backfill: Backfill, policy: CompactionPolicy) -> JobCompaction:
     """
-    Plan a compaction, by the tables' logs.
+    Plan a compaction from the tables' logs.
 
     :raises MaterializedViewError: if the job's view is missing or replaced.
     """
@@ -62,8 +62,8 @@ def look(backfill: Backfill, policy: CompactionPolicy) -> JobCompaction:
     path = settings.definition.materialized_view
     if view_identity(path, backfill.storage_options) != identity:
         raise MaterializedViewError(
-            f"materialized_view: {path} does not hold the view of job {identity.job} (it was dropped or replaced, or "
-            "never created); run the job, or rebuild it"
+            f"materialized_view: {path} does not hold the view of job {identity.job}; it was dropped, replaced or "
+            "never created: run the job, or rebuild it"
         )
     stored = table_files(path, backfill.storage_options)
     return JobCompaction(
@@ -74,10 +74,10 @@ def look(backfill: Backfill, policy: CompactionPolicy) -> JobCompaction:
 
 def compact_job(backfill: Backfill, *, engine: Callable[[], Compactor], policy: CompactionPolicy) -> JobCompaction:
     """
-    Compact the tables for which it is due. Make no engine if it is due for none.
+    Compact the tables for which this is due. If it is due for none, no engine is created.
 
-    :returns: what was done.
-    :raises CompactionFailedError: if other writers kept changing a table meanwhile, or Spark failed.
+    :returns: the plan that was carried out.
+    :raises CompactionFailedError: if every attempt lost to another write, or Spark failed.
     :raises BackfillError: as :func:`look`.
     """
     planned = look(backfill, policy)

@@ -1,4 +1,4 @@
-"""Describe a compaction for a task's log, for the output of its Spark application and for the terminal."""
+"""Describes a compaction for a task's log, for the output of its Spark application and for the terminal."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Notifiers that report what happens to a job."""
+"""Notifiers that report a job's events."""

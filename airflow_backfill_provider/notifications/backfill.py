@@ -34,12 +34,13 @@ _WENT_WELL = frozenset({"success", "skipped"})
 
 class BackfillNotifier(BaseNotifier):
     """
-    Sends what happened to a job, with its status, through other notifiers. (templated: job)
+    Sends a job's events, with its status, through other notifiers. (templated: job)
 
     One notifier fits ``on_success_callback``, ``on_failure_callback`` and ``on_skipped_callback`` of tasks and DAGs. It
-    sends ``failed`` if the task or the DAG run failed, ``finished`` if it finished the view, and ``stalled`` and
-    ``headroom`` while the watchdog has such an alarm. Templates of the other notifiers find the event as ``backfill``:
-    ``kind``, ``job``, ``message``, ``remedy``, ``text`` (all in one sentence) and ``status``.
+    sends ``failed`` if the task or the DAG run failed, ``finished`` if it finished the view, and ``stalled``,
+    ``headroom`` and ``replaced`` while the watchdog has such an alarm. In templates of the other notifiers, the event
+    is ``backfill``, with the fields ``kind``, ``job``, ``message``, ``remedy``, ``text`` (all in one sentence) and
+    ``status``.
 
     Never fails: errors are logged.
 
@@ -47,7 +48,7 @@ class BackfillNotifier(BaseNotifier):
     :param send: the notifiers that get the events, such as
         :class:`~airflow_backfill_provider.notifications.webhook.WebhookNotifier` or any other of Airflow's.
     :param events: the kinds of events to send; by default all.
-    :param backfill_conn_id: the connection that says where control tables lie.
+    :param backfill_conn_id: the connection with the location of control tables.
     """
 
     template_fields: Sequence[str] = ("job",)
@@ -68,27 +69,27 @@ class BackfillNotifier(BaseNotifier):
         self.backfill_conn_id = backfill_conn_id
 
     def __call__(self, *args: Any) -> None:
-        """Send what happened, if anything did."""
+        """Send the events of a callback, if there are any."""
         try:
             super().__call__(*args)
         except Exception:
             logger.exception("no notification was sent")
 
     def notify(self, context: Context) -> None:
-        """Send what happened, if anything did."""
-        for event in self._happened(context):
+        """Send the events of a callback, if there are any."""
+        for event in self._events(context):
             if event.kind in self.events:
                 deliver(event, self.send, context)
 
     async def async_notify(self, context: Context) -> None:
-        """Send what happened, in a thread, because control tables are read without asyncio."""
+        """Send the events in a thread, because control tables are read without asyncio."""
         await asyncio.to_thread(self.notify, context)
 
-    def _happened(self, context: Context) -> Iterator[BackfillEvent]:
+    def _events(self, context: Context) -> Iterator[BackfillEvent]:
         backfill, status = self._look()
         if _failed(context):
             name = load_job(self.job).name if backfill is None else backfill.job.name
-            yield failed_event(name, _what(context), _reason(context), status)
+            yield failed_event(name, _subject(context), _reason(context), status)
         if backfill is None or status is None:
             return
         if _finished_by(context, backfill):
@@ -97,7 +98,7 @@ class BackfillNotifier(BaseNotifier):
             yield alarm_event(status, alarm)
 
     def _look(self) -> tuple[Backfill | None, JobStatus | None]:
-        """Return the job and its status, as far as they can be read; reading them may be what failed."""
+        """Return the job and its status, as far as they can be read; the task may have failed to read them."""
         backfill = None
         try:
             backfill = BackfillHook(self.backfill_conn_id).open(self.job)
@@ -108,7 +109,7 @@ class BackfillNotifier(BaseNotifier):
 
 
 def _failed(context: Any) -> bool:
-    """Return whether a callback is one of a failure. If the worker of a task died, there is no exception."""
+    """Return whether a callback is about a failure. If the worker of a task died, there is no exception."""
     if _of_dag(context):
         return bool(context.get("reason") != "success")
     return str(getattr(context["ti"], "state", None) or "") not in _WENT_WELL
@@ -126,16 +127,16 @@ def _finished_by(context: Any, backfill: Backfill) -> bool:
 
 
 def _of_dag(context: Any) -> bool:
-    """Return whether a callback is a DAG's and not a task's; a DAG's may contain the last task of the DAG run, too."""
+    """Return whether a callback is a DAG's, not a task's; a DAG's context may also have the DAG run's last task."""
     return "reason" in context or context.get("ti") is None
 
 
-def _what(context: Any) -> str:
+def _subject(context: Any) -> str:
     return f"DAG run {_run_id(context)} of {_dag_id(context)}" if _of_dag(context) else f"task {requester_of(context)}"
 
 
 def _reason(context: Any) -> str:
-    """Return why it failed. Only messages of this package's and Airflow's errors hold no rows or secrets."""
+    """Return why it failed. Messages of other errors than this package's and Airflow's may hold rows or secrets."""
     error = context.get("exception")
     if isinstance(error, AirflowException | BackfillError):
         return str(error)

@@ -1,4 +1,4 @@
-"""Send an event to notifiers, even if some of them fail."""
+"""Sends an event to notifiers, even if some of them fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 def deliver(event: BackfillEvent, senders: Iterable[Sender], context: Any) -> None:
     """
-    Send an event through all senders. If one fails, that is logged, and the others still send it.
+    Send an event through all senders. If one fails, the error is logged, and the others still send the event.
 
     :param context: the context of the task run or of the callback.
     """
@@ -29,4 +29,4 @@ def deliver(event: BackfillEvent, senders: Iterable[Sender], context: Any) -> No
             # A notifier renders its templates in place, so each event needs a fresh one.
             copy.copy(sender)({**context, TEMPLATE_NAME: event.as_template()})
         except Exception:  # a failed notification must not fail the task
-            logger.exception("%s did not send: %s", type(sender).__name__, event.text)
+            logger.exception("%s failed to send: %s", type(sender).__name__, event.text)

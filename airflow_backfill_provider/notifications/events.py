@@ -11,11 +11,11 @@ from airflow_backfill_provider.core.status import JobStatus
 from airflow_backfill_provider.core.watchdog import Alarm
 
 _LEFT_OUT: dict[str, Any] = {"vnode_map": True, "verified": {"sample"}}
-"""Fields of a status that a message leaves out: they are long, and their positions and keys are values of rows."""
+"""Fields of a status that a message leaves out: they are long, and hold positions and keys, which are row values."""
 
 
 class EventKind(StrEnum):
-    """What an event is about; ``stalled``, ``headroom`` and ``replaced`` are the watchdog's alarms."""
+    """The kinds of events; ``stalled``, ``headroom`` and ``replaced`` are the watchdog's alarms."""
 
     FINISHED = "finished"
     FAILED = "failed"
@@ -26,7 +26,7 @@ class EventKind(StrEnum):
 
 class BackfillEvent(BaseModel):
     """
-    Something that people want to be notified of.
+    An event of a job that users want to know about.
 
     :param kind: ``finished``, ``failed``, ``stalled``, ``headroom`` or ``replaced``.
     :param job: the job's name.
@@ -86,7 +86,7 @@ def failed_event(job: str, what: str, reason: str, status: JobStatus | None) -> 
         kind=EventKind.FAILED,
         job=job,
         message=f"{what} failed" + (f" ({reason})" if reason else ""),
-        remedy="its log says why; committed epochs stay, and running it again is safe",
+        remedy="see its log; committed epochs stay, and running it again is safe",
         status=None if status is None else status_fields(status),
     )
 

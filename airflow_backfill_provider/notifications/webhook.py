@@ -17,7 +17,7 @@ TIMEOUT = (5.0, 15.0)
 
 
 class WebhookError(BackfillError):
-    """A webhook was not reached, or refused the event."""
+    """A webhook could not be reached, or refused the event."""
 
     retryable = True
 
@@ -26,9 +26,9 @@ class WebhookNotifier(BaseNotifier):
     """
     Posts an event to a webhook. (templated: body)
 
-    The connection's schema, host and port and the ``path`` of its extra make the URL. Secrets belong in the connection:
-    a login and a password are sent as basic authentication, a password without a login as a bearer token. ``path`` may
-    be secret, too, as many chats have it. Error messages contain none of these values.
+    The URL consists of the connection's schema, host and port, and the ``path`` in its extra. Secrets belong in the
+    connection: a login and a password are sent as basic authentication, a password without a login as a bearer token.
+    ``path`` may also be a secret, as in many chat services. Error messages contain none of these values.
 
     :param http_conn_id: a connection of type ``http``.
     :param body: what to post, such as ``{"text": "{{ backfill.text }}"}``; by default the whole event.
@@ -65,7 +65,7 @@ class WebhookNotifier(BaseNotifier):
         except requests.RequestException as error:
             # The error's text holds the URL, which may be secret.
             raise WebhookError(
-                f"the webhook of connection {self.http_conn_id} was not reached ({type(error).__name__}); check the "
+                f"the webhook of connection {self.http_conn_id} cannot be reached ({type(error).__name__}); check the "
                 "connection's host and port"
             ) from None
         if not answer.ok or answer.is_redirect:

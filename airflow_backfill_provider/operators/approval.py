@@ -43,10 +43,10 @@ class ApproveBackfillOperator(BackfillOperator, ApprovalOperator):
     Asks only until the job is created, so every DAG run of a schedule may begin with this task. While it waits, it
     holds neither a worker slot nor a trigger. A rejection skips all downstream tasks, whatever their trigger rules.
 
-    Returns the answer and who gave it, or why it did not ask.
+    Returns the answer and the user who gave it, or why no approval was needed.
 
-    :param subject: the question; by default with the size of the backfill.
-    :param body: Markdown to show instead of the definition and its plan.
+    :param subject: the question; the default has the size of the backfill.
+    :param body: Markdown to show instead of the definition and the plan.
     :param ignore_downstream_trigger_rules: whether a rejection also skips tasks that would run after skipped ones.
     :param kwargs: further arguments of Airflow's ``ApprovalOperator``, such as ``assigned_users``, ``notifiers``,
         ``response_timeout``, ``defaults`` (the answer after the timeout) or ``fail_on_reject``.
@@ -77,7 +77,7 @@ class ApproveBackfillOperator(BackfillOperator, ApprovalOperator):
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """End as the answer says. With ``fail_on_reject``, no retry asks again."""
+        """End the task according to the answer. With ``fail_on_reject``, no retry asks again."""
         try:
             return super().execute_complete(context, event)
         except HITLRejectException as error:

@@ -1,4 +1,4 @@
-"""Read arguments of operators and sensors when the task runs; a template may have rendered them to text."""
+"""Reads arguments of operators and sensors when the task runs; a template may have rendered them to text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNLIMITED = _UNSET | {"unlimited"}
 
 
 def is_unset(value: Any) -> bool:
-    """Return whether a value is ``None``, or the text that a template renders ``None`` to."""
+    """Return whether a value is ``None``, or the text to which a template renders ``None``."""
     return value is None or (isinstance(value, str) and value.strip().lower() in _UNSET)
 
 
@@ -51,7 +51,7 @@ def parallelism_of(value: Any) -> int:
 
 def epochs_per_run_of(value: Any) -> int:
     """
-    Return how many epochs a task run runs at most.
+    Return the most epochs that a task run runs.
 
     :raises InvalidJobError: if the value is not such a number.
     """
@@ -63,7 +63,7 @@ def epochs_per_run_of(value: Any) -> int:
 
 def steps_of(value: Any) -> int | None:
     """
-    Return a number of steps, or ``None`` for the number that suits the upstream.
+    Return a number of steps, or ``None`` to choose it from the size of the upstream.
 
     :raises InvalidJobError: if it is neither.
     """
@@ -99,7 +99,7 @@ def vnodes_of(value: Any) -> list[int | str]:
         return [value]
     if isinstance(value, Sequence):
         return list(value)
-    raise InvalidJobError(f"vnodes: {value!r} names no vnodes; allowed are numbers and ranges, such as '3, 8-15'")
+    raise InvalidJobError(f"vnodes: {value!r} is not a list of vnodes; give numbers and ranges, such as '3, 8-15'")
 
 
 def keys_of(value: Any) -> list[Any]:
@@ -116,7 +116,9 @@ def keys_of(value: Any) -> list[Any]:
         except ValueError:
             value = None
     if not isinstance(value, list | tuple):
-        raise InvalidJobError("keys: give a list of keys, each a value or a list with a value for each key column")
+        raise InvalidJobError(
+            "keys: not a list; give a list of keys, each a value or a list with a value for each key column"
+        )
     return list(value)
 
 
@@ -128,7 +130,9 @@ def epoch_of(value: Any) -> int:
     """
     number = _whole_number(value.get("epoch") if isinstance(value, Mapping) else value)
     if not number:
-        raise InvalidJobError(f"epoch: {value!r} is not an epoch; give 1 or more, or what a barrier task returns")
+        raise InvalidJobError(
+            f"epoch: {value!r} is not an epoch; give 1 or more, or the value that a barrier task returns"
+        )
     return number
 
 
@@ -162,7 +166,7 @@ def age_of(value: Any) -> float | None:
     except (TypeError, ValueError):
         seconds = -1.0
     if not 0 <= seconds < math.inf:
-        raise InvalidJobError(f"max_age: {value!r} is not an age; give a duration, or seconds from 0")
+        raise InvalidJobError(f"max_age: {value!r} is not an age; give a duration, or a number of seconds from 0")
     return seconds
 
 

@@ -1,4 +1,4 @@
-"""Base classes of the operators: they open the job, translate errors and run Spark applications."""
+"""Base classes of the operators, which open the job, translate errors and run Spark applications."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BackfillOperator(BaseOperator):
     A task about one job. (templated: job)
 
     :param job: the definition, as an object, its fields, or the path of its YAML file.
-    :param backfill_conn_id: the connection that says where control tables lie; see
+    :param backfill_conn_id: the connection with the location of control tables; see
         :class:`~airflow_backfill_provider.hooks.backfill.BackfillHook`.
     """
 
@@ -50,7 +50,7 @@ class BackfillOperator(BaseOperator):
     @contextmanager
     def opened(self) -> Iterator[Backfill]:
         """
-        Open the job for the block, and turn the package's errors into Airflow's.
+        Open the job for the block, and translate the package's errors into Airflow's.
 
         Does not check whether the job was created.
         """
@@ -69,7 +69,7 @@ class BackfillOperator(BaseOperator):
             yield backfill
 
     def emit_finish(self, context: Context, backfill: Backfill, barrier: Barrier, commit: EpochCommit) -> None:
-        """Emit the events of a view that is finished as of a committed epoch."""
+        """Emit the asset events of a view that is finished as of a committed epoch."""
         extra = {"event": "finished", **epoch_event(backfill, barrier, commit)}
         emit(context, self.outlets, view_assets(backfill.job, self.backfill_conn_id), extra)
 
@@ -81,8 +81,8 @@ class SparkBackfillOperator(BackfillOperator):
     If deferrable, the task starts a supervisor for the application and frees its worker slot; a trigger waits for the
     application. A retry after the worker's death finds the running application and starts no second one.
 
-    :param spark_conn_id: a connection of Spark or Spark Connect; ``None`` runs on the worker, with all its cores.
-    :param conf: Spark configuration, added to this package's own; with Spark Connect, that of the session.
+    :param spark_conn_id: a connection to Spark or Spark Connect; ``None`` runs on the worker, with all its cores.
+    :param conf: Spark configuration, added to this package's own; with Spark Connect, the session's configuration.
     :param deferrable: whether to wait in the triggerer; otherwise the task run keeps its slot, and the application ends
         with the task run.
     :param poll_interval: seconds between two polls of the trigger.
@@ -128,14 +128,14 @@ class SparkBackfillOperator(BackfillOperator):
         """
         Run one of the applications in ``spark_apps`` to its end.
 
-        May defer the task. Then Airflow calls ``execute`` again after the application ended, and ``execute`` learns
+        If this defers the task, Airflow calls ``execute`` again after the application has ended, and ``execute`` reads
         from the control tables what is left to do. If it calls this method for the same application again, the
         application ended without doing its work.
 
         :param name: the application's name, unique in the job.
         :param epoch: the epoch, if the application runs one whole epoch.
-        :param rows: how many rows it reads at most, if that is known.
-        :raises AirflowException: if it failed; :class:`AirflowFailException` if it would fail again.
+        :param rows: the most rows that the application reads, if known.
+        :raises AirflowException: if the application failed; :class:`AirflowFailException` if it would fail again.
         """
         self.application = name
         if self.waited_for(name):
@@ -163,13 +163,13 @@ class SparkBackfillOperator(BackfillOperator):
         return self._ended.get("name") == name
 
     def resume(self, context: Context, event: Mapping[str, Any]) -> Any:
-        """Go on after the application that the task was deferred for."""
+        """Continue after the application for which the task was deferred."""
         self._ended = event
         self.application = event["name"]
         return self.execute(context)
 
     def on_kill(self) -> None:
-        """End the application, if one runs, and start no other one."""
+        """End the running application, if there is one, and start no other one."""
         self._killed = True
         if self._stop is not None:
             self._stop()

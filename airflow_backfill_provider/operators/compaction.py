@@ -16,16 +16,16 @@ class CompactMaterializedViewOperator(SparkBackfillOperator):
     """
     Compacts the small files of a view, if that is due. (templated: compact_at, and those of the base)
 
-    Decides by the view's log, and starts Spark only if a compaction is due. A compaction changes no row: readers and
-    the view's change feed don't see it, and epochs may run before, after and during it. While epochs read an
-    arrangement, its files of changes are compacted, too.
+    Reads the view's log, and starts Spark only if a compaction is due. A compaction changes no row: readers and the
+    view's change feed don't see it, and epochs may run before, after and during it. While epochs read an arrangement,
+    its files of changes are compacted, too.
 
     Returns ``compacted`` (whether it was due), and for ``view`` and ``arrangement`` (``None`` without one) the state
-    afterwards: ``files``, ``saved_files`` (what another compaction would save) and ``deleted_share``.
+    afterwards: ``files``, ``saved_files`` (the files that another compaction would save) and ``deleted_share``.
 
-    :param compact_at: how many files a compaction must save to be due.
-    :param target_file_size: bytes of a compacted file; by default the view's property ``delta.targetFileSize``, or
-        128 MiB.
+    :param compact_at: the number of files that a compaction must save to be due.
+    :param target_file_size: the size of a compacted file in bytes; by default the view's property
+        ``delta.targetFileSize``, or 128 MiB.
     """
 
     template_fields: Sequence[str] = ("compact_at", *SparkBackfillOperator.template_fields)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.protocol.backfill import Backfill
 
 MOST_FOREIGN_BARRIERS = 10
-"""How many barriers of other requesters a task run completes at most before its own."""
+"""The most barriers of other requesters that a task run completes before its own."""
 
 
 class _InjectingOperator(EpochReportingOperator):
@@ -52,8 +52,8 @@ class InjectBarrierOperator(_InjectingOperator):
     Pins the next barrier, in milliseconds and without Spark; another task runs it.
 
     A retry or a cleared task finds the barrier that it pinned before. If a barrier is pinned and not committed, the
-    task returns that one instead of a new one. In a scheduled DAG run and in one of an Airflow backfill, the epoch's
-    window ends at the ``data_interval_end``; in any other DAG run, at the upstream's newest version.
+    task returns that one instead of a new one. In a scheduled DAG run and in a DAG run of an Airflow backfill, the
+    epoch's window ends at the ``data_interval_end``; in any other DAG run, at the upstream's newest version.
 
     Returns the barrier's summary, for :class:`RunEpochOperator`; its ``epoch`` is ``None`` if there is nothing to do.
     """
@@ -81,26 +81,25 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
     """
     Runs one epoch, or several in one Spark application. (templated: barrier, epochs_per_run, and those of the base)
 
-    Starts Spark only if there is something to do: if the window is covered or the epoch is committed already, the task
+    Starts Spark only if there is something to do: if the window is covered or the epoch is already committed, the task
     succeeds at once. The task trusts the barrier log, not the application's exit code: the epoch is done once it is
-    committed there. If the pinned barrier is another requester's, such as that of a failed DAG run, it is completed
+    committed there. If the pinned barrier belongs to another requester, such as a failed DAG run, it is completed
     first.
 
     With ``epochs_per_run``, each epoch has its own barrier and is committed before the next one is pinned, so a
     mutation takes effect between two epochs. The task run ends early if there is nothing left to do, and after the
-    epoch that completes every vnode. A retry or a cleared task goes on with the epoch that failed, and runs the rest of
-    the number.
+    epoch that completes every vnode. A retry or a cleared task continues with the epoch that failed, and runs the
+    remaining epochs.
 
     Returns the epochs' summary (``epoch, epochs, from_version, to_version, rows, changes, progress, finished``):
-    ``epoch`` is the last one, ``epochs`` are all, and the other fields are about all of them. If there was nothing to
-    do, ``epoch`` is ``None`` and ``reason`` says why. With
+    ``epoch`` is the last one, ``epochs`` are all, and the other fields cover all of them. If there was nothing to do,
+    ``epoch`` is ``None`` and ``reason`` has the reason. With
     :data:`~airflow_backfill_provider.assets.MATERIALIZED_VIEWS` among its outlets, the view's asset gets an event for
-    every epoch; a retry may repeat one. An asset among the outlets gets one event, of the last epoch.
+    every epoch; a retry may repeat one. An asset among the outlets gets one event, for the last epoch.
 
     :param barrier: the one epoch to run, as a number or as :class:`InjectBarrierOperator` returns it; ``None`` injects
-        for this task run, by the rules of that operator.
-    :param epochs_per_run: how many epochs a task run injects and runs at most, one after another in one Spark
-        application.
+        a barrier for this task run, by the rules of that operator.
+    :param epochs_per_run: the most epochs that a task run injects and runs, one after another in one Spark application.
     """
 
     template_fields: Sequence[str] = ("barrier", "epochs_per_run", *SparkBackfillOperator.template_fields)
@@ -122,7 +121,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             if is_unset(self.barrier):
                 summary = self._run_own(backfill, context)
             elif isinstance(self.barrier, Mapping) and self.barrier.get("epoch") is None:
-                summary = self._run_none(backfill, str(self.barrier.get("reason", "there is no barrier")))
+                summary = self._no_barrier_to_run(backfill, str(self.barrier.get("reason", "there is no barrier")))
             else:
                 barrier = backfill.store.pinned(epoch_of(self.barrier))
                 summary = self._summary(backfill, [barrier], [self._run(backfill, barrier)], context)
@@ -131,7 +130,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         return summary
 
     def _run_own(self, backfill: Backfill, context: Context) -> dict[str, Any]:
-        """Inject and run barriers until one is this task run's own; run that one and those that follow it."""
+        """Inject and run barriers until one belongs to this task run; run that one and those that follow it."""
         from airflow_backfill_provider import protocol
 
         requester, epochs = requester_of(context), epochs_per_run_of(self.epochs_per_run)
@@ -160,7 +159,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         )
         for done in itertools.islice(loop, MOST_FOREIGN_BARRIERS + 1):
             if done.barrier is None or done.commit is None:
-                return self._run_no_more(backfill, done, context, epochs)
+                return self._nothing_to_run(backfill, done, context, epochs)
             if done.barrier.injected_by == requester:
                 own = backfill.store.epochs_of(requester)
                 if done.barrier.epoch not in ran:
@@ -169,12 +168,14 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
             self._summary(backfill, [done.barrier], [done.commit], context)
             self.log.info("epoch %d was injected by %s", done.barrier.epoch, done.barrier.injected_by)
         raise ConcurrentUpdateError(
-            f"others pinned {MOST_FOREIGN_BARRIERS} barriers of job {backfill.job.name} before this task run could pin "
-            "one; try again"
+            f"other requesters pinned {MOST_FOREIGN_BARRIERS} barriers of job {backfill.job.name} before this task run "
+            "could pin one; try again"
         )
 
-    def _run_no_more(self, backfill: Backfill, injection: Injection, context: Context, epochs: int) -> dict[str, Any]:
-        """Log why there is nothing to do; if this is a retry, return what an earlier try did."""
+    def _nothing_to_run(
+        self, backfill: Backfill, injection: Injection, context: Context, epochs: int
+    ) -> dict[str, Any]:
+        """Log why there is nothing to do; in a retry, return the summary of an earlier try's epochs."""
         self.log.info("nothing to do: %s", injection.reason)
         own = backfill.store.epochs_of(requester_of(context)) if epochs > 1 else TaskRunEpochs()
         if own.commits and own.due is None:
@@ -182,7 +183,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         newest = injection.newest
         return no_epoch(injection.reason, progress_after(newest[1], newest[0]) if newest else 0.0)
 
-    def _run_none(self, backfill: Backfill, reason: str) -> dict[str, Any]:
+    def _no_barrier_to_run(self, backfill: Backfill, reason: str) -> dict[str, Any]:
         self.log.info("nothing to do: %s", reason)
         progress, _ = current_progress(backfill.store, backfill.store.settings().incarnation)
         return no_epoch(reason, progress)
@@ -204,7 +205,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         return commit
 
     def _run_own_epochs(self, backfill: Backfill, barrier: Barrier, context: Context, epochs: int) -> TaskRunEpochs:
-        """Run a barrier of this task run, and further epochs up to the number that it may run."""
+        """Run a barrier of this task run, and further epochs up to the given number."""
         store, requester = backfill.store, barrier.injected_by
 
         def done() -> bool:
@@ -222,10 +223,10 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
         self, backfill: Backfill, barrier: Barrier, further: Sequence[str], *, done: Callable[[], bool]
     ) -> bool:
         """
-        Run the application from a barrier on. However it ends, the barrier log decides whether the work is done.
+        Run the application from a barrier on. The barrier log decides whether its work is done, not its exit code.
 
-        :param further: the application's arguments beside the epoch.
-        :param done: asks the barrier log whether the application's work is done.
+        :param further: the application's arguments after the epoch.
+        :param done: reads from the barrier log whether the application's work is done.
         :returns: whether an application ran.
         """
         name = _application_of(backfill, barrier)
@@ -241,7 +242,7 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
                 "backfill_epoch.py",
                 ["--state", backfill.job.state, "--epoch", str(barrier.epoch), *further],
                 epoch=None if further else barrier.epoch,
-                # The number of epochs that it will run is not known.
+                # It is not known how many epochs the application will run.
                 rows=None if further else barrier.most_rows,
             )
         except AirflowException as error:
@@ -267,13 +268,13 @@ class RunEpochOperator(SparkBackfillOperator, _InjectingOperator):
 
 def _application_of(backfill: Backfill, barrier: Barrier) -> str:
     """
-    Return the name of a barrier's application, by the first epoch that its task run pinned.
+    Return the name of a barrier's application, from the first epoch that its task run pinned.
 
-    So another try finds the running application, whatever epoch it has reached.
+    So another try finds the running application, whichever epoch it has reached.
     """
     asked = barrier.injected_by
     own = backfill.store.epochs_of(asked).barriers if asked.is_task_run else (barrier,)
-    # If the barrier was given up meanwhile, the task run has no epoch of its own.
+    # If the barrier was given up meanwhile, the task run has no epoch.
     return epoch_application(own[0].epoch if own else barrier.epoch)
 
 
@@ -287,5 +288,5 @@ def _several_epochs_arguments(epochs: int, until: dt.datetime | None) -> list[st
 def _not_committed(backfill: Backfill, barrier: Barrier) -> EpochFailedError:
     return EpochFailedError(
         f"the application of epoch {barrier.epoch} of job {backfill.job.name} ended without an error, but the barrier "
-        f"log at {backfill.job.state} holds no commit; running it again is safe"
+        f"log at {backfill.job.state} has no commit of it; running it again is safe"
     )

@@ -25,7 +25,7 @@ class EpochReportingOperator(EpochLineageMixin, BackfillOperator):
     """A task that reports its epoch in its log, in metrics, through its outlets and to OpenLineage."""
 
     def log_plan(self, backfill: Backfill, barrier: Barrier) -> None:
-        """Log what an epoch is about to do."""
+        """Log the plan of an epoch."""
         for line in epoch_log.begin(barrier, backfill.job.upstream.location):
             self.log.info("%s", line)
         for warning in barrier.warnings:
@@ -36,7 +36,7 @@ class EpochReportingOperator(EpochLineageMixin, BackfillOperator):
         try:
             status = backfill.status()
         except BackfillError as error:
-            # The epochs are committed, even if the upstream cannot be read any more.
+            # The epochs are committed, even if the upstream can no longer be read.
             self.log.warning("the job's progress is unknown: %s", error)
             return
         self.log.info("after epoch %d: %s", commits[-1].epoch, epoch_log.progress(status))

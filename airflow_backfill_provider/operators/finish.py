@@ -48,10 +48,10 @@ class FinishMaterializedViewOperator(BackfillOperator):
 
 class FinishMaterializedViewWhenDueOperator(FinishMaterializedViewOperator):
     """
-    As its base class, but skipped if not every vnode is Completed, or if another task run has finished the view.
+    Like its base class, but skipped if not every vnode is Completed, or if another task run has finished the view.
 
-    For scheduled DAGs, which run before and long after the view is finished: only one DAG run emits the asset's event.
-    If the view was finished from the command line, the next DAG run emits it.
+    It is for scheduled DAGs, which run before and long after the view is finished: only one DAG run emits the asset's
+    event. If the view was finished from the command line, the next DAG run emits it.
     """
 
     def finish(self, backfill: Backfill, requested_by: str) -> JobSettings:

@@ -1,4 +1,4 @@
-"""Operators that create a job and start it over."""
+"""Operators that create and rebuild a job."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RebuildBackfillOperator(SparkBackfillOperator):
     """
     Starts a job over, possibly with another definition: empties the view and its progress. Epoch numbers continue.
 
-    Every try starts the job over; clear the task only for that.
+    Every try starts the job over, so clear the task only for that purpose.
 
     Returns the job's settings in force.
     """
@@ -69,6 +69,6 @@ def _submit(operator: SparkBackfillOperator, backfill: Backfill, action: str, co
         )
     except AirflowException:
         if not backfill.store.created():
-            # A definition that was refused has left no settings.
+            # The definition was refused, so there are no settings.
             backfill.store.applications.forget(action)
         raise

@@ -41,7 +41,7 @@ class MaterializedViewLink(BaseOperatorLink):
 
 @attrs.define()
 class SparkApplicationLink(BaseOperatorLink):
-    """Link to Spark's pages while the task's application runs, and to a page with its record afterwards."""
+    """Link to Spark's UI while the task's application runs, and to a page with its record afterwards."""
 
     name = "Spark application"
 

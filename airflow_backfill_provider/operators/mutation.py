@@ -1,4 +1,4 @@
-"""Operators of mutations: each changes a job's settings, and takes effect with the next barrier. None starts Spark."""
+"""Operators of mutations, which change a job's settings and take effect with the next barrier. None starts Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _MutationOperator(BackfillOperator):
-    """A task that changes the settings; it does nothing if they already hold the value."""
+    """A task that changes the settings; does nothing if they already have the value."""
 
     @abstractmethod
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
@@ -69,7 +69,7 @@ class ThrottleBackfillOperator(_MutationOperator):
 
     Returns the job's settings in force.
 
-    :param rate_limit: how many snapshot rows an epoch reads at most; ``None`` is unlimited, 0 reads none.
+    :param rate_limit: the most snapshot rows that an epoch reads; ``None`` is unlimited, 0 reads none.
     """
 
     template_fields: Sequence[str] = ("rate_limit", *BackfillOperator.template_fields)
@@ -131,7 +131,7 @@ class RepairBackfillOperator(_MutationOperator):
         self.keys = keys
 
     def mutate(self, store: BackfillStore, requested_by: str) -> JobSettings:
-        """Ask for the repair."""
+        """Request the repair."""
         from airflow_backfill_provider.protocol import mutations
 
         return mutations.repair_job(
@@ -141,7 +141,7 @@ class RepairBackfillOperator(_MutationOperator):
 
 class CancelBackfillOperator(_MutationOperator):
     """
-    Stops a job for good: no barrier is injected any more, and the view stays as the last epoch left it.
+    Stops a job for good: no further barrier is injected, and the view stays as the last epoch left it.
 
     Returns the job's settings in force.
     """

@@ -1,8 +1,8 @@
 """
 Operators of an epoch that several task runs share: apply its changes, read each part of its chunk, check its commit.
 
-The task runs of one barrier are parallel. Each reads the chunk of its own range of vnodes, and the one that reports
-last commits the epoch. The barrier holds the number of parts, so a rescale needs no change of the DAG.
+The task runs of one barrier are parallel. Each reads the part of the chunk in its own range of vnodes, and the one that
+reports last commits the epoch. The barrier has the number of parts, so a rescale needs no change of the DAG.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ApplyChangesOperator(SparkBackfillOperator):
     Returns the list over which :class:`ReadSnapshotOperator` is mapped: one entry for each part of the chunk that is
     not read yet. The list is empty if there is no barrier, or nothing left to do.
 
-    :param barrier: what :class:`~airflow_backfill_provider.operators.epoch.InjectBarrierOperator` returned.
+    :param barrier: the value that :class:`~airflow_backfill_provider.operators.epoch.InjectBarrierOperator` returned.
     """
 
     template_fields: Sequence[str] = ("barrier", *SparkBackfillOperator.template_fields)
@@ -69,9 +69,9 @@ class ReadSnapshotOperator(SparkBackfillOperator):
     """
     Reads one part of the chunk of an epoch that several task runs share. (templated: part, and those of the base)
 
-    Returns ``{"epoch": …, "part": …, "rows": …}``. A retry starts no Spark if the part is read already.
+    Returns ``{"epoch": …, "part": …, "rows": …}``. A retry starts no Spark if the part is already read.
 
-    :param part: an entry of what :class:`ApplyChangesOperator` returned.
+    :param part: an entry of the list that :class:`ApplyChangesOperator` returned.
     """
 
     template_fields: Sequence[str] = ("part", *SparkBackfillOperator.template_fields)
@@ -103,8 +103,8 @@ class EpochSummaryOperator(EpochReportingOperator):
 
     Returns the epoch's summary, as :class:`~airflow_backfill_provider.operators.epoch.RunEpochOperator` does.
 
-    :param barrier: what :class:`~airflow_backfill_provider.operators.epoch.InjectBarrierOperator` returned.
-    :raises AirflowException: if it is not committed.
+    :param barrier: the value that :class:`~airflow_backfill_provider.operators.epoch.InjectBarrierOperator` returned.
+    :raises AirflowException: if the epoch is not committed.
     """
 
     template_fields: Sequence[str] = ("barrier", *BackfillOperator.template_fields)
@@ -114,7 +114,7 @@ class EpochSummaryOperator(EpochReportingOperator):
         self.barrier: Any = barrier
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Look at the barrier log."""
+        """Check the barrier log."""
         with self.created() as backfill:
             store = backfill.store
             barrier = _pinned(backfill, self.barrier)
@@ -148,7 +148,7 @@ def _left(backfill: Backfill, barrier: Barrier) -> list[int]:
 
 
 def _is_done(backfill: Backfill, barrier: Barrier, part: int | None) -> bool:
-    """Return whether a task run has nothing left to do: it has reported, and another one commits or has committed."""
+    """Return whether a task run has nothing left to do: it has reported, and another one will commit or has."""
     if require_not_given_up(backfill.store.commit_of(barrier.epoch), barrier.job) is not None:
         return True
     reported = {report.part for report in backfill.store.reports(barrier)}
@@ -158,7 +158,7 @@ def _is_done(backfill: Backfill, barrier: Barrier, part: int | None) -> bool:
 def _submit(
     operator: SparkBackfillOperator, backfill: Backfill, barrier: Barrier, part: int | None, step: Sequence[str]
 ) -> None:
-    """Run the application. However it ends, the barrier log decides whether the step is done."""
+    """Run the application. The barrier log decides whether its step is done, not its exit code."""
     name = epoch_application(barrier.epoch, step="changes" if part is None else "snapshot", part=part)
     arguments = ["--state", backfill.job.state, "--epoch", str(barrier.epoch), *step]
     try:
@@ -170,6 +170,6 @@ def _submit(
         operator.log.warning("the application failed, but its step is done: %s", error)
     if not _is_done(backfill, barrier, part):
         raise EpochFailedError(
-            f"the application ended without an error, but the barrier log at {backfill.job.state} does not show that "
+            f"the application ended without an error, but the barrier log at {backfill.job.state} does not show its "
             f"step of epoch {barrier.epoch}; running it again is safe"
         )

@@ -1,4 +1,4 @@
-"""The values that tasks return: plain ones that XCom can store and templates can use."""
+"""The values that tasks return, in plain types that XCom can store and templates can use."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def epochs_summary(barriers: Sequence[Barrier], commits: Sequence[EpochCommit], 
 
 
 def name_of_epochs(epochs: Sequence[int]) -> int | str:
-    """Return the name of a task run by the epochs that it ran, in ascending order."""
+    """Return the name of a task run, from the epochs that it ran in ascending order."""
     if not epochs:
         return "nothing to do"
     return epochs[0] if len(epochs) == 1 else f"{epochs[0]} to {epochs[-1]}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.protocol.backfill import Backfill
 
 VERIFY, REPAIR = "verify", "repair"
-"""The names of these tasks' applications in the job, and their actions."""
+"""The names of the applications in the job, which are also their actions."""
 
 VERIFIED = "verified"
 """The XCom with the result; it exists even if the task fails because the view differs."""
@@ -30,7 +30,7 @@ class _ResultOperator(SparkBackfillOperator):
     """
     A task that ends with the result of a verification.
 
-    :param on_difference: whether the task shall ``fail``, without retries, or ``succeed`` if the view differs.
+    :param on_difference: whether the task should ``fail``, without retries, or ``succeed`` if the view differs.
     """
 
     def __init__(self, *, on_difference: Literal["fail", "succeed"] = "fail", **kwargs: Any) -> None:
@@ -61,9 +61,9 @@ class _ResultOperator(SparkBackfillOperator):
 
     def verify(self, backfill: Backfill, action: str, context: Context, more: Sequence[str] = ()) -> VerifiedState:
         """
-        Run an application that verifies, and return what it found.
+        Run an application that verifies, and return the result.
 
-        :param action: ``verify``, or ``repair`` to repair what differs first.
+        :param action: ``verify``, or ``repair`` to repair the differences first.
         :param more: further arguments of the application.
         """
         from airflow_backfill_provider.verification import verifier
@@ -72,11 +72,11 @@ class _ResultOperator(SparkBackfillOperator):
         arguments = [action, "--state", backfill.job.state, "--requester", requester.model_dump_json(), *more]
         self.run_application(backfill, action, "backfill_verify.py", arguments)
         found = verifier.newest_result(backfill)
-        # If two repair at the same time, the second one may find nothing left to do.
+        # If two task runs repair at the same time, the second one may find nothing left to do.
         if found.pinned.begun_by != requester and not (action == REPAIR and found.equal):
             raise VerificationFailedError(
-                f"the application that was to verify job {backfill.job.name} ended without an error, but its result is "
-                f"not in {backfill.job.state}; running it again is safe"
+                f"the application that verifies job {backfill.job.name} ended without an error, but its result is not "
+                f"in {backfill.job.state}; running it again is safe"
             )
         return VerifiedState.of(found)
 
@@ -85,14 +85,14 @@ class VerifyMaterializedViewOperator(_ResultOperator):
     """
     Compares a view with its query over the upstream, as of the last committed epoch. (templated: steps, job, …)
 
-    Epochs may run meanwhile. A retry goes on with the step in which the try before it died.
+    Epochs may run meanwhile. A retry continues with the step in which the try before it died.
 
-    Returns the result as ``verify --json`` prints it. The XCom ``verified`` holds it, too, even if the task fails. If
-    the view is right, the outlet ``VERIFIED_VIEWS`` emits an event of the asset that
+    Returns the result as ``verify --json`` prints it. The XCom ``verified`` also has it, even if the task fails. If the
+    view is right, the outlet ``VERIFIED_VIEWS`` emits an event of the asset that
     :func:`~airflow_backfill_provider.assets.verified_view_asset` returns.
 
-    :param steps: how many steps to compare in, each of some vnodes; by default the upstream's rows decide.
-    :param on_difference: whether the task shall ``fail``, without retries, or ``succeed`` if the view differs.
+    :param steps: the number of steps, each of some vnodes; by default it depends on the upstream's rows.
+    :param on_difference: whether the task should ``fail``, without retries, or ``succeed`` if the view differs.
     """
 
     template_fields: Sequence[str] = ("steps", *SparkBackfillOperator.template_fields)
@@ -109,17 +109,17 @@ class VerifyMaterializedViewOperator(_ResultOperator):
 
 class RepairWhatDiffersOperator(_ResultOperator):
     """
-    Repairs exactly the rows that the newest verification found to differ, and verifies again. (templated: job, …)
+    Repairs exactly the differences that the newest verification found, and verifies again. (templated: job, …)
 
     The next epoch carries out the repair. If nothing differs, no Spark is started.
 
     Returns the result of the new verification, as :class:`VerifyMaterializedViewOperator` does.
 
-    :param on_difference: whether the task shall ``fail``, without retries, or ``succeed`` if the view still differs.
+    :param on_difference: whether the task should ``fail``, without retries, or ``succeed`` if the view still differs.
     """
 
     def result(self, backfill: Backfill, context: Context) -> VerifiedState:
-        """Repair what differs."""
+        """Repair the differences."""
         from airflow_backfill_provider.verification import verifier
 
         before = verifier.newest_result(backfill)

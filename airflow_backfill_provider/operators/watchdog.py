@@ -1,4 +1,4 @@
-"""The operator that checks jobs: which have stalled, and which will lose changes that they have not read."""
+"""The operator that finds jobs that have stalled, or will lose changes that they have not read."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class BackfillWatchdogOperator(BaseOperator):
     """
     Checks jobs, and reports the watchdog's alarms. (templated: jobs)
 
-    Reads control tables and logs only, in milliseconds per job. Notifies of an alarm once, and not again while the
-    previous DAG run, by its logical date, had it, too. Skips jobs that are not created yet. If a job cannot be read,
-    the others are still checked.
+    Reads only control tables and logs, which takes milliseconds per job. Notifies of an alarm only if the previous DAG
+    run, by logical date, did not have it. Skips jobs that are not created yet. If a job cannot be read, the others are
+    still checked.
 
-    Returns the alarms, each with ``job``, ``kind``, ``message`` and ``remedy``. The XCom ``alarms`` holds them, too,
-    even if the task fails.
+    Returns the alarms, each with ``job``, ``kind``, ``message`` and ``remedy``. The XCom ``alarms`` also has them, even
+    if the task fails.
 
     :param jobs: the definitions, each as an object, its fields, or the path of its YAML file.
     :param send: the notifiers that get the alarms.
-    :param on_alarm: whether the task shall ``fail``, without retries, or ``succeed`` if there is an alarm.
-    :param backfill_conn_id: the connection that says where control tables lie.
+    :param on_alarm: whether the task should ``fail``, without retries, or ``succeed`` if there is an alarm.
+    :param backfill_conn_id: the connection with the location of control tables.
     """
 
     template_fields: Sequence[str] = ("jobs",)

@@ -29,15 +29,15 @@ class BackfillPlan(BaseModel):
     """
     The plan of a backfill.
 
-    :param created: whether the job exists; then the plan is about the rest of it.
+    :param created: whether the job exists; if it does, the plan covers only what is left.
     :param reason: why this strategy was chosen.
     :param estimates: strategy → the cost of the whole backfill under it.
-    :param rows: rows of the upstream by the log's statistics.
-    :param rows_left: rows that are not read yet.
-    :param bytes: bytes of the upstream's data files, all columns.
-    :param epochs: epochs that reading the rest takes; ``None`` while the job is paused.
-    :param parallelism: task runs that share an epoch.
-    :param first_epoch_files: data files that the next epoch reads; 0 while the arrangement does not exist.
+    :param rows: the upstream's rows, from the log's statistics.
+    :param rows_left: the rows that are not read yet.
+    :param bytes: the size of the upstream's data files, all columns.
+    :param epochs: the number of epochs that read the rest; ``None`` while the job is paused.
+    :param parallelism: the number of task runs that share an epoch.
+    :param first_epoch_files: the data files that the next epoch reads; 0 while the arrangement does not exist.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -65,7 +65,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
     """
     Plan the rest of a job.
 
-    :raises BackfillError: if the definition or the upstream could not be used.
+    :raises BackfillError: if the definition or the upstream cannot be used.
     """
     job, upstream = backfill.job, backfill.upstream
     described = upstream.at()
@@ -109,7 +109,7 @@ class _Outlook:
     """
     The strategy of a job, and what the next epoch would read.
 
-    :param rows: rows that the job has to read in all.
+    :param rows: all rows that the job has to read.
     """
 
     strategy: str
@@ -188,4 +188,4 @@ def _view_warnings(backfill: Backfill) -> list[str]:
     view = backfill.job.materialized_view
     if not DeltaTable.is_deltatable(view, storage_options=dict(backfill.storage_options or {}) or None):
         return []
-    return [f"there is a table at {view} already; create refuses one that is not this job's"]
+    return [f"there is already a table at {view}; create refuses it if it does not belong to this job"]

@@ -1,4 +1,4 @@
-"""Describe a plan for people, with the same text in the terminal and in Airflow's UI."""
+"""Describes a plan in words, with the same text in the terminal and in Airflow's UI."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from airflow_backfill_provider.core import text
 from airflow_backfill_provider.planning.plan import BackfillPlan
 from airflow_backfill_provider.strategies import KINDS
-from airflow_backfill_provider.strategies.evidence import BYTES_PER_SECOND, SECONDS_PER_RUN
+from airflow_backfill_provider.strategies.evidence import BYTES_PER_SECOND, SECONDS_PER_APPLICATION
 
 COST_COLUMNS = ("strategy", "rows", "bytes read and sorted", "epochs", "applications", "hours")
 
@@ -48,7 +48,7 @@ def describe_plan(plan: BackfillPlan) -> PlanText:
             for strategy, cost in plan.estimates.items()
         ),
         basis=f"hours are a rough estimate: {BYTES_PER_SECOND // 1_000_000} MB/s for each parallel task run, and "
-        f"{SECONDS_PER_RUN} s for each Spark application",
+        f"{SECONDS_PER_APPLICATION} s for each Spark application",
         closing=""
         if plan.created
         else "nothing was written; create also checks the query's names and types, and the keys",
@@ -68,9 +68,9 @@ def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
     if plan.parallelism > 1:
         facts.append(("parallel", f"{plan.parallelism} task runs share each epoch"))
     if plan.epochs and plan.first_epoch_files:
-        looked_into = strategy.files_read(plan.first_epoch_files, plan.files)
+        files = strategy.files_read(plan.first_epoch_files, plan.files)
         scanned = f"{text.rows(plan.first_epoch_rows_scanned)}, {text.size(plan.first_epoch_bytes)}"
-        facts.append(("next epoch", f"reads {looked_into} ({scanned})"))
+        facts.append(("next epoch", f"reads {files} ({scanned})"))
     elif plan.epochs and not plan.created and (first := strategy.first_chunk()):
         facts.append(("next epoch", first))
     return facts

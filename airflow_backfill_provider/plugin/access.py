@@ -1,4 +1,4 @@
-"""Access control of the API: it uses Airflow's users, and their rights on the DAG of a job."""
+"""Access control of the API, by Airflow's users and their rights on the DAG of a job."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from airflow_backfill_provider.plugin.observer import JobObserver
 from airflow_backfill_provider.plugin.registry import RegisteredJob, job_of_dag
 from airflow_backfill_provider.plugin.started_runs import jobs_with_started
 
-# In ASCII, what Airflow allows: letters, digits, dots, hyphens and underscores. Beyond ASCII everything, because
-# regular expression engines disagree about \w there; a name that no DAG can have is just not found.
+# In ASCII, this allows what Airflow allows: letters, digits, dots, hyphens and underscores. Beyond ASCII it allows all
+# characters, because regular expression engines disagree about \w there; a name that no DAG can have is not found.
 DagId = Annotated[str, Path(pattern=r"^[^\x00-,/:-@\[-\^`{-\x7f]+$", max_length=250)]
 JobName = Annotated[str, Path(pattern=r"^[a-z0-9_]+$", max_length=250)]
 
@@ -25,7 +25,7 @@ def require_json(request: Request) -> None:
     """
     Refuse a body that a form on another site could send with the user's cookie.
 
-    A browser asks the server before a page of another site may send JSON, and Airflow refuses.
+    Before a page of another site may send JSON, the browser asks the server, and Airflow refuses.
     """
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":

@@ -2,7 +2,7 @@
 The Airflow plugin that adds the pages.
 
 Airflow imports this module in every process, even in each task's, so it imports nothing slow. The API server creates
-the API of the pages with the first request.
+the API of the pages on the first request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ URL_PREFIX = "/backfill"
 
 
 def _page(name: str, destination: str, url_route: str, **more: Any) -> dict[str, Any]:
-    # Relative, because Airflow may be served under a path.
+    # A relative path, because Airflow may be served under a path.
     static = f"{URL_PREFIX.lstrip('/')}/static"
     return {
         "name": name,
@@ -31,7 +31,7 @@ def _page(name: str, destination: str, url_route: str, **more: Any) -> dict[str,
 
 
 class BackfillPlugin(AirflowPlugin):
-    """Adds a page with all backfills, and tabs with those of a DAG, a DAG run and a task run."""
+    """Adds a page with all backfills, and tabs with the backfills of a DAG, a DAG run and a task run."""
 
     name = "backfill"
     fastapi_apps = [  # noqa: RUF012 - as Airflow declares it

@@ -43,7 +43,7 @@ def create_app() -> FastAPI:
 
 
 def _refused(request: Request, error: Exception) -> JSONResponse:
-    """Answer with the error's message; it holds names and paths, never rows or secrets."""
+    """Answer with the error's message, which has names and paths, but never rows or secrets."""
     del request
     if isinstance(error, InvalidJobError):
         code = status.HTTP_422_UNPROCESSABLE_CONTENT

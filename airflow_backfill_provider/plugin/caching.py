@@ -1,4 +1,4 @@
-"""HTTP caching: an answer that has not changed is not made again."""
+"""HTTP caching: an unchanged answer is not built again."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from airflow_backfill_provider.core.barrier import digest
 
 def unless_known(request: Request, version: Any, answer: Callable[[], BaseModel]) -> Response:
     """
-    Answer a request, or return 304 if the client has the answer already.
+    Answer a request, or return 304 if the client already has the answer.
 
     :param version: a JSON value that changes whenever the answer does.
-    :param answer: makes the answer.
+    :param answer: builds the answer.
     """
     # Other users may get another answer at the same address.
     headers = {"ETag": f'W/"{digest(version)}"', "Cache-Control": "private, no-cache"}

@@ -1,4 +1,4 @@
-"""An ASGI app that is created with its first request."""
+"""An ASGI app that is created on its first request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LazyApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        # In a thread, because importing deltalake would block the event loop for a second.
+        # Use a thread, because importing deltalake would block the event loop for a second.
         app = await asyncio.to_thread(_app)
         await app(scope, receive, send)
 

@@ -27,7 +27,7 @@ class Nothing(BaseModel):
 
 
 class Throttle(BaseModel):
-    """How many snapshot rows an epoch reads at most; ``null`` is unlimited, 0 reads none."""
+    """The most snapshot rows that an epoch reads; ``null`` is unlimited, 0 reads none."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -35,7 +35,7 @@ class Throttle(BaseModel):
 
 
 class Rescale(BaseModel):
-    """How many task runs share an epoch."""
+    """The number of task runs that share an epoch."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -62,7 +62,7 @@ router = APIRouter(prefix="/api/dags/{dag_id}/jobs/{name}", responses=_REFUSALS,
 
 @dataclass(frozen=True, slots=True)
 class _MutatedJob:
-    """The job that a request mutates, and the user who asks."""
+    """The job that a request mutates, and its user."""
 
     job: RegisteredJob
     observed: ObservedJob
@@ -76,7 +76,7 @@ class _MutatedJob:
         return {"store": backfill.store, "requested_by": self.requested_by}
 
     def row(self) -> JobRow:
-        """Return the job's row after the mutation, which the pages show from now on."""
+        """Return the job's row after the mutation."""
         return JobRow.of(self.job, Observation(self.observed.look_again()))
 
 
@@ -117,14 +117,14 @@ def rescale(mutated: Mutated, body: Rescale) -> JobRow:
 
 @router.post("/verify", dependencies=[Depends(action_logging("backfill.verify"))])
 def verify(mutated: Mutated, _body: Nothing) -> JobRow:
-    """Ask for a verification; the next task run of an epoch carries it out after the commit."""
+    """Request a verification; the next task run of an epoch carries it out after the commit."""
     verifier.ask_for_verification(mutated.observed.backfill, requested_by=mutated.requested_by)
     return mutated.row()
 
 
 @router.post("/repair", dependencies=[Depends(action_logging("backfill.repair"))])
 def repair(mutated: Mutated, _body: Nothing) -> JobRow:
-    """Ask for a repair of what the newest verification found to differ; the next epoch carries it out."""
+    """Request a repair of the differences that the newest verification found; the next epoch carries it out."""
     backfill = mutated.observed.backfill
     if repairs.ask_for_repair(backfill, requested_by=mutated.requested_by) is not None:
         verifier.ask_for_verification(backfill, requested_by=mutated.requested_by)

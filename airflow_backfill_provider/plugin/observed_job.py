@@ -1,4 +1,4 @@
-"""One job as the pages show it. It is read again only when one of its tables has a new version."""
+"""One job that the pages show. It is read again only when one of its tables has a new version."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from airflow_backfill_provider.protocol.backfill import Backfill, ReadBackfill
 from airflow_backfill_provider.sources.base import SourceWatch
 
 FRESH_SECONDS = 1.0
-"""What was read is returned again for that long without a look at the tables' versions."""
+"""How long a reading is returned again without checking the tables' versions."""
 
 ASSESS_SECONDS = 30.0
-"""Warnings are assessed again after that long even if no table changed: a job may stall, or run out of time."""
+"""After this time, warnings are assessed again even if no table changed: a job may stall, or run out of time."""
 
 CHART_EPOCHS = 120
 
@@ -32,9 +32,9 @@ CHART_EPOCHS = 120
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReading:
     """
-    A job as it was read at some versions of its tables.
+    A job at some versions of its tables.
 
-    :param token: changes whenever the pages have something new to show.
+    :param token: a value that changes whenever the pages have something new to show.
     :param created: whether the job has control tables.
     :param summary: the job's progress; ``None`` if it was not created.
     :param cells: the map of the vnodes.
@@ -63,9 +63,9 @@ class JobHistory:
 
 class ObservedJob:
     """
-    Keeps what was read last. Finding that the tables have no new versions takes less than a millisecond each.
+    Caches the last reading of a job. A check that a table has no new version takes less than a millisecond.
 
-    :param open_job: opens the job, when it is first read.
+    :param open_job: opens the job on the first reading.
     """
 
     def __init__(self, open_job: Callable[[], Backfill], clock: Clock = utc_now) -> None:
@@ -80,7 +80,7 @@ class ObservedJob:
 
     @property
     def fresh(self) -> bool:
-        """Whether the job was read just now."""
+        """Whether the last reading is recent enough."""
         return time.monotonic() - self._looked < FRESH_SECONDS
 
     @property
@@ -105,7 +105,7 @@ class ObservedJob:
             return self.last
 
     def look_again(self) -> JobReading:
-        """Return the job as it is now, even if it was read just before: it has been changed since."""
+        """Return the job as it is now, even if the last reading is recent; for a job that was just changed."""
         self._looked = float("-inf")
         return self.look()
 
@@ -132,7 +132,7 @@ class ObservedJob:
         return self._backfill.upstream.watch()
 
     def _versions(self) -> str:
-        """Return what changes whenever a table of the job does."""
+        """Return a value that changes whenever a table of the job does."""
         offset, mark = self._upstream.look()
         return digest([*self._tables.latest(), [str(offset), str(mark)]])
 

@@ -1,4 +1,4 @@
-"""All jobs as the pages show them. They are read in parallel, and a bounded number of them is kept."""
+"""The jobs that the pages show. They are read in parallel, and a bounded number of them is cached."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_backfill_provider.plugin.registry import RegisteredJob
 log = logging.getLogger(__name__)
 
 MOST_JOBS = 2000
-"""How many jobs are kept; each takes some kilobytes."""
+"""The most jobs that are cached; each takes some kilobytes."""
 
 THREADS = 8
 
@@ -26,17 +26,17 @@ FIRST_LOOK_SECONDS = 1.0
 """How long a list waits for jobs that were never read."""
 
 NEXT_LOOK_SECONDS = 0.05
-"""How long it waits for other jobs; it shows what was read last, and the next request gets what is read later."""
+"""How long a list waits for other jobs; it then shows the last readings, and the next request gets the new ones."""
 
-UNREADABLE = "The job's tables cannot be read; the API server's log says why."
+UNREADABLE = "The job's tables cannot be read; see the API server's log."
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
     """
-    What is known of a job.
+    The known state of a job.
 
-    :param reading: the job as it was read last; ``None`` if it was never read.
+    :param reading: the last reading of the job; ``None`` if it was never read.
     :param problem: why the job cannot be read.
     """
 
@@ -45,7 +45,7 @@ class Observation:
 
 
 class JobObserver:
-    """Reads jobs, and keeps what it read."""
+    """Reads jobs, and caches the readings."""
 
     def __init__(self) -> None:
         self._observed: LRUCache[str, ObservedJob] = LRUCache(MOST_JOBS)
@@ -55,7 +55,7 @@ class JobObserver:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="backfill-pages")
 
     def job(self, job: RegisteredJob) -> ObservedJob:
-        """Return the observed job, which keeps what was read."""
+        """Return the observed job, which caches its readings."""
         with self._lock:
             observed = self._observed.get(job.key)
             if observed is None:
@@ -71,7 +71,7 @@ class JobObserver:
 
     def observe(self, jobs: Sequence[RegisteredJob]) -> list[Observation]:
         """
-        Read some jobs, but don't wait long: for slow ones, return what was read last.
+        Read some jobs, but don't wait long: for slow ones, return the last reading.
 
         :returns: an observation for each job, in order.
         """

@@ -85,7 +85,7 @@ def list_jobs_of_dag(
     task_id: _Text = None,
     map_index: Annotated[int | None, Query(ge=-1, le=1_000_000)] = None,
 ) -> Response:
-    """List the jobs of a DAG, or those of a DAG run or task run if they are known."""
+    """List the jobs of a DAG, or of a DAG run or task run if they are known."""
     narrowed: list[RegisteredJob] = []
     if run_id:
         narrowed = jobs_of_task_runs_with_started(
@@ -122,7 +122,7 @@ def get_barrier_log(
 
 
 def _rows(observer: JobObserver, jobs: list[RegisteredJob]) -> list[tuple[JobRow, str | None]]:
-    """Return each job's row, and the token of what was read."""
+    """Return each job's row, and the token of its reading."""
     return [
         (JobRow.of(job, seen), seen.reading.token if seen.reading else None)
         for job, seen in zip(jobs, observer.observe(jobs), strict=True)

@@ -1,5 +1,5 @@
 """
-Find the backfills and their DAGs in Airflow's database, by the assets of materialized views.
+Finds the backfills and their DAGs in Airflow's database, by the assets of materialized views.
 
 A view is an asset (:mod:`~airflow_backfill_provider.assets`). It belongs to each DAG that has it among the outlets of a
 task, and to each DAG that emitted an event of it, through the alias or directly.
@@ -30,19 +30,19 @@ _OUTLETS = TaskOutletAssetReference.asset_id, TaskOutletAssetReference.dag_id
 _EVENTS = AssetEvent.asset_id, AssetEvent.source_dag_id
 
 NEVER = 0
-"""Stands for the newest event of a DAG that has the view among its outlets and emitted none."""
+"""In place of the newest event of a DAG that has the view among its outlets, but has emitted none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredJob:
     """
-    A backfill that Airflow knows of.
+    A backfill in Airflow's database.
 
     :param name: the job's name.
     :param definition: the job's definition as the DAG gave it.
-    :param backfill_conn_id: the connection that says where the control tables lie.
-    :param dag_ids: the requested DAGs that the job belongs to: first those that ran it, the latest first, then the
-        others by name.
+    :param backfill_conn_id: the connection with the location of the control tables.
+    :param dag_ids: the requested DAGs to which the job belongs: first those that ran it, latest first, then the others
+        by name.
     """
 
     name: str
@@ -52,7 +52,7 @@ class RegisteredJob:
 
     @property
     def key(self) -> str:
-        """A key that is equal for jobs with the same tables."""
+        """A key that jobs with the same tables share."""
         return json.dumps([self.backfill_conn_id, self.definition], sort_keys=True)
 
 
@@ -122,7 +122,7 @@ class _View:
 
 
 def _views(session: Session, name: str | None = None) -> dict[int, _View]:
-    """Return the assets that stand for materialized views, by id."""
+    """Return the assets of materialized views, by id."""
     emitted = (
         select(alias_association_table.c.asset_id)
         .join(AssetAliasModel, AssetAliasModel.id == alias_association_table.c.alias_id)
@@ -138,7 +138,7 @@ def _views(session: Session, name: str | None = None) -> dict[int, _View]:
 
 def _registered(views: Mapping[int, _View], dags: Mapping[int, Mapping[str, int]]) -> list[RegisteredJob]:
     """
-    Return a job for each view that belongs to a DAG. If a DAG has several definitions of one job, the newest counts.
+    Return a job for each view that belongs to a DAG. If a DAG has several definitions of a job, the newest one counts.
 
     :param dags: the DAGs of each view, each with its newest event of the view.
     """

@@ -1,4 +1,4 @@
-"""The responses of the API, made from what the observer read."""
+"""The responses of the API, built from the observer's readings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class JobRow(_Response):
 
     :param dag_ids: the job's DAGs that the user may read.
     :param problem: why the job's tables cannot be read.
-    :param summary: the job's progress when it was read last.
+    :param summary: the job's progress as of the last reading.
     """
 
     name: str
@@ -84,8 +84,8 @@ class JobList(_Response):
     """
     A page of the matching jobs.
 
-    :param total: how many jobs match, on all pages.
-    :param unread: how many jobs were not read yet, and so may match or not.
+    :param total: the number of matching jobs on all pages.
+    :param unread: the number of jobs that were not read yet, so it is unknown whether they match.
     """
 
     jobs: tuple[JobRow, ...]
@@ -97,8 +97,8 @@ class DagJobs(_Response):
     """
     The jobs of a DAG, a DAG run or a task run.
 
-    :param narrowed: whether they are the jobs of the DAG run; if it has committed no epoch yet, they are those of its
-        DAG.
+    :param narrowed: whether these are the jobs of the DAG run; if it has committed no epoch yet, they are the jobs of
+        its DAG.
     """
 
     jobs: tuple[JobRow, ...]
@@ -109,7 +109,7 @@ class EpochPoint(_Response):
     """
     An epoch in the chart.
 
-    :param seconds: from the injection to the commit; ``work_seconds`` is the work alone.
+    :param seconds: from the injection to the commit; ``work_seconds`` covers only the work.
     """
 
     epoch: int
@@ -137,7 +137,7 @@ class Change(_Response):
 
 class JobDetail(JobRow):
     """
-    A job with all that its page shows, except the barrier log.
+    A job with everything on its page, except the barrier log.
 
     :param may_act: whether the user may mutate the job.
     :param definition: the definition as the DAG gave it.
@@ -214,7 +214,7 @@ class BarrierLog(_Response):
 
 
 class Problem(_Response):
-    """Why a request was refused, in a sentence or field by field."""
+    """The reason why a request was refused, as a sentence or field by field."""
 
     detail: str | tuple[dict[str, Any], ...]
 

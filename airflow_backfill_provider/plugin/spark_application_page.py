@@ -1,7 +1,7 @@
 """
-The target of a task's link to its Spark application: Spark's own pages, or a page with the application's record.
+The target of a task's link to its Spark application: Spark's UI, or a page with the application's record.
 
-Spark serves its pages only while the application runs, and only if they are enabled.
+Spark serves its UI only while the application runs, and only if it is enabled.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ dd {{ margin: 0 0 .75rem; overflow-wrap: anywhere; white-space: pre-wrap }}
 </html>
 """
 
-# A page of its own; the other pages don't read it.
+# This is a separate page, which the other pages don't use.
 router = APIRouter(prefix="/dags/{dag_id}/jobs/{name}/applications", dependencies=MAY_READ, include_in_schema=False)
 
 
@@ -49,7 +49,7 @@ router = APIRouter(prefix="/dags/{dag_id}/jobs/{name}/applications", dependencie
 def show_application(
     job: Job, observer: Observer, application: Annotated[str, Path(pattern=r"^[a-z0-9-]+$", max_length=100)]
 ) -> Response:
-    """Redirect to Spark's pages of a running application, or show its record."""
+    """Redirect to the Spark UI of a running application, or show the application's record."""
     backfill = observer.job(job).backfill
     record = backfill.store.applications.read(application)
     if record is None:

@@ -1,8 +1,8 @@
 """
 Backfills of DAG runs that have committed no epoch yet.
 
-If a DAG learns its job only at run time, it has no asset of the view before the first epoch's event. Until then, the
-XCom of the task that creates the job says which job it is.
+If a DAG gets its job only at run time, it has no asset of the view before the first epoch's event. Until then, the job
+is in the XCom of the task that creates it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def jobs_with_started(session: Session, dag_ids: Collection[str]) -> list[Regist
         (dag_id,) = started.dag_ids
         if dag_id not in dag_ids or (started.name, dag_id) in owned:
             continue
-        # Other DAGs may have the job, too; the one that runs it now comes first.
+        # Other DAGs may also have the job; the one that runs it now comes first.
         others = jobs[started.key].dag_ids if started.key in jobs else ()
         jobs[started.key] = replace(started, dag_ids=(dag_id, *others))
     return sorted(jobs.values(), key=lambda job: (job.name, job.dag_ids))
 
 
 def jobs_of_task_runs_with_started(session: Session, dag_id: str, runs: TaskRuns) -> list[RegisteredJob]:
-    """Return the backfills of a DAG run or of one of its tasks; before the first epoch, those that it creates."""
+    """Return the backfills of a DAG run or of one of its tasks; before the first epoch, those that the run creates."""
     emitted = jobs_of_task_runs(session, dag_id, runs)
     return emitted or _created_jobs(session, DagRun.dag_id == dag_id, DagRun.run_id == runs.run_id)
 
@@ -67,6 +67,6 @@ def _created_jobs(session: Session, *runs: ColumnElement[bool]) -> list[Register
 
 
 def _is_job(value: Any) -> bool:
-    """Return whether a value is the XCom of this package's task; other tasks may push anything under that key."""
+    """Return whether a value is the XCom of this package's task; other tasks may push any value under that key."""
     definition = value.get(DEFINITION) if isinstance(value, dict) else None
     return isinstance(definition, dict) and isinstance(definition.get("name"), str) and CONNECTION in value

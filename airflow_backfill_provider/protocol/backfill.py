@@ -129,7 +129,7 @@ class Backfill:
                 read_up_to(settings, barriers, commits),
                 changes_needed_after(settings, barriers, commits),
                 created_on=settings.upstream,
-                come_to=reached_point(settings, barriers),
+                reached=reached_point(settings, barriers),
             ),
             **self._read_verifications(settings),
         )

@@ -1,1 +1,1 @@
-"""Running Spark: settings, the applications' actions, supervised processes, and the local engine."""
+"""Runs Spark: settings, the applications' actions, supervised processes, and the local engine."""

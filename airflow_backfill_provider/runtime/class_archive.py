@@ -1,9 +1,9 @@
 """
 An archive of the classes that Spark and Delta load. With it, Spark on one machine starts in about half the time.
 
-Java maps the archive into memory instead of reading, checking and linking some twenty thousand classes. The archive is
-made once, beside Delta's jars, by a small backfill in a JVM that records which classes it loads. It fits one Java, one
-Spark and one set of jars; its name depends on these, and Java itself ignores an archive that does not fit.
+Java maps the archive into memory instead of reading, checking and linking some twenty thousand classes. A small
+backfill in a JVM that records its loaded classes creates the archive once, in the folder of Delta's jars. An archive
+fits one Java, one Spark and one set of jars. Its name depends on these, and Java ignores an archive that does not fit.
 """
 
 from __future__ import annotations

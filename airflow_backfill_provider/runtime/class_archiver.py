@@ -1,4 +1,4 @@
-"""Make the archive of classes of :mod:`airflow_backfill_provider.runtime.class_archive`."""
+"""Creates the archive of :mod:`airflow_backfill_provider.runtime.class_archive`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TRAINING = Path(__file__).with_name("class_training.py")
 
 def make_class_archive() -> Path:
     """
-    Make a new archive, in about a minute.
+    Create a new archive, in about a minute.
 
-    :returns: its path; every local Spark that this package starts uses the archive.
+    :returns: the archive's path; every local Spark that this package starts uses it.
     :raises SparkUnavailableError: if Java or the folder of jars is missing, or Java writes no archive.
     """
     spark_settings.require_java()
@@ -39,7 +39,8 @@ def make_class_archive() -> Path:
         if done.returncode or not written.exists():
             last = [line for line in done.stderr.splitlines() if line.strip()][-1:]
             raise SparkUnavailableError(
-                f"Java wrote no archive of classes (exit code {done.returncode}): {' '.join(last) or 'no output'}"
+                f"Java wrote no archive of classes to {jars} (exit code {done.returncode}): "
+                f"{' '.join(last) or 'no output'}; correct the cause, then try again"
             )
         written.rename(archive)
     for former in set(jars.glob("classes-*.jsa")) - {archive}:
@@ -48,7 +49,7 @@ def make_class_archive() -> Path:
 
 
 def _train(folder: Path, options: str) -> subprocess.CompletedProcess[str]:
-    """Run the small backfill. When ``spark-submit`` ends, its JVM has ended and written the archive."""
+    """Run the small backfill; its JVM writes the archive before ``spark-submit`` ends."""
     environment = {**os.environ, **spark_settings.spark_environment()}
     spark_submit = shutil.which("spark-submit", path=environment["PATH"]) or "spark-submit"
     conf = {**spark_settings.spark_conf("local[2]"), "spark.driver.defaultJavaOptions": options}

@@ -18,7 +18,7 @@ REQUESTER = Requester(user="class training")
 
 
 def train(spark: SparkSession, folder: Path) -> None:
-    """Backfill a view to its end, with a change in between."""
+    """Run a backfill until its view is finished, with a change in between."""
     upstream = str(folder / "orders")
     orders = spark.range(20).selectExpr("id", "CAST(id AS STRING) AS name")
     orders.write.format("delta").option("delta.enableChangeDataFeed", "true").save(upstream)

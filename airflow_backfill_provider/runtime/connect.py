@@ -1,8 +1,8 @@
 """
-Sessions on a Spark Connect server. A session ends everything that runs in it.
+Sessions on a Spark Connect server. Releasing a session ends everything that runs in it.
 
-The server outlives its clients and what they started. A client that ends by itself releases its session, which ends
-what runs in it. A killed client cannot do that: the next client of its kind does it (:mod:`.connect_engine`).
+The server goes on with the work of clients that are gone. A client that ends by itself releases its session. A killed
+client cannot do that, so the next client with the same purpose does it (:mod:`.connect_engine`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from airflow_backfill_provider.core.application import ServerSession
 from airflow_backfill_provider.core.errors import SparkServerUnavailableError, SparkSettingError
 from airflow_backfill_provider.core.remote import Remote
-from airflow_backfill_provider.engine.spark_words import first_line
+from airflow_backfill_provider.engine.spark_messages import first_line
 from airflow_backfill_provider.runtime.local_engine.clients import announced
 from airflow_backfill_provider.runtime.local_engine.engine_files import token_of
 from airflow_backfill_provider.runtime.spark_settings import REMOTE_VARIABLE, TOKEN_VARIABLE
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.client import SparkConnectClient
 
 TRIES_TO_REACH = 4
-"""About five seconds; a server that does not answer by then does not run."""
+"""About five seconds; a server that does not answer by then is not running."""
 
 TRIES_TO_KEEP = 7
 """About a minute, longer than a short network failure. Spark's own default is ten minutes."""
@@ -61,13 +61,13 @@ class ConnectSession:
 @contextmanager
 def connected(remote: Remote, *, what: str, conf: Mapping[str, str] | None = None) -> Iterator[ConnectSession]:
     """
-    Open a session on a Spark Connect server for the block; its end ends everything that runs in the session.
+    Open a session on a Spark Connect server for the block, and release it afterwards.
 
     :param remote: the server. If it has no token, the token comes from this user's own engine, or the environment.
-    :param what: the purpose of the session; the tag of everything that runs in it.
+    :param what: the purpose of the session, with which all its work is tagged.
     :param conf: configuration of the session.
     :raises SparkServerUnavailableError: if the server does not answer, or refuses this client.
-    :raises SparkSettingError: if a setting is not a setting of sessions.
+    :raises SparkSettingError: if sessions do not have one of the settings.
     """
     remote = authenticated(remote)
     session = ServerSession(server=remote.endpoint, user_id=remote.user_id or _user(), session_id=str(uuid.uuid4()))
@@ -101,7 +101,7 @@ def end_session(remote: Remote, session: ServerSession) -> None:
 
 
 def authenticated(remote: Remote) -> Remote:
-    """Return a server with its token: its own, that of this user's engine, or the one in the environment."""
+    """Return a server with its token: the given one, that of this user's engine, or the one in the environment."""
     return remote.with_token(remote.token or token_of(remote) or os.environ.get(TOKEN_VARIABLE))
 
 
@@ -117,11 +117,11 @@ def remote_from_environment() -> Remote | None:
 
 @contextmanager
 def ended_by_sigterm(spark: SparkSession) -> Iterator[None]:
-    """Let SIGTERM end the block like an exception; first end what the session runs, because threads may wait for it."""
+    """Let SIGTERM end the block like an exception. The session's work is ended first: threads may wait for it."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         del number, frame
-        # In a thread, because this one may hold a lock of the client.
+        # Use another thread, because this one may hold a lock of the client.
         threading.Thread(target=_interrupt, args=(spark,), daemon=True).start()
         sys.exit(_TERMINATED)
 
@@ -134,7 +134,7 @@ def ended_by_sigterm(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _connect_mode() -> Iterator[None]:
-    """Let PySpark use the functions of its client in the block; it would never change back by itself."""
+    """Restore PySpark's mode after the block; it never leaves the mode for clients by itself."""
     before = os.environ.get(_MODE_VARIABLE)
     try:
         yield
@@ -144,9 +144,9 @@ def _connect_mode() -> Iterator[None]:
 
 
 def _client(remote: Remote, session: ServerSession) -> SparkSession:
-    """Return a client of a session; it sends nothing yet."""
+    """Return a client of a session, without connecting yet."""
     named = remote.with_user(session.user_id)
-    # The client logs every try to reach the server and every refusal; the error that is raised is enough.
+    # The client logs every attempt to reach the server and every refusal; the raised error is enough.
     logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.CRITICAL)
     spark = SparkSession.builder.remote(named.url(session_id=session.session_id)).create()
     _keep_trying(spark, TRIES_TO_REACH)
@@ -159,7 +159,7 @@ def _require_server(spark: SparkSession, remote: Remote) -> None:
             warnings.simplefilter("ignore")
             spark.version  # noqa: B018 - asks the server
     except PySparkException as error:
-        # No session exists that could be released.
+        # There is no session to release.
         _client_of(spark).close()
         raise SparkServerUnavailableError(_refusal(remote, str(error))) from None
 
@@ -169,7 +169,7 @@ def _refusal(remote: Remote, answer: str) -> str:
     if "UNAUTHENTICATED" in answer or "PERMISSION_DENIED" in answer:
         return (
             f"the Spark Connect server at {remote} refuses this client: its token is "
-            f"{'wrong' if remote.token else 'missing'}; put the right one into the connection's password, or into "
+            f"{'wrong' if remote.token else 'missing'}; put the right token into the connection's password, or into "
             f"{TOKEN_VARIABLE}"
         )
     if "SSL" in answer or "Tls" in answer:
@@ -218,7 +218,7 @@ def _client_of(spark: SparkSession) -> SparkConnectClient:
 
 
 def _tag(what: str) -> str:
-    """Return a text as a tag, which must have no comma."""
+    """Return a text as a tag; tags must not have commas."""
     return what.replace(",", " ")
 
 

@@ -1,8 +1,8 @@
 """
-The engine on a Spark Connect server, where the work of a killed client goes on running.
+The engine on a Spark Connect server, where the work of a killed client goes on.
 
 Such work cannot commit twice, but it uses the server, and on local tables it would be a second driver. So a client
-records its session beside the job's control tables, and the next client ends what it finds there.
+records its session beside the job's control tables, and the next client ends the session that it finds there.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ class ConnectEngine(SparkEngine):
         self._purpose = purpose
 
     def exclusive(self, settings: JobSettings) -> AbstractContextManager[None]:
-        """Wait for a turn as any driver does, and end what an earlier client left running on the server."""
-        return self._alone(settings, super().exclusive(settings))
+        """Wait for the lock as any driver does, and end what an earlier client left running on the server."""
+        return self._replacing_earlier(settings, super().exclusive(settings))
 
     @contextmanager
-    def _alone(self, settings: JobSettings, turn: AbstractContextManager[None]) -> Iterator[None]:
+    def _replacing_earlier(self, settings: JobSettings, lock: AbstractContextManager[None]) -> Iterator[None]:
         state = settings.job["state"]
         purpose = LOCAL_DRIVER if is_local(state) else self._purpose
-        with turn:
+        with lock:
             records = ApplicationRecords(state, self._options)
             self._end_earlier(records, purpose)
             records.write_session(purpose, self._connection.session)
             yield
-            # Not after a failure, because work may go on until the session is released.
+            # After a failure the record stays, because work may go on until the session is released.
             records.forget_session(purpose)
 
     def _end_earlier(self, records: ApplicationRecords, purpose: str) -> None:
@@ -59,7 +59,11 @@ class ConnectEngine(SparkEngine):
         if earlier is None or earlier == ours:
             return
         if earlier.server != ours.server:
-            logger.warning("an earlier client used the Spark Connect server at %s; it is not ended", earlier.server)
+            logger.warning(
+                "an earlier client did not release its session on the Spark Connect server at %s, and this client uses "
+                "another server; the session is not ended",
+                earlier.server,
+            )
             return
-        logger.info("an earlier client did not release its session; its work on the Spark Connect server is ended now")
+        logger.info("an earlier client did not release its session; ending its work on the Spark Connect server")
         end_session(self._connection.remote, earlier)

@@ -1,4 +1,4 @@
-"""End a process together with everything that it started."""
+"""Ends a process together with everything that it started."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from contextlib import suppress
 
 def end_group(process: subprocess.Popen[str], grace_seconds: float) -> None:
     """
-    End a process that leads a group of its own, and the group: first with SIGTERM, then with SIGKILL.
+    End a process that leads its own process group, and the group: first with SIGTERM, then with SIGKILL.
 
-    :param grace_seconds: how long it may clean up before it is killed.
+    :param grace_seconds: how long the process may clean up before it is killed.
     """
     with suppress(ProcessLookupError):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGTERM)
             _wait(process, grace_seconds)
         elif process.returncode >= 0:
-            # A JVM that ended by itself has waited for its Python. The group's id may belong to another group by now.
+            # A JVM that ended by itself has waited for its Python. Another group may have the group's id by now.
             return
         os.killpg(process.pid, signal.SIGKILL)
 

@@ -1,8 +1,8 @@
 """
 The actions of the Spark applications in ``spark_apps/``.
 
-The exit code tells the submitter the result: 0 done, 1 failed and a retry can help, 3 failed and a retry cannot help.
-The last line on standard error says why.
+The exit code is 0 if the action is done, 1 if it failed and a retry can help, and 3 if it failed and a retry cannot
+help. The last line on standard error is the reason.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.verified_state import VerifiedState
-from airflow_backfill_provider.engine.spark_words import said
+from airflow_backfill_provider.engine.spark_messages import safe_message
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.maintenance import compaction
 from airflow_backfill_provider.maintenance.compaction_text import done_lines
@@ -55,12 +55,12 @@ from airflow_backfill_provider.telemetry import epoch_log
 from airflow_backfill_provider.verification import repairs, verifier
 
 EngineFor = Callable[[Mapping[str, str], str], SparkEngine]
-"""Makes the engine from an object store's options and the application's purpose."""
+"""Creates the engine from an object store's options and the application's purpose."""
 
 
 def run_application(action: Callable[..., None], **arguments: Any) -> int:
     """
-    Run an action in the session that ``spark-submit`` configured, or on the Spark Connect server of the environment.
+    Run an action in the session that ``spark-submit`` configured, or on the Spark Connect server in the environment.
 
     :returns: the exit code of the process.
     """
@@ -76,7 +76,7 @@ def run_application(action: Callable[..., None], **arguments: Any) -> int:
     except (PySparkException, Py4JError) as error:
         # Without this line, the submitter would show the last lines of the output, which may quote rows.
         traceback.print_exc()
-        _say(ERROR_PREFIX, f"Spark failed: {said(error)}")
+        _say(ERROR_PREFIX, f"Spark failed: {safe_message(error)}")
         return FAILED
     return DONE
 
@@ -115,8 +115,8 @@ def run_epochs(
     """
     Run one pinned epoch to its commit, and then further epochs up to the number that its task run may run.
 
-    :param epochs: how many epochs the task run may run at most, in all its tries.
-    :param until: the time of the upstream up to which the further epochs read.
+    :param epochs: the most epochs that the task run may run, in all its tries.
+    :param until: the commit time of the upstream up to which the further epochs read.
     :raises StateError: if no such epoch is pinned.
     """
     backfill = Backfill.at(state, storage_options)
@@ -176,7 +176,7 @@ def run_part(engine: EngineFor, storage_options: dict[str, str], *, state: str, 
 def compact(
     engine: EngineFor, storage_options: dict[str, str], *, state: str, at: int, target_file_size: int | None
 ) -> None:
-    """Compact the tables of a job, if that is due."""
+    """Compact the tables of a job, if a compaction is due."""
     backfill = Backfill.at(state, storage_options)
     policy = CompactionPolicy(at=at, target_file_size=target_file_size)
     done = compaction.compact_job(backfill, engine=lambda: engine(storage_options, APPLICATION), policy=policy)
@@ -187,7 +187,7 @@ def compact(
 def verify(
     engine: EngineFor, storage_options: dict[str, str], *, state: str, requester: Requester, steps: int | None
 ) -> None:
-    """Verify a view, and record the result. Go on where an earlier try of the same task run ended."""
+    """Verify a view, and record the result. Continue where an earlier try of the same task run ended."""
     backfill = Backfill.at(state, storage_options)
     newest = backfill.verifications.newest(backfill.settings().incarnation)
     found = verifier.verify_job(
@@ -204,7 +204,7 @@ def verify(
 
 
 def repair(engine: EngineFor, storage_options: dict[str, str], *, state: str, requester: Requester) -> None:
-    """Repair what the newest verification found to differ, and verify again."""
+    """Repair the differences that the newest verification found, and verify again."""
     backfill = Backfill.at(state, storage_options)
     found = repairs.repair_what_differs(
         backfill,
@@ -247,7 +247,7 @@ def create(
 def rebuild(
     engine: EngineFor, storage_options: dict[str, str], *, definition: dict[str, Any], requested_by: str
 ) -> None:
-    """Start a job over."""
+    """Rebuild a job."""
     backfill = Backfill(BackfillJob(**definition), storage_options)
     creation.rebuild_job(
         backfill.job,

@@ -1,4 +1,4 @@
-"""Start Spark in this process."""
+"""Starts Spark in this process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from airflow_backfill_provider.runtime.spark_settings import (
 
 def start_session(app_name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """
-    Start Spark in this process, by default on this machine alone.
+    Start Spark in this process, by default only on this machine.
 
     :param app_name: the application's name.
     :param master: Spark's master; by default all cores of this machine.
@@ -30,7 +30,7 @@ def start_session(app_name: str, *, master: str | None = None, conf: Mapping[str
     require_java()
     master = master or "local[*]"
     os.environ.update(spark_environment())
-    # The caller has chosen a master, and Spark refuses to have both.
+    # The caller has chosen a master, and Spark refuses a master and a remote at once.
     os.environ.pop(REMOTE_VARIABLE, None)
     settings = {**spark_conf(master), **(conf or {})}
     builder = SparkSession.builder.appName(app_name).master(master)
@@ -39,6 +39,6 @@ def start_session(app_name: str, *, master: str | None = None, conf: Mapping[str
     try:
         spark = builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
-        raise SparkUnavailableError(f"Spark did not start: {error}; is its configuration right?") from error
+        raise SparkUnavailableError(f"Spark did not start: {error}; check its configuration") from error
     spark.sparkContext.setLogLevel("ERROR")
     return prepare_session(spark)

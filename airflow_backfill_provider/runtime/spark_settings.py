@@ -1,8 +1,8 @@
 """
-The settings with which a Spark application can read and write Delta tables. This module imports no Spark.
+The settings with which a Spark application can read and write Delta tables. This module does not import Spark.
 
-The jars come from the folder into which the set-up put them, so that an application resolves nothing. Without that
-folder, Spark gets the package's coordinates and resolves it itself.
+The jars come from the folder where the set-up put them, so an application downloads nothing. Without that folder, Spark
+gets the coordinates of Delta's package, and downloads it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ FIRST_COMPILER_ALONE = "-XX:TieredStopAtLevel=1"
 
 FEW_ROWS = 500_000
 """
-An application that reads no more rows is done before Java's second compiler pays off.
+An application that reads at most this many rows is done before Java's second compiler pays off.
 
-On two hyperthreads, with eleven columns, it saved elapsed time from a million rows on, and processor time only later.
+On two hyperthreads, with eleven columns, the compiler saved elapsed time from a million rows on, and processor time
+only with more.
 """
 
 _DELTA = {
@@ -44,7 +45,7 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
-    # Spark's own pattern, and Azure's names of secrets, which must not show in Spark's UI or its event log.
+    # Spark's own pattern, and Azure's names of secrets: these must not appear in Spark's UI or its event log.
     "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|account[.]key|encryption[.]key",
 }
 
@@ -66,14 +67,14 @@ def spark_conf(master: str, *, rows: int | None = None) -> dict[str, str]:
     Return the Spark configuration of an application of this package.
 
     :param master: Spark's master; a local one gets settings that make Spark fast there, a cluster keeps its own.
-    :param rows: how many rows the application reads at most, if that is known.
+    :param rows: the most rows that the application reads, if known.
     :raises SparkUnavailableError: if ``AIRFLOW_BACKFILL_JARS`` names a folder without jars.
     """
     return {**_DELTA, **_jars_conf(master), **(_local_conf(rows) if is_local(master) else {})}
 
 
 def spark_environment() -> dict[str, str]:
-    """Return the environment variables that a process which starts Spark needs on top of its own."""
+    """Return the environment variables that a process needs, in addition to its own, to start Spark."""
     binaries = str(Path(sys.executable).parent)
     environment = {
         # spark-submit looks for its Python on the PATH, and workers must be of the driver's version.
@@ -81,7 +82,7 @@ def spark_environment() -> dict[str, str]:
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
     if "utf" not in (os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "").lower():
-        # Java cannot open files with names outside of ASCII under the POSIX locale.
+        # Under the POSIX locale, Java cannot open files with non-ASCII names.
         environment["LC_ALL"] = "C.UTF-8"
     return environment
 
@@ -90,14 +91,14 @@ def _jars_conf(master: str) -> dict[str, str]:
     folder = jars_folder()
     jars = sorted(str(jar) for jar in folder.glob("*.jar"))
     if jars and is_local(master):
-        # Executors need no copies, and with a class path Spark starts a second or two sooner.
+        # Local executors need no copies of the jars, and with a class path Spark starts one or two seconds sooner.
         return {"spark.driver.extraClassPath": str(folder / "*")}
     if jars:
         return {"spark.jars": ",".join(jars)}
     if os.environ.get(JARS_VARIABLE):
         raise SparkUnavailableError(
-            f"{JARS_VARIABLE} names {folder}, which holds no jars; put {DELTA_PACKAGE} and its dependencies there, or "
-            "unset the variable"
+            f"{JARS_VARIABLE} is set to {folder}, which has no jars; put {DELTA_PACKAGE} and its dependencies there, "
+            "or unset the variable"
         )
     return {"spark.jars.packages": DELTA_PACKAGE}
 
@@ -106,8 +107,8 @@ def _java_options(rows: int | None) -> list[str]:
     """
     Return the options that make Java start and end sooner.
 
-    These are an archive of classes, if there is one (see :mod:`.class_archive`), and for few rows no second compiler,
-    because it takes longer than it saves.
+    These are an archive of classes, if there is one (see :mod:`.class_archive`), and for few rows the option that turns
+    off the second compiler.
     """
     archive = class_archive.archive_path(jars_folder(), java_command())
     options = [class_archive.java_options(archive)] if archive is not None and archive.exists() else []
@@ -124,7 +125,7 @@ def _local_conf(rows: int | None) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(max(os.cpu_count() or 1, 2)),
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.driver.memory": "2g",
-        # Nothing is stored there, but Spark makes the folder, by default in the working directory.
+        # Nothing is stored there, but Spark creates the folder, by default in the working directory.
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "airflow-backfill-warehouse"),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -132,7 +133,7 @@ def _local_conf(rows: int | None) -> dict[str, str]:
 
 
 def java_command() -> str:
-    """Return the command of the Java that Spark will start, by ``JAVA_HOME`` or the ``PATH``."""
+    """Return the command of the Java that Spark will start, from ``JAVA_HOME`` or the ``PATH``."""
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else "java"
 

@@ -1,10 +1,10 @@
 """
-Supervise one Spark application: ``python -m airflow_backfill_provider.runtime.supervisor``.
+Supervises one Spark application: ``python -m airflow_backfill_provider.runtime.supervisor``.
 
 The supervisor reads its order from standard input.
 
 It is independent of the task run that starts it. It keeps the application's record up to date, stops the application on
-request, and ends if another attempt of the same application was started meanwhile. It imports nothing slow, because the
+request, and ends if another attempt of the same application has started. It imports nothing slow, because the
 application waits for it.
 """
 
@@ -99,7 +99,7 @@ class Supervisor:
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        """Write the record, run the application, and write how it ended."""
+        """Write the record, run the application, and record its end."""
         with _stop_on_signals(self._stopping):
             self._records.write(self._record)
             sys.stdout.write(f"{READY}\n")
@@ -109,7 +109,7 @@ class Supervisor:
                 self._write_end(code)
 
     def _supervise(self) -> int | None:
-        """Return the application's exit code, or ``None`` if the record belongs to another attempt by now."""
+        """Return the application's exit code; ``None`` if another attempt has taken over the record."""
         path = Path(self._order.log)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as log:
@@ -123,7 +123,7 @@ class Supervisor:
                     text=True,
                     encoding="utf-8",
                     errors="replace",
-                    # In a group of its own, so that ending it ends the JVM and its Python, but not the supervisor.
+                    # Its own process group, so that ending it ends the JVM and its Python, but not the supervisor.
                     start_new_session=True,
                 )
             except OSError as error:
@@ -138,7 +138,7 @@ class Supervisor:
         return None if superseded else process.returncode
 
     def _watch(self, process: subprocess.Popen[str]) -> bool:
-        """Wait for the end, or cause it; return whether another attempt has taken over the record."""
+        """Wait for the end, or for a reason to stop; return whether another attempt has taken over the record."""
         beats = 0.0
         while True:
             with suppress(subprocess.TimeoutExpired):
@@ -149,7 +149,7 @@ class Supervisor:
                 if known is not None and known.attempt != self._record.attempt:
                     return True
                 if self._stopping.is_set() or self._records.stop_requested(self._record):
-                    self._error = "it was stopped on request"
+                    self._error = "the application was stopped on request"
                     return False
             beats += LOOK_SECONDS
             if beats >= HEARTBEAT_SECONDS:
@@ -204,7 +204,9 @@ class Supervisor:
     def _reason(self, code: int) -> str:
         if code == DONE:
             return ""
-        return self._error or "\n".join([f"it ended with exit code {code}; the last lines of its output:", *self._tail])
+        return self._error or "\n".join(
+            [f"the application ended with exit code {code}; the last lines of its output:", *self._tail]
+        )
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """
-Sensors that read a job's control tables. Their three modes (poke, reschedule and deferrable) end alike.
+Sensors that read a job's control tables. Their three modes (poke, reschedule and deferrable) have the same results.
 
-They wait for a job that is not created yet. If the job is cancelled before they succeed, they fail without retries.
+They also wait for a job that is not created yet. If the job is cancelled before they succeed, they fail without
+retries.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class BackfillSensor(BaseSensorOperator):
     Waits for a job to reach a state. (templated: job)
 
     :param job: the definition, as an object, its fields, or the path of its YAML file.
-    :param backfill_conn_id: the connection that says where control tables lie; see
+    :param backfill_conn_id: the connection with the location of control tables; see
         :class:`~airflow_backfill_provider.hooks.backfill.BackfillHook`.
     :param deferrable: whether to wait in the triggerer; by default Airflow's ``[operators] default_deferrable``.
     """
@@ -73,7 +74,7 @@ class BackfillSensor(BaseSensorOperator):
         return PokeReturnValue(observation.value is not None, observation.value)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Succeed or fail by the trigger's event."""
+        """Succeed or fail according to the trigger's event."""
         del context
         if event["outcome"] != REACHED:
             raise airflow_error(event["message"], retryable=event["retryable"])
@@ -98,7 +99,7 @@ class EpochCommittedSensor(BackfillSensor):
 
     Returns ``{"epoch": …}``.
 
-    :param epoch: the epoch's number, or what a barrier task returned.
+    :param epoch: the epoch's number, or the value that a barrier task returned.
     """
 
     template_fields: Sequence[str] = ("epoch", *BackfillSensor.template_fields)
@@ -160,9 +161,9 @@ class MaterializedViewVerifiedSensor(BackfillSensor):
 
     Returns ``{"epoch": …, "verified_at": …}``.
 
-    :param max_age: how long ago the verification may have ended, as a duration or in seconds; by default any time.
-    :param epoch: the earliest epoch whose verification counts: its number, or what a barrier task returned; by default
-        any.
+    :param max_age: the longest time since the end of the verification, as a duration or in seconds; by default any.
+    :param epoch: the earliest verified epoch that counts, as a number or the value that a barrier task returned; by
+        default any.
     """
 
     template_fields: Sequence[str] = ("max_age", "epoch", *BackfillSensor.template_fields)

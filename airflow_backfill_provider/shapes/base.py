@@ -35,7 +35,7 @@ class ColumnOrigin:
     """
     The origin of a column of the view.
 
-    :param inputs: the upstream's columns that it is computed from.
+    :param inputs: the upstream's columns from which it is computed.
     :param unchanged: whether it is one of them, unchanged.
     """
 
@@ -63,14 +63,14 @@ class Units:
 
     :param order: the upstream's columns that identify a unit, with their types.
     :param outputs: the view's columns that hold these, hidden or not.
-    :param placed_by: the upstream's columns that a unit's vnode is computed from.
-    :param place_outputs: the view's columns that hold these.
+    :param hashed: the upstream's columns from which a unit's vnode is computed.
+    :param hashed_outputs: the view's columns that hold these.
     """
 
     order: KeyOrder
     outputs: tuple[str, ...]
-    placed_by: tuple[str, ...]
-    place_outputs: tuple[str, ...]
+    hashed: tuple[str, ...]
+    hashed_outputs: tuple[str, ...]
 
 
 class ShapedQuery(ABC):
@@ -90,7 +90,7 @@ class ShapedQuery(ABC):
 
     def require_names(self, available: Sequence[str]) -> None:  # noqa: B027 - most refuse nothing
         """
-        Refuse a name that is no column, and that Spark reads as something else.
+        Refuse a name that is not a column, and that Spark reads as something else.
 
         :param available: the upstream's columns.
         :raises InvalidJobError: with the name.
@@ -99,11 +99,11 @@ class ShapedQuery(ABC):
     @abstractmethod
     def render(self, relation: str, key: Sequence[str], upstream_names: Collection[str]) -> str:
         """
-        Return the SQL that gives the view's rows, over another relation; it keeps the user's own text.
+        Return the SQL of the view's rows over another relation; the user's text is kept.
 
         :param relation: name of the relation to read instead of ``upstream``.
         :param key: the upstream's key columns.
-        :param upstream_names: names that a star may stand for.
+        :param upstream_names: the names that a star may stand for.
         """
 
     @abstractmethod
@@ -112,20 +112,20 @@ class ShapedQuery(ABC):
         Return the columns that identify the view's units.
 
         :param by_key: whether a unit's vnode is computed from its key, because the view does not hold the distribution
-            key; see :meth:`carries_distribution_key`.
+            key; see :meth:`holds_distribution_key`.
         """
 
     @abstractmethod
-    def carries_distribution_key(self, settings: JobSettings) -> bool:
-        """Return whether the view holds the columns that a unit's vnode is computed from."""
+    def holds_distribution_key(self, settings: JobSettings) -> bool:
+        """Return whether the view holds the columns from which a unit's vnode is computed."""
 
     def lineage(self, columns: Sequence[str], key: Sequence[str], upstream_names: Collection[str]) -> QueryLineage:
         """
         Return the origins of the view's columns; by default none is known.
 
         :param columns: the upstream's columns.
-        :param key: its key columns.
-        :param upstream_names: names that a star may stand for.
+        :param key: the upstream's key columns.
+        :param upstream_names: the names that a star may stand for.
         """
         del columns, key, upstream_names
         return QueryLineage({}, ())
@@ -155,7 +155,7 @@ class JobQuery:
         return self.query.has_steps
 
     def over(self, relation: str) -> str:
-        """Return the SQL that gives the view's rows, over a relation with the used columns."""
+        """Return the SQL of the view's rows, over a relation with the used columns."""
         return self.query.render(relation, self.key, self.upstream_names)
 
 
@@ -197,7 +197,7 @@ class Changes:
 
     :param net: net changes; see :func:`~airflow_backfill_provider.engine.net_changes.net_changes`.
     :param wanted: the condition that selects them from a change feed, for a shape that reads the feed itself.
-    :param measured: how many there are.
+    :param measured: the number of changes, and their properties.
     """
 
     net: DataFrame
@@ -210,17 +210,17 @@ class ViewWriter(ABC):
     Writes a job's view.
 
     Each write has a name from :mod:`airflow_backfill_provider.engine.stamps`: one of ``OF_CHANGES`` for changes,
-    ``snapshot_part`` for a part of the chunk. The transaction id is made of it, so that each write happens once, and
+    ``snapshot_part`` for a part of the chunk. The name is a part of the transaction id, so each write happens once and
     can be given up.
     """
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:  # noqa: B027
         """
-        Refuse a query that Spark or Delta cannot take, before anything is written.
+        Refuse a query that Spark or Delta cannot run, before anything is written.
 
         :param rows: the upstream's newest rows.
-        :param table_properties: the properties that the job asks for its view.
-        :raises InvalidJobError: naming the column.
+        :param table_properties: the table properties in the job's definition.
+        :raises InvalidJobError: with the column.
         """
 
     @abstractmethod
@@ -242,13 +242,13 @@ class ViewWriter(ABC):
     @abstractmethod
     def write_part(self, rows: DataFrame, part: int, identity: ViewIdentity, barrier: Barrier) -> None:
         """
-        Write a part of the chunk to the view, once per epoch; a part without rows makes a commit, too.
+        Write a part of the chunk to the view, once per epoch; a part without rows needs a commit, too.
 
         :param rows: the part's rows, with at least the used columns.
         """
 
     def check_repair(self, barrier: Barrier) -> None:  # noqa: B027
-        """Compute the rows of a repair without writing them, so that an error shows before anything is removed."""
+        """Compute the rows of a repair without writing them, so that an error is raised before anything is removed."""
 
     @abstractmethod
     def repair(self, identity: ViewIdentity, barrier: Barrier) -> None:
@@ -266,14 +266,14 @@ class Shape(ABC):
         """
         Parse a query.
 
-        :raises InvalidJobError: if it does not have this shape; naming the construct that is not allowed.
+        :raises InvalidJobError: if it does not have this shape; with the construct that is not allowed.
         """
 
     def require_job(self, job: BackfillJob) -> None:  # noqa: B027 - most refuse nothing
         """
         Refuse a job of this shape that asks for something that the shape cannot do.
 
-        :raises InvalidJobError: naming the field.
+        :raises InvalidJobError: with the field.
         """
 
     @abstractmethod

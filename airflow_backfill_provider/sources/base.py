@@ -1,10 +1,10 @@
 """
 The seam of sources: what an upstream is.
 
-A kind of source says how a job defines its upstream, and opens it. An open :class:`Source` answers the questions of the
-epoch protocol and the strategies without a JVM: where the history ends, what columns it has there, how long changes are
-kept, and roughly where keys lie. Its half on Spark, a :class:`SourceReader`, returns rows and changes. The rest of an
-epoch is the same for all sources.
+A kind of source defines the fields of a job's upstream, and opens it. The epoch protocol and the strategies ask an open
+:class:`Source`, without a JVM, where the history ends, which columns it has there, how long changes are kept, and
+roughly where keys lie. Its half on Spark, a :class:`SourceReader`, returns rows and changes. The rest of an epoch is
+the same for all sources.
 
 A kind's module imports deltalake, database drivers and Spark inside its methods, because a scheduler loads it for every
 DAG.
@@ -71,7 +71,7 @@ class UpstreamDescription:
         """
         Refuse an upstream that no job can read.
 
-        :raises UpstreamError: saying what to do.
+        :raises UpstreamError: with what to do.
         """
 
     def require_as_created(self, upstream: ResolvedUpstream) -> None:
@@ -79,14 +79,14 @@ class UpstreamDescription:
         Refuse another upstream than at the job's creation, and a used column that is gone or has another type.
 
         :raises UpstreamReplacedError: if the upstream's id differs.
-        :raises UpstreamSchemaChangedError: naming the columns.
+        :raises UpstreamSchemaChangedError: with the columns.
         :raises UpstreamError: as :meth:`require_usable`.
         """
         self.require_same_table(upstream)
         problems = self.differences_from(upstream)
         if problems:
             raise UpstreamSchemaChangedError(
-                f"the schema of {self.location} changed under the job as of version {self.offset}: "
+                f"the schema of {self.location} has changed since the job was created, as of version {self.offset}: "
                 f"{'; '.join(problems)}; adapt the job's query and rebuild it"
             )
         self.require_usable()
@@ -196,9 +196,9 @@ class Source(ABC):
 
     def require_same_history(self, known: HistoryPoint) -> None:  # noqa: B027 - not every source can tell
         """
-        Refuse a history that lacks an offset which the job has reached, or has another commit at it.
+        Refuse a history that lacks an offset that the job has reached, or has another commit there.
 
-        :raises UpstreamReplacedError: saying what differs.
+        :raises UpstreamReplacedError: with what differs.
         """
 
     @abstractmethod
@@ -222,7 +222,7 @@ class Source(ABC):
         needed_after: Offset | None = None,
         *,
         created_on: ResolvedUpstream | None = None,
-        come_to: HistoryPoint | None = None,
+        reached: HistoryPoint | None = None,
     ) -> ChangeFeed:
         """
         Return how long the changes that a job has not read yet are kept; cheap enough to call often.
@@ -230,7 +230,7 @@ class Source(ABC):
         :param read_up_to: the offset that the job's next epoch continues from; ``None`` if it needs no changes yet.
         :param needed_after: the offset after which the job needs changes, if older than ``read_up_to``.
         :param created_on: the upstream as of the job's creation.
-        :param come_to: the point that the job has reached.
+        :param reached: the point that the job has reached.
         :raises UpstreamNotFoundError: if there is no readable upstream.
         """
 
@@ -238,7 +238,7 @@ class Source(ABC):
         """
         Refuse a window ``(after, up_to]`` with changes that are gone.
 
-        :raises ChangeFeedGapError: naming what is gone.
+        :raises ChangeFeedGapError: with what is gone.
         """
 
     def require_used_columns(  # noqa: B027 - some cannot change their columns
@@ -247,7 +247,7 @@ class Source(ABC):
         """
         Refuse a window ``(after, up_to]`` in which a used column was missing or had another type.
 
-        :raises UpstreamSchemaChangedError: naming the columns and the offset.
+        :raises UpstreamSchemaChangedError: with the columns and the offset.
         """
 
     # ------------------------------------------------------------------------------------------- rows and keys
@@ -261,8 +261,8 @@ class Source(ABC):
         """
         Return the blocks that store the rows as of an offset, with the bounds of their keys where known.
 
-        Strategies plan chunks with them. They are hints: a strategy that counts a chunk also checks that no row of it
-        is missing.
+        Strategies plan chunks with them. They are hints, so a strategy that counts a chunk also checks that none of its
+        rows is missing.
 
         :param order: the key's columns.
         """
@@ -272,16 +272,15 @@ class Source(ABC):
         """
         Return the blocks with the number of rows that a job reads from each, and an index of exact keys.
 
-        Rows of vnodes outside the job are left out as far as that is known. The index serves where bounds are too
-        coarse.
+        Rows of vnodes outside the job are left out as far as possible. The index is used where bounds are too coarse.
         """
 
     def window_changes(self, settings: JobSettings, after: Offset, up_to: Offset) -> pa.Table | None:
         """
         Return each (vnode, key) of a job that changed in ``(after, up_to]``, for planning.
 
-        :returns: see :func:`~airflow_backfill_provider.lake.window_changes.window_changes`; by default ``None``, where
-            only Spark can tell.
+        :returns: see :func:`~airflow_backfill_provider.lake.window_changes.window_changes`; ``None``, the default, if
+            only Spark can read them.
         """
         del settings, after, up_to
         return None

@@ -1,7 +1,7 @@
 """
 The seam of strategies: how history is read.
 
-A strategy says what a position means (its scan), what the next chunk is, which tables it creates, and what it costs.
+A strategy defines what a position means (its scan), what the next chunk is, which tables it creates, and what it costs.
 Its half on Spark is a :class:`~airflow_backfill_provider.strategies.reader.SnapshotReader`. The rest of an epoch is the
 same for all strategies. A strategy's module imports deltalake and Spark inside its methods, because a scheduler loads
 it for every DAG.
@@ -37,7 +37,7 @@ class Offer:
     """
     A strategy's answer for a job with strategy ``auto``.
 
-    :param fits: whether it suits the job.
+    :param fits: whether the strategy suits the job.
     :param reason: why, or why not.
     """
 
@@ -105,10 +105,10 @@ class Strategy(ABC):
     """The names of the strategy's own tables."""
 
     takes_all_changes: ClassVar[bool] = False
-    """Whether every epoch also passes it the changes of rows that were not read yet."""
+    """Whether every epoch also passes the strategy the changes of rows that were not read yet."""
 
     reads_older_offsets: ClassVar[bool] = False
-    """Whether its chunks may stay at an older offset of the upstream while changes wait until the view is finished."""
+    """Whether chunks may stay at an older offset of the upstream while changes wait until the view is finished."""
 
     checks_all_keys: ClassVar[bool] = False
     """Whether all keys are checked at creation, because the strategy copies all rows at once."""
@@ -119,21 +119,21 @@ class Strategy(ABC):
         """
         Refuse a definition that names the strategy and asks for something that it cannot do.
 
-        :raises InvalidJobError: naming the field.
+        :raises InvalidJobError: with the field.
         """
 
     def require_auto(self, job: BackfillJob) -> None:  # noqa: B027
         """
         Refuse a definition with strategy ``auto`` that would fail if ``auto`` chose this strategy.
 
-        :raises InvalidJobError: naming the field.
+        :raises InvalidJobError: with the field.
         """
 
     def require_parallelism(self, parallelism: int, settings: JobSettings) -> None:  # noqa: B027
         """
-        Refuse a number of parallel runs that cannot share a job's vnodes.
+        Refuse a number of parallel task runs that cannot share a job's vnodes.
 
-        :raises InvalidJobError: saying what to do.
+        :raises InvalidJobError: with what to do.
         """
 
     @abstractmethod
@@ -144,7 +144,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def offer(self, evidence: Evidence) -> Offer:
-        """Return whether it suits a job, for ``auto``."""
+        """Return whether the strategy suits a job, for ``auto``."""
 
     @abstractmethod
     def cost(self, evidence: Evidence) -> CostEstimate:
@@ -197,7 +197,7 @@ class Strategy(ABC):
         del settings, policy, storage_options
         return {}
 
-    # ------------------------------------------------------------------------------------------------- in words
+    # -------------------------------------------------------------------------------------------------- texts
 
     def files_read(self, files: int, of: int) -> str:
         """Return a text for the dry run: which files the next epoch opens."""
@@ -212,13 +212,13 @@ def require_rows_to_stay(job: BackfillJob) -> None:
     """
     Refuse a job with rows that could move from a read vnode to an unread one, and be read twice.
 
-    :raises InvalidJobError: naming a column that moves them.
+    :raises InvalidJobError: with a column that can move them.
     """
     from airflow_backfill_provider.core.visibility import Visibility
 
     others = sorted(set(job.upstream.distribution_key) - {column.column for column in job.upstream.key})
     if others and job.visibility is Visibility.ON_FINISH:
         raise InvalidJobError(
-            f"visibility: on_finish needs a distribution_key of key columns: a change of {others[0]} moves a row to "
-            "another vnode, and it would be read twice; use every_epoch, or strategy no_shuffle"
+            f"visibility: on_finish needs a distribution_key of key columns: a change of {others[0]} can move a row to "
+            "another vnode, where it would be read again; use every_epoch, or strategy no_shuffle"
         )

@@ -1,4 +1,4 @@
-"""Choose the strategy that a job is created with, and estimate the cost of each."""
+"""Chooses the strategy that a job is created with, and estimates the cost of each."""
 
 from __future__ import annotations
 
@@ -47,4 +47,4 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
             because = offer.reason or "; ".join(against)
             return StrategyChoice(kind, f"chosen by auto, because {because}", estimates)
         against.append(offer.reason)
-    raise InvalidJobError(f"strategy: none fits, because {'; '.join(against)}")
+    raise InvalidJobError(f"strategy: no strategy suits the job: {'; '.join(against)}")

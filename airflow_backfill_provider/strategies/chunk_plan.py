@@ -1,4 +1,4 @@
-"""Plan the chunk of the next barrier by the job's strategy, without a JVM."""
+"""Plans the chunk of the next barrier by the job's strategy, without a JVM."""
 
 from __future__ import annotations
 

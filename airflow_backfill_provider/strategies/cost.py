@@ -1,4 +1,4 @@
-"""What a backfill costs, estimated before it begins."""
+"""The cost of a backfill, estimated before it begins."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ class CostEstimate(BaseModel):
     """
     The estimated cost of a whole backfill with one strategy.
 
-    :param rows: snapshot rows that are read into the view: the job's rows of the upstream.
-    :param bytes: bytes of the files that all epochs open, and of the tables that are made at creation.
-    :param epochs: epochs that read a chunk.
-    :param spark_runs: Spark applications: one that creates the job, and those of the epochs.
-    :param hours: a rough duration, by the speed that :mod:`airflow_backfill_provider.strategies.evidence` assumes.
+    :param rows: the job's rows of the upstream, which are read into the view.
+    :param bytes: bytes of the files that all epochs open, and of the tables that creating the job writes.
+    :param epochs: the number of epochs that read a chunk.
+    :param spark_runs: the number of Spark applications: one that creates the job, and those of the epochs.
+    :param hours: a rough duration, at the speed that :mod:`airflow_backfill_provider.strategies.evidence` assumes.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -1,8 +1,8 @@
 """
-The facts about a job and its upstream that a strategy is chosen by: only the Delta log's statistics.
+The facts about a job and its upstream that a strategy is chosen by, from the Delta log's statistics alone.
 
-The choice depends on how far the files overlap in the leading key column. Files laid out by the key overlap little: a
-chunk is read from a few files. Files in random order all overlap, so every epoch that reads in place would read the
+The choice depends on how much the files overlap in the leading key column. Files laid out by the key overlap little, so
+a chunk is read from a few files. Files in random order all overlap, so every epoch that reads in place would read the
 whole table.
 """
 
@@ -24,7 +24,7 @@ from airflow_backfill_provider.strategies.cost import CostEstimate
 BYTES_PER_SECOND = 50_000_000
 """The speed at which one Spark application is assumed to read and write, for the estimate of hours."""
 
-SECONDS_PER_RUN = 30
+SECONDS_PER_APPLICATION = 30
 """The assumed time to start a Spark application and commit an epoch."""
 
 EPOCHS_OF_A_PAUSED_JOB = 10
@@ -82,13 +82,15 @@ class Evidence:
         """
         Return the cost of a backfill.
 
-        :param size: the bytes that it reads.
-        :param parallelism: the number of parallel task runs that share them.
+        :param size: the bytes that the backfill reads.
+        :param parallelism: the number of parallel task runs that share the epochs.
         """
         epochs = self.epochs
-        runs = 1 + epochs * (1 if parallelism == 1 else parallelism + 1)
-        seconds = size / BYTES_PER_SECOND / parallelism + (1 + epochs) * SECONDS_PER_RUN
-        return CostEstimate(rows=self.rows, bytes=size, epochs=epochs, spark_runs=runs, hours=round(seconds / 3600, 3))
+        applications = 1 + epochs * (1 if parallelism == 1 else parallelism + 1)
+        seconds = size / BYTES_PER_SECOND / parallelism + (1 + epochs) * SECONDS_PER_APPLICATION
+        return CostEstimate(
+            rows=self.rows, bytes=size, epochs=epochs, spark_runs=applications, hours=round(seconds / 3600, 3)
+        )
 
 
 class _Event(NamedTuple):
@@ -118,21 +120,21 @@ def overlap_of(files: Sequence[FileStatistics], order: KeyOrder) -> float:
     events += [_Event(file.upper, True, file.row_count) for file in bounded]
 
     around, pairs = 0, 0
-    # At the same value begins come before ends, because both files hold that value.
+    # At the same value, a begin comes before an end, because both files hold the value.
     for event in sorted(events, key=lambda event: (order.sort_key(event.bound), event.ends)):
         if event.ends:
             around -= event.rows
         else:
             pairs += event.rows * around
             around += event.rows
-    # Each pair counts from both sides; files without statistics overlap everything but themselves.
+    # Each pair counts for both files; a file without statistics overlaps all others.
     apart = sum(file.row_count**2 for file in files if not (file.lower and file.upper))
     overlapping = 2 * pairs + 2 * unbounded * (total - unbounded) + unbounded**2 - apart
     return overlapping / (total**2 - own)
 
 
 def _share_of_columns(job: BackfillJob, described: UpstreamDescription) -> float:
-    """Estimate the used columns' share of the upstream's bytes, as if all columns had the same size."""
+    """Estimate the used columns' share of the upstream's bytes; all columns are assumed to have the same size."""
     names = list(described.types)
     used = {
         *shape_of(job.query).query(job.query).columns_of(names),

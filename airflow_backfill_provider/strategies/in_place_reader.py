@@ -1,4 +1,4 @@
-"""Reading chunks from the upstream itself, not from a strategy's own table."""
+"""Reads chunks from the upstream itself, not from a strategy's own table."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedChunk:
     """
-    A chunk by vnodes read from the upstream itself, for an arrangement that got the same key twice.
+    A chunk by vnodes that is read from the upstream itself, because the arrangement got the same key twice.
 
-    When one of two rows with a key is deleted, the arrangement cannot know which is left. The upstream can.
+    If one of two rows with a key was deleted, only the upstream shows which one is left.
 
     :param job_rows: the upstream's rows that belong to the job.
     :param selected: the rows in the chunk's ranges.
@@ -65,15 +65,15 @@ class InPlaceChunk:
     """
     A chunk read from the upstream itself.
 
-    Spark skips the files that have no keys of the chunk by their statistics. If the number of rows found cannot be
-    right, or no later chunk would reveal a missing row, the rows are counted again without skipping. If that finds
-    more, they are also read without skipping.
+    Spark skips files that have no keys of the chunk according to their statistics. If the number of rows found cannot
+    be right, or no later chunk would reveal a missing row, the rows are counted again without skipping. If that finds
+    another number, the rows are also read without skipping.
 
     :param job_rows: the upstream's rows that belong to the job.
     :param upstream: the rows as of the chunk's offset.
     :param ranges: the chunk's ranges.
     :param offset: the chunk's offset.
-    :param account: knows how many rows there are.
+    :param account: checks the counted rows.
     """
 
     job_rows: JobRows
@@ -98,23 +98,23 @@ class InPlaceChunk:
         condition = in_any(self.job_rows.scan, self.ranges)
         bounds = self.account.bounds(self.offset, self.ranges)
         found = self._counted(self.upstream.filter(condition), bounds.at_most)
-        # An empty chunk is always counted again, and so is the last one, after which no chunk reveals missing rows.
+        # After an empty chunk or the last one, no later chunk would reveal a missing row, so count again.
         is_last = any(covered.up_to == self.job_rows.keys.up_to for covered in self.ranges)
         if found.count and found.count in bounds and not is_last:
             return found
-        there = self.account.count(self.offset, self.ranges)
-        if there == found.count:
+        counted = self.account.count(self.offset, self.ranges)
+        if counted == found.count:
             return found
         logger.warning(
-            "%s: statistics hide %d of a chunk's %d rows; the chunk is read without them",
+            "%s: wrong statistics hide %d of a chunk's %d rows; reading the chunk without data skipping",
             self.job_rows.location,
-            there - found.count,
-            there,
+            counted - found.count,
+            counted,
         )
-        return self._counted(self.upstream.filter(unskipped(condition)), there)
+        return self._counted(self.upstream.filter(unskipped(condition)), counted)
 
     def _counted(self, rows: DataFrame, most: int) -> _CountedRows:
-        # Count the same frame that is written: another read may find other rows.
+        # Count the same data frame that is written, because another read may skip other files.
         return _CountedRows(rows, self.job_rows.measure_chunk(rows, expected=most))
 
 
@@ -122,7 +122,7 @@ class InPlaceReader(SnapshotReader):
     """
     Reads chunks from the upstream itself; has no tables.
 
-    :param context: the objects that it works with.
+    :param context: the objects that the reader works with.
     """
 
     def __init__(self, context: ReaderContext) -> None:

@@ -1,7 +1,7 @@
 """
 ``no_shuffle``: reads the upstream in place, in key order, with one position for all vnodes.
 
-Ports the executor of the same name. It suits an upstream with file statistics that bound each chunk.
+Ports the streaming executor of the same name. Suits an upstream with file statistics that bound each chunk.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ class NoShuffle(Strategy):
     reads_older_offsets: ClassVar[bool] = True
 
     def require_job(self, job: BackfillJob) -> None:
-        """Refuse parallel runs."""
+        """Refuse parallel task runs."""
         if job.parallelism > 1:
             raise InvalidJobError(
-                f"parallelism: {job.parallelism} runs cannot share the one position that no_shuffle keeps for all "
+                f"parallelism: {job.parallelism} task runs cannot share the one position that no_shuffle keeps for all "
                 "vnodes; use strategy arrangement, or auto"
             )
 
     def require_parallelism(self, parallelism: int, settings: JobSettings) -> None:
-        """Refuse parallel runs."""
+        """Refuse parallel task runs."""
         if parallelism > 1:
             raise InvalidJobError(
                 f"job {settings.job['name']} cannot be rescaled to {parallelism}: under {self.name} all vnodes "
-                "share one position, so one run reads them all; rebuild the job with strategy arrangement to divide "
-                "them"
+                "share one position, so one task run reads them all; rebuild the job with strategy arrangement to "
+                "divide them"
             )
 
     def scan(self, settings: JobSettings) -> Scan:
@@ -55,24 +55,24 @@ class NoShuffle(Strategy):
         """Accept a job if the files' statistics bound its chunks."""
         job = evidence.job
         if job.parallelism > 1:
-            return Offer(fits=False, reason=f"{job.parallelism} parallel runs need vnodes of their own")
+            return Offer(fits=False, reason=f"{job.parallelism} parallel task runs must divide the vnodes")
         if evidence.epochs == 1:
-            return Offer(fits=True, reason="one epoch reads all there is in place")
+            return Offer(fits=True, reason="one epoch reads everything in place")
         stored = sum(file.row_count for file in evidence.files)
         overlapping = round(evidence.overlap * stored)
         column = job.upstream.key[0].column
-        found = f"{overlapping:,} of {stored:,} rows lie in files that reach across others in {column}"
+        found = f"{overlapping:,} of {stored:,} rows lie in files that overlap others in {column}"
         if overlapping > SCAN_FACTOR * math.ceil(stored / evidence.epochs):
             return Offer(fits=False, reason=f"statistics cannot bound a chunk: {found}")
         return Offer(fits=True, reason=f"the files' statistics bound each chunk: {found}")
 
     def cost(self, evidence: Evidence) -> CostEstimate:
-        """Estimate by the files that an epoch opens: those with its rows, and those that only overlap them."""
+        """Estimate from the files that each epoch opens: those with its rows, and those that only overlap them."""
         size, epochs = evidence.bytes, evidence.epochs
         return evidence.cost(round(min(size + epochs * evidence.overlap * size, epochs * size)), parallelism=1)
 
     def plan(self, situation: Situation) -> SnapshotPlan:
-        """Plan by the upstream's files."""
+        """Plan with the upstream's files."""
         settings, scan = situation.settings, situation.settings.scan
         upstream, offset = situation.upstream, situation.offset
         row_count = rows_of(upstream.blocks(offset, scan.order), settings.definition, settings.key_order)

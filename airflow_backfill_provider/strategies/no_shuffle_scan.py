@@ -21,7 +21,7 @@ from airflow_backfill_provider.core.scan import VnodeRange
 @dataclass(frozen=True, slots=True)
 class NoShuffleScan:
     """
-    The scan by key, with one position for all vnodes: each records the same progress and the total count of rows.
+    The scan by key, with one position for all vnodes; each vnode records the same progress and the total row count.
 
     :param order: the key's order.
     :param vnode_count: the number of vnodes.
@@ -84,12 +84,12 @@ def _shared(state: BackfillState) -> VnodeProgress:
     """
     Return the progress that all vnodes share.
 
-    :raises StateError: if vnodes differ. (The executor asserts the same on recovery.)
+    :raises StateError: if vnodes differ. (The streaming executor asserts the same on recovery.)
     """
     first = state.vnodes[0]
     if any(progress != first for progress in state.vnodes):
         raise StateError(
-            f"the vnodes' states differ as of epoch {state.epoch}, but no_shuffle keeps one position for all; "
-            "the state table was changed by something else: rebuild the job"
+            f"the state table has different positions for vnodes as of epoch {state.epoch}, but no_shuffle keeps one "
+            "position for all; a foreign writer changed the table: rebuild the job"
         )
     return first

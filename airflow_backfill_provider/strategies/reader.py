@@ -1,4 +1,4 @@
-"""The interface of a strategy's half on Spark: it makes the strategy's tables, keeps changes, and gives chunks."""
+"""The interface of a strategy's half on Spark, which creates its tables, keeps changes, and reads chunks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Chunk(Protocol):
 
 
 class UpstreamRows(Protocol):
-    """The upstream's rows as of an offset; a repeated call with the same offset returns the same frame."""
+    """The upstream's rows as of an offset; a repeated call with the same offset returns the same data frame."""
 
     def __call__(self, offset: Offset) -> DataFrame:
         """Return the used columns and the vnode."""
@@ -60,7 +60,7 @@ class ReaderContext:
     :param job_rows: the upstream's rows that belong to the job.
     :param upstream: the upstream.
     :param rows_at: the rows as of an offset.
-    :param account: knows how many rows there are.
+    :param account: checks the counted rows.
     :param storage_options: options of the object store, as deltalake takes them.
     """
 
@@ -92,7 +92,7 @@ class SnapshotReader(ABC):
         del error, barrier, ranges
         return None
 
-    # --------------------------------------------------------------------------------------------- its own tables
+    # ---------------------------------------------------------------------------------------------- own tables
 
     @property
     def tables(self) -> Mapping[str, str]:
@@ -126,15 +126,15 @@ class SnapshotReader(ABC):
 
     def require_untouched(self, barrier: Barrier, since: TableVersions | None) -> dict[str, TableVersion]:
         """
-        Refuse the strategy's tables if anything but the job's epochs wrote to them.
+        Refuse the strategy's tables if a foreign writer changed them.
 
         :param since: the versions that the previous epoch left.
         :returns: the newest versions of the tables that chunks are still read from, by name.
-        :raises StateError: saying what was found.
+        :raises StateError: with what was found.
         """
         del barrier, since
         return {}
 
     def compact(self, name: str, plan: CompactionPlan) -> None:
         """Run a planned compaction of one of the strategy's tables."""
-        raise NotImplementedError(f"{type(self).__name__} has no table {name}, and so no {plan}")
+        raise NotImplementedError(f"{type(self).__name__} has no table {name} to compact with {plan}")

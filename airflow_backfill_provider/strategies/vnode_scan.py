@@ -46,7 +46,7 @@ class VnodeScan:
         return by_vnode(self.key_order, self.own)
 
     def read(self, state: BackfillState) -> tuple[KeyRange, ...]:
-        """Return completed vnodes whole, and those in progress up to their positions."""
+        """Return the whole completed vnodes, and those in progress up to their positions."""
         return self._merged(
             self._range((vnode - 1,), (vnode,) if isinstance(progress, Completed) else (vnode, *progress.position))
             for vnode, progress in enumerate(state.vnodes)
@@ -93,7 +93,7 @@ class VnodeScan:
         return sum(progress.row_count for progress in vnodes)
 
     def rows_of_one(self, rows: int) -> float:
-        """Return the rows of one vnode: rows are hashed, so each vnode has about the same number."""
+        """Return the rows of one vnode; rows are spread by a hash, so each vnode has about the same number."""
         return rows / len(self.vnodes)
 
     def vnodes_of(self, covered: KeyRange) -> range:

@@ -40,7 +40,7 @@ def end(commit: EpochCommit) -> str:
 
 
 def progress(status: JobStatus) -> str:
-    """Return the line about a job's progress, with an estimate of the time that is left."""
+    """Return the line about a job's progress, with an estimate of the remaining time."""
     if status.finished:
         return f"every vnode is completed: {text.rows(status.rows_read)} read in all"
     speed = f", {text.rows(status.rows_per_second)}/s" if status.rows_per_second else ""
@@ -59,7 +59,7 @@ def _plan(barrier: Barrier) -> str:
     limit = (
         "all snapshot rows that are left" if barrier.rate_limit is None else f"at most {text.rows(barrier.rate_limit)}"
     )
-    runs = f" in {len(barrier.parts)} parallel task runs" if len(barrier.parts) > 1 else ""
+    task_runs = f" in {len(barrier.parts)} parallel task runs" if len(barrier.parts) > 1 else ""
     last = "; every vnode is completed then" if barrier.completes else ""
     changes = "changes, then" if barrier.publishes else "changes of rows that were read wait;"
-    return f"{changes} {limit}{runs}{last}"
+    return f"{changes} {limit}{task_runs}{last}"

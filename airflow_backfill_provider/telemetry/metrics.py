@@ -1,5 +1,5 @@
 """
-Send the metrics of a committed epoch through Airflow's own metrics: to StatsD, Datadog or OpenTelemetry.
+Sends the metrics of a committed epoch through Airflow's own metrics: to StatsD, Datadog or OpenTelemetry.
 
 The job and its strategy are tags. If Airflow still sends its metrics under their legacy names, too
 (``[metrics] legacy_names_on``), so does this module: ``backfill.<job>.rows_read``, for backends without tags.
@@ -24,14 +24,14 @@ def emit_epoch_metrics(status: JobStatus, commit: EpochCommit) -> None:
     """
     Send the metrics of an epoch that was just committed; never raise.
 
-    Only the task run that committed the epoch may call this, because counters would count a second call again.
+    Only the task run that committed the epoch may call this, because a second call would be counted again.
 
     :param status: the job's status after the commit.
     :param commit: the epoch's commit.
     """
     try:
         _Sender(status.name, status.strategy).send(status, commit)
-    except Exception:  # a metric that cannot be sent must not fail what it measures
+    except Exception:  # a metric that cannot be sent must not fail the task
         logger.warning("the metrics of epoch %d of job %s were not sent", commit.epoch, status.name, exc_info=True)
 
 

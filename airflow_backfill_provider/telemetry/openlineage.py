@@ -1,8 +1,8 @@
 """
 OpenLineage events of committed epochs, each a step from the upstream to the view.
 
-:func:`epoch_lineage` collects the lineage without OpenLineage. It is put into OpenLineage's classes only when its
-provider asks for it, and so is installed.
+:func:`epoch_lineage` collects the lineage without OpenLineage. Only OpenLineage's provider calls
+:func:`operator_lineage`, which needs its classes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_backfill_provider.core import location
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.shapes.base import QueryLineage
@@ -30,14 +30,14 @@ class TableState:
     """
     A table as an epoch read or wrote it.
 
-    :param place: the table's canonical location.
-    :param layer: what stores it: the kind of source of an upstream, ``delta`` for the view.
+    :param location: the table's canonical location.
+    :param layer: the storage layer: the kind of source of an upstream, ``delta`` for the view.
     :param version: the table's version; ``None`` before the first write.
     :param columns: column → type, as Delta writes it.
-    :param rows: rows that the epoch read from the table or wrote to it.
+    :param rows: the rows that the epoch read from the table or wrote to it.
     """
 
-    place: str
+    location: str
     layer: str
     version: str | None
     columns: Mapping[str, str]
@@ -71,23 +71,23 @@ def epoch_lineage(
     rows: int,
 ) -> EpochLineage:
     """
-    Return the lineage of a committed epoch, or of several of which it is the last.
+    Return the lineage of a committed epoch, or of several epochs that it is the last of.
 
     :param upstream_columns: the upstream's columns with their types.
     :param view_columns: the view's columns with their types.
-    :param rows: how many rows were read, see :func:`rows_of`.
+    :param rows: the number of rows that were read, see :func:`rows_of`.
     """
     job = settings.definition
     return EpochLineage(
         upstream=TableState(
-            place=job.upstream.location,
+            location=job.upstream.location,
             layer=job.upstream.kind,
             version=str(barrier.upstream.to_offset),
             columns=upstream_columns,
             rows=rows,
         ),
         view=TableState(
-            place=job.materialized_view,
+            location=job.materialized_view,
             layer="delta",
             version=None if commit.view_version is None else str(commit.view_version),
             columns=view_columns,
@@ -99,15 +99,15 @@ def epoch_lineage(
 
 
 def rows_of(commit: EpochCommit) -> int:
-    """Return how many rows an epoch read: snapshot rows and changed ones."""
+    """Return the number of rows that an epoch read: snapshot rows and changed ones."""
     return commit.snapshot_read_row_count + commit.upstream_output_row_count
 
 
-def dataset_name(place: str) -> tuple[str, str]:
+def dataset_name(location: str) -> tuple[str, str]:
     """Return a table's namespace and name by OpenLineage's rules for files, as Spark's own lineage does."""
-    if location.is_local(place):
-        return "file", place
-    parts = urllib.parse.urlsplit(place)
+    if is_local(location):
+        return "file", location
+    parts = urllib.parse.urlsplit(location)
     scheme = "s3" if parts.scheme in {"s3a", "s3n"} else parts.scheme
     return f"{scheme}://{parts.netloc}", parts.path.strip("/") or "/"
 
@@ -121,8 +121,8 @@ def operator_lineage(lineage: EpochLineage) -> OperatorLineage[Any, Any]:
     from openlineage.client.facet_v2 import sql_job
 
     upstream, view = lineage.upstream, lineage.view
-    read = dataset_name(upstream.place)
-    written = dataset_name(view.place)
+    read = dataset_name(upstream.location)
+    written = dataset_name(view.location)
     return OperatorLineage(
         inputs=[
             InputDataset(
@@ -151,7 +151,7 @@ class EpochLineageMixin:
     Reports the epochs of an operator to OpenLineage.
 
     The operator must call :meth:`remember_lineage` for each epoch; without it, nothing is reported. A task run reports
-    once: several epochs are one step, up to the versions after the last of them.
+    once: all its epochs are one step, which ends with the versions after the last epoch.
     """
 
     _lineage: tuple[Backfill, Barrier, EpochCommit] | None = None

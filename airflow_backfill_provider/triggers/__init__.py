@@ -1,1 +1,1 @@
-"""Triggers: they wait for sensors and tasks without a worker slot."""
+"""Triggers that wait for sensors and tasks without a worker slot."""

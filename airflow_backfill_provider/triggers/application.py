@@ -22,7 +22,7 @@ SUCCEEDED = "succeeded"
 FAILED = "failed"
 
 LOST_AFTER_SECONDS = 60.0
-"""An application is lost if its record does not change for that long; a supervisor writes it every five seconds."""
+"""An application is lost if its record does not change for this time; a supervisor writes it every five seconds."""
 
 COMMIT_LOOK_SECONDS = 15.0
 
@@ -32,7 +32,7 @@ class SparkApplicationTrigger(BaseTrigger):
     Waits until an application of a job has ended, or its epoch is committed.
 
     Its one event is ``{"name": …, "outcome": "succeeded"}`` or ``{"name": …, "outcome": "failed", "message": …,
-    "retryable": …}``. What is serialized holds no secret, only a connection's id.
+    "retryable": …}``. A serialized trigger holds a connection's id, and no secrets.
 
     :param state: location of the job's control tables.
     :param name: the application's name, unique in the job.
@@ -116,12 +116,12 @@ class SparkApplicationTrigger(BaseTrigger):
 
 
 class _Watch:
-    """What the trigger has seen of an application, by this process's own clock."""
+    """The state of an application that the trigger has seen, timed by this process's clock."""
 
     def __init__(self) -> None:
         self._seen: ApplicationRecord | None = None
         self._changed = self._looked = time.monotonic()
-        self._told: tuple[str, ...] = ()
+        self._logged: tuple[str, ...] = ()
         self._web_url: str | None = None
 
     def news(self, record: ApplicationRecord | None) -> list[str]:
@@ -129,14 +129,14 @@ class _Watch:
         if record is None or record == self._seen:
             return []
         if self._seen is None or self._seen.attempt != record.attempt:
-            self._told = ()
+            self._logged = ()
         self._seen, self._changed = record, time.monotonic()
         news = []
         if record.application_id and record.web_url != self._web_url:
             news.append(f"Spark application {record.application_id}: {record.web_url}")
             self._web_url = record.web_url
-        news += [line for line in record.said if line not in self._told]
-        self._told = record.said
+        news += [line for line in record.said if line not in self._logged]
+        self._logged = record.said
         return news
 
     @property

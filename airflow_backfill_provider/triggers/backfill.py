@@ -29,7 +29,7 @@ FAILED = "failed"
 
 class BackfillTrigger(BaseTrigger):
     """
-    Polls a job's control tables until its condition is met, or cannot be met any more.
+    Polls a job's control tables until its condition is met, or can no longer be met.
 
     Its one event is ``{"outcome": "reached", "value": …}`` or ``{"outcome": "failed", "message": …, "retryable": …}``.
 
@@ -65,13 +65,13 @@ class BackfillTrigger(BaseTrigger):
         """
         Check the condition once.
 
-        :raises BackfillError: if it cannot be met any more.
+        :raises BackfillError: if it can no longer be met.
         """
         return observe(self._job.reader, self.condition)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, and share each poll with all triggers that wait for the same job."""
-        told = ""
+        logged = ""
         while True:
             try:
                 observation = await self._job.observe(self.condition)
@@ -81,9 +81,9 @@ class BackfillTrigger(BaseTrigger):
             if observation.value is not None:
                 yield _event(REACHED, value=observation.value)
                 return
-            if observation.note != told:
+            if observation.note != logged:
                 self.log.info("waiting: %s", observation.note)
-                told = observation.note
+                logged = observation.note
             await asyncio.sleep(self.poll_interval)
 
     @cached_property
@@ -167,8 +167,8 @@ class MaterializedViewVerifiedTrigger(BackfillTrigger):
     """
     Waits until a verification finds that a materialized view is right.
 
-    :param max_age: how many seconds ago the verification may have ended; ``None`` for any time.
-    :param epoch: the earliest epoch whose verification counts; ``None`` for any.
+    :param max_age: the most seconds since the end of the verification; ``None`` for any time.
+    :param epoch: the earliest verified epoch that counts; ``None`` for any.
     """
 
     def __init__(self, *, max_age: float | None, epoch: int | None, **kwargs: Any) -> None:

@@ -1,7 +1,7 @@
 """
-The conditions of sensors. Checking one reads a few small control tables and takes milliseconds.
+The conditions of sensors. A check reads a few small control tables and takes milliseconds.
 
-The three modes of a sensor call :func:`observe`, so they end alike.
+All three modes of a sensor call :func:`observe`, so they have the same results.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Observation:
     """
     The result of one check.
 
-    :param value: what the sensor returns, or ``None`` if it has to wait.
-    :param note: what the check saw, for the log.
+    :param value: the value that the sensor returns, or ``None`` if it has to wait.
+    :param note: a text about the check, for the log.
     """
 
     value: dict[str, Any] | None
@@ -125,8 +125,8 @@ class Verified:
     """
     The newest verification found that the view is right, not too long ago, and as of a late enough epoch.
 
-    :param max_age: how many seconds ago the verification may have ended; ``None`` for any time.
-    :param epoch: the earliest epoch whose verification counts; ``None`` for any.
+    :param max_age: the most seconds since the end of the verification; ``None`` for any time.
+    :param epoch: the earliest verified epoch that counts; ``None`` for any.
     """
 
     max_age: float | None
@@ -136,7 +136,7 @@ class Verified:
         """
         Read the newest finished verification.
 
-        :raises ViewDiffersError: if it meets age and epoch, and found a difference.
+        :raises ViewDiffersError: if it meets ``max_age`` and ``epoch``, and found a difference.
         """
         name, now = settings.job["name"], dt.datetime.now(dt.UTC)
         newest = reader.verifications.newest_finished(settings.incarnation)
@@ -147,5 +147,5 @@ class Verified:
         if self.max_age is not None and (now - found.verified_at).total_seconds() > self.max_age:
             return Observation(None, note)
         if not found.equal:
-            raise ViewDiffersError(f"{note}; repair what differs")
+            raise ViewDiffersError(f"{note}; repair the view, or rebuild the job")
         return Observation({"epoch": found.epoch, "verified_at": found.verified_at.isoformat()}, note)

@@ -1,7 +1,7 @@
 """
-The trigger of an asset watcher: it starts a DAG run when a job needs an epoch, and none when it doesn't.
+The trigger of an asset watcher, which starts a DAG run only when a job needs an epoch.
 
-The trigger keeps only in memory which events it has emitted. After a restart the control tables say what is needed, so
+The trigger keeps its emitted events only in memory. After a restart it reads from the control tables what is needed, so
 no event is lost; an event that no DAG run has acted on may be repeated.
 """
 
@@ -48,13 +48,13 @@ class UpstreamCommitTrigger(BaseEventTrigger):
     Also fires when the upstream was recreated or restored from an older copy, so that an epoch refuses it.
 
     Triggers of several jobs on one upstream share its polls. An error, such as a missing table or a storage that does
-    not answer, is logged once, and the trigger goes on polling.
+    not answer, is logged once, and the trigger continues to poll.
 
     Its events are ``{"job", "upstream", "version", "timestamp", "reason"}``: the upstream's newest version and when it
     was committed, and why an epoch is needed.
 
     :param job: the definition's fields.
-    :param backfill_conn_id: the connection that says where control tables lie.
+    :param backfill_conn_id: the connection with the location of control tables.
     :param poll_interval: seconds between two polls.
     """
 
@@ -95,7 +95,7 @@ class UpstreamCommitTrigger(BaseEventTrigger):
             await asyncio.sleep(kwargs["poll_interval"])
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[UpstreamCommit]) -> AsyncIterator[TriggerEvent]:
-        """Yield an event whenever the job needs an epoch for a reason that no event gave yet."""
+        """Yield an event whenever the job needs an epoch for a new reason."""
         watch, failures = _JobWatch(self.job, self.backfill_conn_id), _FailureLog()
         emitted: Hashable = None
         async for commit in shared_stream:
@@ -111,7 +111,7 @@ class UpstreamCommitTrigger(BaseEventTrigger):
                 yield self._event(commit, demand)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Poll without other triggers, where Airflow does not share streams."""
+        """Poll without other triggers, if Airflow does not share streams."""
         async for event in self.filter_shared_stream(self.open_shared_stream(self.serialize()[1])):
             yield event
 
@@ -130,7 +130,7 @@ class _UpstreamWatch:
     """
     Polls an upstream. A failure replaces it, because the connection may have been wrong.
 
-    :param upstream: its definition.
+    :param upstream: the upstream's definition.
     :param backfill_conn_id: the connection with the object store's options.
     """
 
@@ -154,7 +154,9 @@ class _UpstreamWatch:
 
     def _read(self, offset: Offset | None) -> UpstreamCommit:
         if offset is None:
-            raise UpstreamNotFoundError(f"there is no Delta table at {self._upstream.location} yet, or any more")
+            raise UpstreamNotFoundError(
+                f"there is no Delta table at {self._upstream.location}: it is not created yet, or it was removed"
+            )
         return UpstreamCommit(offset, self._open().watermark(offset).isoformat())
 
     def _open(self) -> Source:
@@ -168,7 +170,7 @@ class _JobWatch:
     Polls a job's control tables, and reads them only if they have changed. A failure replaces it.
 
     :param job: the definition's fields.
-    :param backfill_conn_id: the connection that says where control tables lie.
+    :param backfill_conn_id: the connection with the location of control tables.
     """
 
     def __init__(self, job: Mapping[str, Any], backfill_conn_id: str) -> None:
@@ -197,7 +199,7 @@ class _JobWatch:
         return demand_of(settings, newest, commit, latest.offset, replaced=replaced)
 
     def _replacement_error(self, reached: UpstreamWindow, latest: UpstreamCommit) -> str:
-        """Return the error that refuses an upstream which is not the one that the job has read; empty if it is."""
+        """Return the text of the error if the upstream is not the one that the job has read; otherwise empty."""
         if latest.offset > reached.to_offset:
             return ""
         if latest == UpstreamCommit(reached.to_offset, reached.watermark.isoformat()):

@@ -1,8 +1,8 @@
 """
 A job that triggers wait for. All triggers of one triggerer share it.
 
-A thousand sensors check the same few conditions again and again. The versions of two small tables show whether anything
-has changed since the last check. Triggers that wait for the same job share these versions and the results of checks.
+Many sensors check the same few conditions again and again. The versions of two small tables show whether anything has
+changed since the last check. Triggers that wait for the same job share these versions and the results of checks.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 FRESH_SECONDS = 1.0
-"""How long the versions that one trigger read are fresh enough for the others."""
+"""How long other triggers use the versions that one trigger has read."""
 
 LOOK_ANYWAY_SECONDS = 120.0
-"""After that long, read again even if no version changed: a table can lose its files without a new version."""
+"""After this time, read again even if no version changed: a table can lose files without a new version."""
 
 MOST_ANSWERS = 256
 
@@ -53,7 +53,7 @@ class WatchedJob:
         """
         Check the condition in a thread, unless nothing has changed since its last check.
 
-        :raises BackfillError: if the condition cannot be met any more, or the tables cannot be read.
+        :raises BackfillError: if the condition can no longer be met, or the tables cannot be read.
         """
         async with self._asking:
             versions = await _get(self._versions, None, self._read_versions)
@@ -63,7 +63,7 @@ class WatchedJob:
     @property
     def reader(self) -> BackfillReader:
         """
-        Return a new reader of the tables; a reader caches what it read of a version.
+        Return a new reader of the tables, because a reader caches what it has read.
 
         :raises InvalidConnectionError: if the connection cannot be used.
         """
@@ -85,7 +85,7 @@ class WatchedJob:
 
 
 async def _get(cached: CachedAnswer[Answer], versions: Hashable, read: Callable[[], Answer]) -> Answer:
-    """Return an answer, in a thread if it has to be read."""
+    """Return the cached answer, or read it in a thread."""
     known = cached.known(versions)
     return known.answer if known else await asyncio.to_thread(cached.get, versions, read)
 
@@ -94,7 +94,7 @@ _watched: weakref.WeakValueDictionary[tuple[str, str], WatchedJob] = weakref.Wea
 
 
 def watched_job(state: str, backfill_conn_id: str) -> WatchedJob:
-    """Return the job that the triggers of this process share, as long as one of them holds it."""
+    """Return the job that the triggers of this process share, as long as one of them refers to it."""
     key = (state, backfill_conn_id)
     job = _watched.get(key)
     if job is None:

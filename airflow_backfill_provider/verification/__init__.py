@@ -1,1 +1,1 @@
-"""Comparing a view with its query step by step, and repairing what differs."""
+"""Compares a view with its query step by step, and repairs what differs."""

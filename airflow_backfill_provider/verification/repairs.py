@@ -1,4 +1,4 @@
-"""Repair what a verification found to differ: ask for it, run the epoch that carries it out, and verify again."""
+"""Repairs the differences that a verification found: requests the repair, runs its epoch, and verifies again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_backfill_provider.protocol.clock import Clock, utc_now
 from airflow_backfill_provider.verification import verifier
 
 _EPOCHS = 3
-"""How many epochs run at most until one carries out the repair; one that is pinned already must commit first."""
+"""The most epochs until one carries out the repair; an epoch that is already pinned must commit first."""
 
 
 class Repairer(protocol.Engine, verifier.Comparer, Protocol):
@@ -27,7 +27,7 @@ class Repairer(protocol.Engine, verifier.Comparer, Protocol):
 
 def ask_for_repair(backfill: Backfill, *, requested_by: str, clock: Clock = utc_now) -> JobSettings | None:
     """
-    Ask for the repair of what the newest finished verification found.
+    Request the repair of the differences that the newest finished verification found.
 
     :returns: the settings with the repair, or ``None`` if nothing differs.
     :raises NotVerifiedError: if the job was not verified yet.
@@ -51,9 +51,9 @@ def repair_what_differs(
     clock: Clock = utc_now,
 ) -> Verification:
     """
-    Repair what the newest finished verification found, and verify again.
+    Repair the differences that the newest finished verification found, and verify again.
 
-    :param engine: makes the engine, if anything differs.
+    :param engine: creates the engine, if anything differs.
     :param on_epoch: called with the barrier of each epoch that runs.
     :returns: the new verification, or the newest one if nothing differs.
     :raises NotVerifiedError: if the job was not verified yet.
@@ -76,7 +76,7 @@ def _run_repair(
     clock: Clock,
 ) -> None:
     """Run epochs until one that carries out the repair is committed."""
-    # Not as the task run, which would get the barrier that it pinned the last time.
+    # A task run as the requester would get the barrier that it pinned the last time.
     asking = Requester(user=str(requester))
     loop = protocol.EpochLoop(
         store=backfill.store,
@@ -91,6 +91,6 @@ def _run_repair(
             if done.barrier.settings_sequence >= settings.repair_sequence:
                 return
     raise EpochFailedError(
-        f"no epoch of job {backfill.job.name} carried out the repair of its settings' record "
-        f"{settings.repair_sequence}; run the job, and verify it again"
+        f"no epoch of job {backfill.job.name} carried out the repair that record {settings.repair_sequence} of its "
+        "settings asks for; run the job, and verify it again"
     )

@@ -1,9 +1,9 @@
 """
-Verify a view: pin what to compare, compare it step by step, and keep the result.
+Verifies a view: pins what to compare, compares it step by step, and records the result.
 
-A verification and epochs don't wait for each other: it reads view and upstream at the versions of one committed epoch,
-whatever is written meanwhile. It takes what to compare from the committed state and the tables themselves, and not from
-the code that planned the epochs.
+A verification and epochs don't wait for each other: a verification reads view and upstream at the versions of one
+committed epoch, whatever is written meanwhile. It decides what to compare from the committed state and the tables
+themselves, not with the code that planned the epochs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from airflow_backfill_provider.protocol.mutations import MOST_KEYS, require_not_
 from airflow_backfill_provider.shapes import query_of
 
 _READS = 10
-"""How often to read the newest epoch again because another one was committed meanwhile."""
+"""How often the newest epoch is read again because another one was committed meanwhile."""
 
 _GONE = (VersionGoneError, ChangeFeedGapError, DataFileError)
 """The errors of a version that can no longer be read, because its log entries or files were cleaned up."""
@@ -76,13 +76,13 @@ def begin_verification(
     clock: Clock = utc_now,
 ) -> Verification:
     """
-    Begin a verification of the newest committed epoch, or go on with the newest one if it is not finished.
+    Begin a verification of the newest committed epoch, or continue the newest verification if it is not finished.
 
-    :param requester: who asks for it.
-    :param anew: begin a new one in any case.
-    :param steps: how many steps a new one has; by default the upstream's rows decide.
-    :raises NotVerifiedError: if no epoch is committed, so that there is nothing to verify.
-    :raises BackfillError: if the view or the upstream is not the job's table any more.
+    :param requester: who requests it.
+    :param anew: begin a new verification in any case.
+    :param steps: the number of steps of a new verification; by default it depends on the upstream's rows.
+    :raises NotVerifiedError: if no epoch is committed, so there is nothing to verify.
+    :raises BackfillError: if the view or the upstream is no longer the job's table.
     """
     unfinished = None if anew else _unfinished(backfill)
     if unfinished is not None:
@@ -93,7 +93,7 @@ def begin_verification(
 
 def ask_for_verification(backfill: Backfill, *, requested_by: str, clock: Clock = utc_now) -> AskedVerification:
     """
-    Ask for a verification. The next epoch carries it out after its commit.
+    Request a verification. The next epoch carries it out after its commit.
 
     Does nothing if one is waiting already.
 
@@ -128,7 +128,7 @@ def next_step(backfill: Backfill, verification: Verification, engine: Comparer) 
     """
     Carry out the next step of a verification, and record its result.
 
-    :raises VersionGoneError: if a version that it compares can no longer be read.
+    :raises VersionGoneError: if a compared version can no longer be read.
     :raises BackfillError: if the tables were replaced, or cannot be read.
     """
     compared = _compare(backfill, verification.pinned, verification.steps_left[0], engine)
@@ -151,9 +151,9 @@ def verify_job(
     clock: Clock = utc_now,
 ) -> Verification:
     """
-    Verify a job. Go on with an unfinished verification, or begin a new one if its versions can no longer be read.
+    Verify a job. Continue an unfinished verification, or begin a new one if its versions can no longer be read.
 
-    :param engine: makes the engine, once there is something to compare.
+    :param engine: creates the engine, once there is something to compare.
     :param on_step: called with the verification after each step.
     :returns: the finished verification.
     :raises BackfillError: as :func:`begin_verification` and :func:`next_step`.
@@ -200,7 +200,7 @@ def _begin_again(
         raise error
     begun = backfill.verifications.begin(pin)
     logger.warning(
-        "verification %d of job %s, of epoch %d, can no longer be finished; a new one begins, of epoch %d: %s",
+        "verification %d of job %s, of epoch %d, can no longer be finished; beginning a new one, of epoch %d: %s",
         was.number,
         was.job,
         was.epoch,
@@ -234,7 +234,7 @@ def newest_result(backfill: Backfill) -> Verification:
 
 
 def what_differs(backfill: Backfill, verification: Verification) -> Repair:
-    """Return the repair of all that a verification found to differ; it is empty if nothing differs."""
+    """Return the repair of all differences that a verification found; it is empty if nothing differs."""
     return verification.repair(backfill.job.vnode_count, MOST_KEYS)
 
 
@@ -242,27 +242,27 @@ def require_equal(backfill: Backfill, verification: Verification) -> None:
     """
     Check that a verification found no difference.
 
-    :raises ViewDiffersError: if it did; the error says how much differs.
+    :raises ViewDiffersError: if it did; with the number of differing keys and vnodes.
     """
     if not verification.equal:
         keys = sum(difference.keys for difference in verification.differences)
         raise ViewDiffersError(
             f"the view of job {backfill.job.name} differs from its query over the upstream as of epoch "
-            f"{verification.pinned.epoch}: {keys:,} keys in {len(verification.differences):,} vnodes; repair what "
-            "differs, or rebuild the job"
+            f"{verification.pinned.epoch}: {keys:,} keys in {len(verification.differences):,} vnodes; repair the "
+            "view, or rebuild the job"
         )
 
 
 def _pin(
     backfill: Backfill, *, requester: Requester, steps: int | None, clock: Clock
 ) -> Callable[[int], PinnedVerification]:
-    """Decide what to verify, and return a function that makes the pinned verification from its number."""
+    """Decide what to verify, and return a function that builds the pinned verification from its number."""
     settings, state, barrier = _committed(backfill)
     options, job = backfill.storage_options, settings.definition
     _require_view(backfill, settings)
     view_version = view_version_of(job.materialized_view, settings.incarnation, barrier.epoch, options)
     view_id = table_id(job.materialized_view, options)
-    by_key = not query_of(job).carries_distribution_key(settings)
+    by_key = not query_of(job).holds_distribution_key(settings)
 
     def pin(number: int) -> PinnedVerification:
         return PinnedVerification(
@@ -297,17 +297,19 @@ def _committed(backfill: Backfill) -> tuple[JobSettings, BackfillState, Barrier]
             continue
         epoch = max(state.epoch, newest.epoch if newest else settings.base_epoch)
         barrier = None if epoch == settings.base_epoch else store.pinned(epoch)
-        # If the job's first epochs were given up, its view shows no version of the upstream.
+        # If the job's first epochs were given up, its view has no version of the upstream.
         if barrier is None or barrier.upstream.reached_point is None:
             raise NotVerifiedError(
                 f"no epoch of job {backfill.job.name} was committed yet, so there is nothing to verify; run it"
             )
         return settings, state, barrier
-    raise ConcurrentUpdateError(f"epochs of job {backfill.job.name} are committed too fast to read one; try again")
+    raise ConcurrentUpdateError(
+        f"epochs of job {backfill.job.name} are committed faster than they can be read; try again"
+    )
 
 
 def _newest_commit(backfill: Backfill) -> EpochCommit | None:
-    """Return the newest commit of the job's incarnation; a late injector of an earlier one may have pinned others."""
+    """Return the newest commit of the incarnation; a late injector of an earlier one may have pinned newer epochs."""
     store, settings = backfill.store, backfill.settings()
     last, reach = store.last_epoch(), 1
     while last > settings.base_epoch:
@@ -323,16 +325,16 @@ def _newest_commit(backfill: Backfill) -> EpochCommit | None:
 def _compare(backfill: Backfill, pinned: PinnedVerification, vnodes: VnodeRange, engine: Comparer) -> ComparedVnodes:
     settings = backfill.settings()
     if settings.incarnation != pinned.incarnation:
-        raise StateError(f"job {pinned.job} was rebuilt while its view was verified; verify it again")
+        raise StateError(f"job {pinned.job} was rebuilt while its view was being verified; verify it again")
     _require_tables(backfill, settings, pinned)
     compared = engine.compare(settings, pinned, backfill.store.pinned(pinned.epoch), vnodes)
-    # If the tables were replaced while Spark read them, the result is not about the job's tables.
+    # If a table was replaced while Spark read it, the result is of another table.
     _require_tables(backfill, settings, pinned)
     return compared
 
 
 def _require_tables(backfill: Backfill, settings: JobSettings, pinned: PinnedVerification) -> None:
-    """Refuse tables that replaced the verified ones in the same places."""
+    """Refuse tables that replaced the pinned ones."""
     _require_view(backfill, settings)
     path = settings.definition.materialized_view
     if table_id(path, backfill.storage_options) != pinned.view_table_id:
@@ -340,7 +342,7 @@ def _require_tables(backfill: Backfill, settings: JobSettings, pinned: PinnedVer
     try:
         backfill.upstream.at().require_same_table(settings.upstream)
     except UpstreamNotFoundError as error:
-        raise VerificationFailedError(f"{error}; as it is, nothing is known of the view") from error
+        raise VerificationFailedError(f"the view cannot be verified: {error}") from error
 
 
 def _require_view(backfill: Backfill, settings: JobSettings) -> None:
@@ -351,5 +353,5 @@ def _require_view(backfill: Backfill, settings: JobSettings) -> None:
 
 def _replaced(path: str, job: str) -> MaterializedViewError:
     return MaterializedViewError(
-        f"materialized_view: {path} is not the view of job {job} any more (it was dropped or replaced); rebuild the job"
+        f"materialized_view: {path} is no longer the view of job {job}; it was dropped or replaced: rebuild the job"
     )

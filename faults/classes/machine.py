@@ -32,10 +32,10 @@ def _skew(lakehouse: Lakehouse, random: random.Random) -> None:
     store = lakehouse.backfill.store
     settings = store.settings()
     newest = store.newest_barrier(settings)
-    come_to = version_of(newest.upstream.to_offset if newest else settings.first_offset)
+    reached = version_of(newest.upstream.to_offset if newest else settings.first_offset)
     change(lakehouse, random, 2)
     for file in (Path(lakehouse.upstream_path) / "_delta_log").glob("*.json"):
-        if int(file.stem) <= come_to:
+        if int(file.stem) <= reached:
             # The job would refuse a version that it has reached and that now has another time.
             continue
         lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]

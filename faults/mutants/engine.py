@@ -170,7 +170,7 @@ MUTANTS = (
         breaks="A view counts as complete although its epochs read too few rows.",
         invariant="I6",
         file="airflow_backfill_provider/engine/row_account.py",
-        old="if there != rows_present:",
+        old="if counted != rows_present:",
         new="if False:",
         killers=(f"{SUSPECT_STATISTICS}::test_rows_that_earlier_epochs_missed_keep_the_view_from_being_finished",),
         spark=True,

@@ -82,7 +82,7 @@ def test_a_backfill_on_a_warm_engine_from_start_to_stop(terminal: Terminal, job:
     port = str(free_port())
     said = terminal("engine", "start", "--port", port, "--memory", "1g", "--conf", "spark.sql.shuffle.partitions=2")
     assert f"the engine is running: sc://localhost:{port}, Spark 4.2" in said
-    assert f"the engine is running already: sc://localhost:{port}" in terminal("engine", "start", "--port", port)
+    assert f"the engine is already running: sc://localhost:{port}" in terminal("engine", "start", "--port", port)
 
     assert "created, strategy no_shuffle" in terminal("create", str(job), "--master", "engine")
     assert "epoch 1: 100 rows read" in terminal("run", str(job), "--master", f"sc://127.0.0.1:{port}")

@@ -1,1 +1,1 @@
-"""The commands, by purpose: look, work, mutate, and set up."""
+"""The commands by purpose: look, work, mutate, and set up."""

@@ -15,9 +15,7 @@ from airflow_backfill_provider.core.remote import DEFAULT_PORT, Remote
 if TYPE_CHECKING:
     from airflow_backfill_provider.runtime.local_engine.engine_files import EngineRecord
 
-app = typer.Typer(
-    help="A warm Spark on this machine, so that epochs need not start one of their own.", no_args_is_help=True
-)
+app = typer.Typer(help="A warm Spark on this machine, so that epochs need not start their own.", no_args_is_help=True)
 
 
 @app.command()
@@ -36,7 +34,7 @@ def start(
     """
     Start the engine, a Spark Connect server, and wait until it can be used.
 
-    Only programs of this user on this machine can use it. Does nothing if it is running already.
+    Only programs of this user on this machine can use it. Does nothing if it is already running.
     """
     from airflow_backfill_provider.runtime.local_engine.server import start_engine
 
@@ -45,7 +43,7 @@ def start(
         settings["spark.driver.memory"] = memory
     record, started = start_engine(port=port, master=master, conf=settings, connect=_version)
     if not started:
-        typer.echo(f"the engine is running already: {record.remote}, process {record.process.pid}")
+        typer.echo(f"the engine is already running: {record.remote}, process {record.process.pid}")
         return
     typer.echo(f"the engine is running: {record.remote}, Spark {record.version}, process {record.process.pid}")
     typer.echo("use it:    airflow-backfill run JOB.yaml --master engine")
@@ -60,7 +58,7 @@ def start(
 @reporting
 def status(*, as_json: AsJson = False, debug: Debug = False) -> None:  # noqa: ARG001
     """
-    Show the engine's address, its process, its memory, and which processes use it.
+    Show the engine's address, process and memory, and the processes that use it.
 
     Exit code 1 if no engine is running.
     """
@@ -83,7 +81,7 @@ def stop(*, debug: Debug = False) -> None:  # noqa: ARG001
     """
     Stop the engine, and everything that it runs.
 
-    An epoch that ran on it fails; run it again, on any Spark.
+    An epoch that is running on it fails; run it again, on any Spark.
     """
     from airflow_backfill_provider.runtime.local_engine.server import stop_engine
 
@@ -92,7 +90,7 @@ def stop(*, debug: Debug = False) -> None:  # noqa: ARG001
 
 
 def _version(remote: Remote) -> str:
-    # If an engine is running already, PySpark need not be loaded.
+    # If an engine is already running, PySpark is not loaded.
     from airflow_backfill_provider.runtime.connect import server_version
 
     return server_version(remote)

@@ -74,12 +74,12 @@ def verify(
     anew: Annotated[
         bool,
         typer.Option(
-            "--anew", metavar="", help="Begin a new one, even if the newest is not finished.", show_default=False
+            "--anew", metavar="", help="Begin a new one, even if the newest one is not finished.", show_default=False
         ),
     ] = False,
     steps: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Steps, each of some vnodes.", show_default="by the upstream's rows"),
+        typer.Option(metavar="N", min=1, help="Steps, each of some vnodes.", show_default="from the upstream's rows"),
     ] = None,
     as_json: AsJson = False,
     master: Master = None,
@@ -87,9 +87,9 @@ def verify(
     debug: Debug = False,
 ) -> None:
     """
-    Compare the view with the query over the upstream, as of the last epoch, and keep the result. Starts Spark.
+    Compare the view with the query over the upstream, as of the last epoch, and record the result. Starts Spark.
 
-    Goes on with an interrupted verification. Exit code 1 if they differ.
+    Continues an interrupted verification. Exit code 1 if they differ.
     """
     from airflow_backfill_provider.cli import verifying
     from airflow_backfill_provider.cli.jobs import requester, unchanged_job

@@ -98,10 +98,10 @@ def repair(
     debug: Debug = False,
 ) -> None:
     """
-    Write rows of the view again, as the upstream has them: chosen ones, or those that the last verification found.
+    Rewrite rows of the view from the upstream: chosen rows, or those that the last verification found to differ.
 
     The next epoch repairs chosen rows; run the job to carry it out. Without a choice, this command starts Spark, runs
-    the next epoch and verifies the view again; exit code 1 if it still differs. Rows that were not read yet stay so.
+    the next epoch and verifies the view again; exit code 1 if it still differs. Rows that are not read yet stay unread.
     """
     if not (vnodes or key):
         _repair_what_differs(job, master=master, conf=conf, debug=debug)
@@ -114,7 +114,7 @@ def repair(
     settings = mutations.repair_job(
         store=backfill.store, requested_by=user(), vnodes=[vnodes] if vnodes else (), keys=map(key_of, key or ())
     )
-    say_changed(before, settings, "the next epoch repairs what was chosen")
+    say_changed(before, settings, "the next epoch repairs the chosen rows")
 
 
 @reporting
@@ -134,7 +134,7 @@ def _repair_what_differs(job: Path, *, master: str | None, conf: list[str] | Non
     from airflow_backfill_provider.cli.spark import LazySpark
 
     backfill, _ = unchanged_job(job)
-    # The same purpose as `run`, so that this command ends the session of a killed one on a server.
+    # With the same purpose as `run`, this command ends the session of a killed `run` on a server.
     with LazySpark(backfill, master=master, conf=spark_conf(conf), debug=debug, purpose="epoch") as spark:
         found = verifying.repair(backfill, engine=spark, requester=requester(), console=console())
     if not found.equal:

@@ -12,7 +12,7 @@ from airflow_backfill_provider.cli.reporting import reporting
 @reporting
 def archive_classes(*, debug: Debug = False) -> None:  # noqa: ARG001 - for reporting
     """
-    Let Spark on this machine start faster: archive the classes that it loads. Takes a minute, and 200 MB.
+    Archive the classes that Spark loads, so that it starts faster on this machine. Takes a minute, and 200 MB.
 
     Run it once for each installation, and again after Java, Spark or Delta's jars were replaced. Every Spark with a
     local master that this package starts then uses the archive.

@@ -44,8 +44,8 @@ def create(
             requested_by=user(),
         )
     done = "was created already" if existed else "created"
-    stands = ", paused" if settings.paused else ", not paused" if paused else ""
-    typer.echo(f"{backfill.job.name}: {done}{stands}, strategy {settings.strategy}, state at {backfill.job.state}")
+    pause = ", paused" if settings.paused else ", not paused" if paused else ""
+    typer.echo(f"{backfill.job.name}: {done}{pause}, strategy {settings.strategy}, state at {backfill.job.state}")
     if unfinished := backfill.upstream.at().unfinished:
         typer.echo(f"warning: {unfinished}")
 
@@ -69,8 +69,8 @@ def run(
     """
     Run the next epoch, or several. Starts Spark, but only if there is something to do.
 
-    With --until-finished it also stops with exit code 0 if the job is paused or its rate limit is 0: it applies the
-    pending changes, and says why it stopped.
+    With --until-finished, it also stops with exit code 0 if the job is paused or its rate limit is 0. It then applies
+    the pending changes, and prints why it stopped.
 
     Running it twice at once, or again after a crash, is safe.
     """

@@ -54,22 +54,22 @@ const Throttle = ({ act, job, onClose }) => {
 };
 
 const Rescale = ({ act, job, onClose }) => {
-  const [runs, setRuns] = useState(String(job.summary.parallelism));
+  const [parallelism, setParallelism] = useState(String(job.summary.parallelism));
   return h(
     Dialog,
     {
-      act: () => act("rescale", { parallelism: Number(runs) }),
+      act: () => act("rescale", { parallelism: Number(parallelism) }),
       label: "Rescale",
       onClose,
-      ready: /^[1-9]\d*$/.test(runs),
+      ready: /^[1-9]\d*$/.test(parallelism),
       title: `Rescale ${job.name}`,
     },
-    h("p", `How many task runs share an epoch, from the next epoch on. Now: ${job.summary.parallelism}.`),
+    h("p", `The number of task runs that share an epoch, from the next epoch on. Now: ${job.summary.parallelism}.`),
     h(Field, {
       inputMode: "numeric",
       label: "Parallel task runs",
-      onChange: (event) => setRuns(event.target.value.trim()),
-      value: runs,
+      onChange: (event) => setParallelism(event.target.value.trim()),
+      value: parallelism,
     }),
   );
 };
@@ -78,14 +78,14 @@ const Verify = (props) =>
   h(
     Confirm,
     { ...props, label: "Verify", title: `Verify ${props.job.name}?`, verb: "verify" },
-    "After its commit, the next epoch compares all rows and columns of the view with its query over the upstream. The result is shown here.",
+    "After its commit, the next epoch compares all rows and columns of the view with its query over the upstream. The result will appear here.",
   );
 
 const Repair = (props) =>
   h(
     Confirm,
     { ...props, label: "Repair what differs", title: `Repair what differs in ${props.job.name}?`, verb: "repair" },
-    `The next epoch writes the rows again that the verification of epoch ${count(props.job.summary.verified.epoch)} found to differ, and no others. Then the view is verified again.`,
+    `The next epoch rewrites only the rows that differed in the verification of epoch ${count(props.job.summary.verified.epoch)}. Then the view is verified again.`,
   );
 
 const Cancel = ({ act, job, onClose }) => {
@@ -100,7 +100,7 @@ const Cancel = ({ act, job, onClose }) => {
       ready: typed === job.name,
       title: `Cancel ${job.name}?`,
     },
-    h("p", "No epoch will run any more, so changes will not be applied either. This cannot be undone: only a rebuild starts over, from the beginning."),
+    h("p", "No further epoch will run, so changes will no longer be applied. This cannot be undone; only a rebuild starts over, from the beginning."),
     h(Field, { label: `Type ${job.name} to confirm`, onChange: (event) => setTyped(event.target.value), value: typed }),
   );
 };
@@ -121,7 +121,7 @@ export const Actions = ({ dagId, job, onDone }) => {
     return null;
   }
   if (!job.may_act) {
-    return h("p.bf-muted", `You may look at this job, but not change it: for that you need the right to run ${dagId}.`);
+    return h("p.bf-muted", `You may look at this job, but not change it. To change it, you need the right to run ${dagId}.`);
   }
   const Asked = ACTIONS.find(([label]) => label === open)?.[1];
   const act = async (verb, body) => {

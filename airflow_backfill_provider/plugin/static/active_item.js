@@ -1,4 +1,4 @@
-// Choose one of many small items (cells of a map, bars of a chart) by pointer or by the arrow keys.
+// Chooses one of many small items (cells of a map, bars of a chart) with the pointer or the arrow keys.
 
 import { useId, useState } from "./react.js";
 

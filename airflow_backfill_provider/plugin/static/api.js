@@ -1,4 +1,4 @@
-// The client of the API. Airflow may be served under a path; the page's base URI has it.
+// The client of the API. Airflow may be served under a path, which is part of the page's base URI.
 
 const BASE = new URL("backfill/api/", document.baseURI);
 
@@ -15,7 +15,7 @@ export const jobPath = (dagId, name) => `${dagPath(dagId)}/${encodeURIComponent(
 
 /**
  * Read a path; `known` is an earlier answer to the same request.
- * Return that same object if nothing has changed, so that React draws nothing again.
+ * Return that same object if nothing has changed, so that React does not render again.
  */
 export const read = async (path, parameters, known, signal) => {
   const url = new URL(path, BASE);

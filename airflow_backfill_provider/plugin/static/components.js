@@ -21,7 +21,7 @@ export const Progress = ({ name, summary }) => {
   );
 };
 
-/** How far a view is behind its upstream, in versions and in time. */
+/** The lag of a view behind its upstream, in versions and in time. */
 export const lag = (summary) => {
   if (!summary.lag_versions) {
     return "None";
@@ -79,7 +79,7 @@ export const Differences = ({ found }) => {
   );
 };
 
-/** The content of a page that has no data yet. */
+/** The content of a page without data. */
 export const Placeholder = ({ error }) =>
   error
     ? h(Notice, { kind: "error", title: "This cannot be shown" }, error.message)

@@ -1,11 +1,11 @@
-// A dialog that asks before an action. It is the browser's own, which traps the focus and gives it back.
+// A dialog that asks before an action. It is a native dialog, which traps the focus and gives it back.
 
 import { Notice } from "./components.js";
 import { h, useEffect, useId, useRef, useState } from "./react.js";
 
 /**
  * `act` does the action and may fail; `onClose` is called when the dialog is done.
- * The children are the fields; `ready` says whether they are filled in.
+ * The children are the fields; `ready` is whether they are filled in.
  */
 export const Dialog = ({ act, children, danger, label, onClose, ready = true, title }) => {
   const dialog = useRef(null);

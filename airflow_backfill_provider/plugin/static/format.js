@@ -1,4 +1,4 @@
-// Format numbers, times and states.
+// Formats numbers, times and states.
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { maximumFractionDigits: 1, notation: "compact" });
@@ -7,7 +7,7 @@ export const count = (value) => (value === null || value === undefined ? "–" :
 export const compact = (value) => (value === null || value === undefined ? "–" : short.format(value));
 export const plural = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 
-/** A share as a percentage; it is never 100 % before the end. */
+/** A share as a percentage, which is 100 % only at the end. */
 export const percent = (share) => (share >= 1 ? "100 %" : `${(Math.floor(share * 1000) / 10).toFixed(1)} %`);
 
 export const duration = (seconds) => {
@@ -68,7 +68,7 @@ export const reason = (job) => {
     case "unread":
       return "Its tables are being read for the first time.";
     case "cancelled":
-      return "Cancelled: no epoch runs any more, and the view stays as the last epoch left it. A rebuild starts over.";
+      return "Cancelled: no further epoch runs, and the view stays as the last epoch left it. A rebuild starts over.";
     case "finished":
       return summary.lag_versions
         ? `Finished, ${plural(summary.lag_versions, "upstream version")} behind. The next DAG run applies them.`
@@ -78,9 +78,9 @@ export const reason = (job) => {
         ? "Paused: epochs read no history, but still apply changes."
         : "The rate limit is 0: epochs read no history, but still apply changes.";
     case "running":
-      return `Epoch ${summary.pinned_epoch} was pinned ${duration(since(summary.pinned_at))} ago and is not committed: it runs, or waits for a retry.`;
+      return `Epoch ${summary.pinned_epoch} was pinned ${duration(since(summary.pinned_at))} ago and is not committed yet: it is running, or waits for a retry.`;
     default:
-      return "No epoch is running. The next DAG run goes on.";
+      return "No epoch is running. The next DAG run continues.";
   }
 };
 

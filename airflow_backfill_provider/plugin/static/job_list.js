@@ -1,4 +1,4 @@
-// The list of jobs: one line for each.
+// The list of jobs, with one line for each.
 
 import { compact, count, duration, percent, reason, STATES } from "./format.js";
 import { Badge, lag, Placeholder, Progress, Stale } from "./components.js";

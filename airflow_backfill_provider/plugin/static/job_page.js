@@ -17,7 +17,7 @@ const Stats = ({ summary }) =>
     "dl.bf-stats",
     h(
       Stat,
-      { hint: "Rows of the upstream that were read, of all rows that it had when the newest barrier was pinned", label: "Rows read" },
+      { hint: "Rows read from the upstream, of all rows that it had when the newest barrier was pinned", label: "Rows read" },
       `${count(summary.rows_read)} of about ${count(summary.rows_estimated)}`,
     ),
     h(
@@ -49,10 +49,10 @@ const Stats = ({ summary }) =>
     h(Stat, { label: "Strategy" }, h("code", summary.strategy)),
     h(
       Stat,
-      { hint: "How many rows of history an epoch reads at most", label: "Rate limit" },
+      { hint: "The most rows of history that an epoch reads", label: "Rate limit" },
       summary.rate_limit === null ? "None" : `${count(summary.rate_limit)} rows an epoch`,
     ),
-    h(Stat, { hint: "How many task runs share an epoch, from the next barrier on", label: "Parallel task runs" }, count(summary.parallelism)),
+    h(Stat, { hint: "The number of task runs that share an epoch, from the next barrier on", label: "Parallel task runs" }, count(summary.parallelism)),
   );
 
 const Definition = ({ job }) =>

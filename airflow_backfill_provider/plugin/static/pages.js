@@ -1,5 +1,5 @@
-// The module that Airflow loads: the page with all backfills, and the tab with those of a DAG, a DAG run or a task run.
-// These are plain modules without a build step.
+// The module that Airflow loads: the page with all backfills, and the tab with the backfills of a DAG, a DAG run or a
+// task run. These are plain modules without a build step.
 
 import { dagPath } from "./api.js";
 import { JobListPage, JobTable } from "./job_list.js";
@@ -26,7 +26,7 @@ const NoBackfill = () =>
   h(
     "div.bf-empty",
     h("h3", "This DAG has no backfill"),
-    h("p", "Nothing is wrong. This tab shows the materialized views that a DAG backfills: those of a DAG made with ", h("code", "backfill_dag"), ", and those whose epochs it has run."),
+    h("p", "Nothing is wrong. This tab shows the materialized views that a DAG backfills: those of a DAG made with ", h("code", "backfill_dag"), ", and those for which the DAG has run epochs."),
     h(Link, { to: ROOT }, "All backfills"),
   );
 

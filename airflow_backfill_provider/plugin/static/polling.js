@@ -1,4 +1,4 @@
-// Keep a page up to date, at almost no cost while nothing changes or the page is hidden.
+// Keeps a page up to date, at almost no cost while nothing changes or the page is hidden.
 
 import { read } from "./api.js";
 import { useCallback, useEffect, useRef, useState } from "./react.js";
@@ -7,7 +7,7 @@ const SECONDS = 3;
 const SECONDS_AFTER_AN_ERROR = 10;
 
 /**
- * Poll a path. Return the newest answer, the error of the newest try, and a function to poll at once.
+ * Poll a path. Return the newest answer, the error of the last attempt, and a function that polls at once.
  * Do nothing if the path is null.
  */
 export const usePolling = (path, parameters = {}) => {
@@ -34,7 +34,7 @@ export const usePolling = (path, parameters = {}) => {
         const before = known.current.question === question ? known.current.data : undefined;
         const data = await read(path, parameters, before, ended.signal);
         known.current = { data, question };
-        // If the object is the same, React draws nothing again.
+        // If the object is the same, React does not render again.
         setSeen((last) => (last.data === data && !last.error ? last : { data, question }));
       } catch (error) {
         if (!ended.signal.aborted) {
@@ -61,7 +61,7 @@ export const usePolling = (path, parameters = {}) => {
   return seen.question === question ? { ...seen, again } : { again };
 };
 
-/** Draw again now and then, so that "… ago" stays right. */
+/** Render again from time to time, so that "… ago" stays right. */
 export const useClock = (seconds = 5) => {
   const [, tick] = useState(0);
   useEffect(() => {

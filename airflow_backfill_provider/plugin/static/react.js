@@ -5,7 +5,7 @@ const { React, ReactRouterDOM } = globalThis;
 export const { Fragment, useCallback, useEffect, useId, useRef, useState } = React;
 export const { Link, useLocation, useNavigate, useSearchParams } = ReactRouterDOM;
 
-/** Return an element; `h("div.panel", …)` sets its class. Attributes may be left out. */
+/** Return an element; `h("div.panel", …)` also sets its class. Attributes are optional. */
 export const h = (type, ...rest) => {
   const [tag, ...classes] = typeof type === "string" ? type.split(".") : [type];
   const given = rest[0];

@@ -26,7 +26,7 @@ const describe = (cell, byVnode) => {
   return `${which}: ${states}${position}; ${plural(cell.rows, "row")}${byVnode ? "" : " of all vnodes together"}`;
 };
 
-/** If vnodes have no positions of their own (`byVnode` is false), each has the progress of the job. */
+/** If vnodes share one position (`byVnode` is false), each one has the progress of the job. */
 export const VnodeMap = ({ byVnode, cells, counts, progress }) => {
   const columns = cells.length > 64 ? 32 : 16;
   const [active, holder, item] = useActiveItem(cells.length, columns);

@@ -1,8 +1,8 @@
 """
 The processes that use the engine now.
 
-The server cannot list them. So each of them writes a file into the engine's folder and holds its lock, which ends with
-the process, however that dies.
+The server cannot list them. So each of them writes a file into the engine's folder and locks it; the operating system
+releases the lock when the process ends.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Client(Frozen):
     """
     A process that uses the engine.
 
-    :param what: its purpose.
-    :param pid: its process id.
-    :param since: when it connected.
+    :param what: the purpose.
+    :param pid: the process id.
+    :param since: when the process connected.
     """
 
     what: str
@@ -37,7 +37,7 @@ class Client(Frozen):
 
 @contextmanager
 def announced(remote: Remote, session_id: str, what: str) -> Iterator[None]:
-    """Show this process in the engine's status during the block, if it uses the engine."""
+    """List this process in the engine's status during the block, if it uses the engine."""
     record = running_engine()
     if record is None or not remote.is_loopback or remote.port != record.port:
         yield

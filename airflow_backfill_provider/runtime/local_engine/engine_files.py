@@ -29,7 +29,7 @@ class EngineRecord(Frozen):
     :param port: the port on loopback.
     :param master: the Spark master.
     :param memory: the maximal heap of the JVM, as Spark writes it.
-    :param version: Spark's version, by the server.
+    :param version: the server's version of Spark.
     """
 
     process: KnownProcess
@@ -49,8 +49,8 @@ def folder() -> Path:
     """
     Return the folder of this user's engine on this machine.
 
-    This is not XDG's folder for run-time files: a daemon has none, or another one than a shell, but both must find the
-    engine. The path contains the machine's name, because machines may share home folders.
+    It does not lie in XDG's folder for run-time files. A daemon has none, or another one than a shell, but both must
+    find the engine. The path contains the machine's name, because machines may share home folders.
     """
     state = os.environ.get("XDG_STATE_HOME") or ""
     base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
@@ -59,18 +59,20 @@ def folder() -> Path:
 
 def make_folder() -> Path:
     """
-    Make the folder, for its owner only.
+    Create the folder, accessible only to its owner.
 
-    :raises BackfillError: if it belongs to another user, or cannot be made.
+    :raises BackfillError: if it belongs to another user, or cannot be created.
     """
     made = folder()
     try:
         made.mkdir(parents=True, exist_ok=True, mode=_OWNER_ONLY)
         if made.stat().st_uid != os.getuid():
-            raise BackfillError(f"{made} belongs to another user; set XDG_STATE_HOME to a folder of your own")
+            raise BackfillError(f"{made} belongs to another user; set XDG_STATE_HOME to one of your own folders")
         made.chmod(_OWNER_ONLY)
     except OSError as error:
-        raise BackfillError(f"{made} cannot be made ({error.strerror}); set XDG_STATE_HOME to a folder") from None
+        raise BackfillError(
+            f"{made} cannot be created ({error.strerror}); set XDG_STATE_HOME to a folder that you may write to"
+        ) from None
     return made
 
 
@@ -90,7 +92,7 @@ def log_file() -> Path:
 
 
 def output_file() -> Path:
-    """Return the file with the server's other output, such as why it did not start."""
+    """Return the file with the server's other output, such as errors at its start."""
     return folder() / "output.log"
 
 
@@ -135,7 +137,7 @@ def read_token() -> str | None:
 
 
 def make_token() -> str:
-    """Return the engine's token. It is the same after each start, so that a connection can hold it."""
+    """Return the engine's token, which stays the same after a restart, so that a connection can hold it."""
     token = read_token()
     if token is None:
         token = secrets.token_urlsafe(32)
@@ -144,7 +146,7 @@ def make_token() -> str:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Replace a file by one that only its owner may read."""
+    """Replace a file with one that only its owner may read."""
     new = file.with_name(f".{file.name}.{os.getpid()}")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY_FILE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as opened:

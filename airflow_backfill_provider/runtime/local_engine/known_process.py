@@ -1,4 +1,4 @@
-"""Identify a process by more than its id, because the system gives the id of an ended process to another one."""
+"""Identifies a process by more than its id, because the system reuses the ids of ended processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import psutil
 from airflow_backfill_provider.core.frozen import Frozen
 
 _SECONDS_OFF = 2.0
-"""How far a change of the clock may move the start time of a process. No process id is reused within that time."""
+"""How far a change of the clock may shift a process's start time. No process id is reused within that time."""
 
 
 class KnownProcess(Frozen):
@@ -25,7 +25,7 @@ class KnownProcess(Frozen):
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
-        """Return the process that has an id now; ``None`` if there is none, or only a zombie."""
+        """Return the process that currently has an id; ``None`` if there is none, or only a zombie."""
         try:
             process = psutil.Process(pid)
             if process.status() == psutil.STATUS_ZOMBIE:
@@ -40,7 +40,7 @@ class KnownProcess(Frozen):
         return found is not None and abs(found.started - self.started) < _SECONDS_OFF
 
     def resident_bytes(self) -> int | None:
-        """Return how much memory the process holds; ``None`` if that cannot be read."""
+        """Return the resident memory of the process; ``None`` if that cannot be read."""
         try:
             return int(psutil.Process(self.pid).memory_info().rss)
         except psutil.Error:

@@ -1,4 +1,4 @@
-"""Start and stop the engine's server."""
+"""Starts and stops the engine's server."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _CONNECT = {
     "spark.app.name": "airflow-backfill engine",
     "spark.log.level": "WARN",
     "spark.connect.grpc.binding.address": _ADDRESS,
-    # The server then ends what a client left running; its own default is five minutes.
+    # After this time, the server ends what a client left running; the default is five minutes.
     "spark.connect.execute.manager.detachedTimeout": "60s",
-    # By default the server keeps far more queries for Spark's pages.
+    # By default, the server keeps far more queries for Spark's UI.
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
@@ -65,7 +65,7 @@ appender.file.strategy.max = 1
 
 
 class EngineRunsError(BackfillError):
-    """An engine is running already, at another port."""
+    """An engine is already running at another port."""
 
 
 def start_engine(
@@ -76,7 +76,7 @@ def start_engine(
     connect: Callable[[Remote], str],
 ) -> tuple[EngineRecord, bool]:
     """
-    Start the engine and wait until a client can connect. Do nothing if it runs already.
+    Start the engine and wait until a client can connect. Does nothing if it is already running.
 
     :param port: the port on loopback.
     :param master: the server's Spark master.
@@ -87,12 +87,12 @@ def start_engine(
     :raises BackfillError: if the engine cannot be started.
     """
     engine_files.make_folder()
-    with _alone():
+    with _exclusive():
         running = engine_files.running_engine()
         if running is not None:
             if running.port != port:
                 raise EngineRunsError(
-                    f"an engine is running already, at {running.remote}; use that one, or stop it first: "
+                    f"an engine is already running at {running.remote}; use that one, or stop it first: "
                     "airflow-backfill engine stop"
                 )
             return running, False
@@ -107,7 +107,7 @@ def stop_engine() -> EngineRecord | None:
     """
     if not engine_files.folder().exists():
         return None
-    with _alone():
+    with _exclusive():
         record = engine_files.running_engine()
         if record is not None:
             _end(record.process)
@@ -126,7 +126,7 @@ def _start(port: int, master: str, conf: Mapping[str, str], connect: Callable[[R
         "spark.master": master,
         "spark.connect.grpc.binding.port": str(port),
     }
-    # In a file and in the environment, because everybody on the machine can read a command line.
+    # Pass settings in a file and the token in the environment, because every user can read a command line.
     engine_files.write_private(engine_files.conf_file(), _as_properties(settings))
     engine_files.write_private(
         engine_files.logging_file(), _LOGGING.format(file=_escaped(str(engine_files.log_file())))
@@ -196,7 +196,7 @@ def _wait_for(port: int, process: KnownProcess) -> None:
 
 
 def _reason() -> str:
-    """Return the first error in the server's output."""
+    """Return the first error in the server's output, in parentheses."""
     files = (engine_files.output_file(), engine_files.log_file())
     lines = [line for file in files for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
     errors = [line.strip() for line in lines if "Exception" in line or "Error" in line]
@@ -205,7 +205,7 @@ def _reason() -> str:
 
 def _require_free(port: int) -> None:
     with socket.socket() as probe:
-        # As the server does: a port that is only in TIME_WAIT can be used.
+        # Like the server, accept a port that is only in TIME_WAIT.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((_ADDRESS, port))
@@ -216,7 +216,7 @@ def _require_free(port: int) -> None:
 
 
 def _end(process: KnownProcess) -> None:
-    """End a process and its own group: first with SIGTERM, then with SIGKILL."""
+    """End a process and its process group: first with SIGTERM, then with SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if not process.is_alive():
             return
@@ -228,7 +228,7 @@ def _end(process: KnownProcess) -> None:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _exclusive() -> Iterator[None]:
     """Let only one process at a time start or stop the engine."""
     with (engine_files.folder() / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,8 +1,8 @@
 """
 ``row``: each row of the upstream gives at most one row of the view, independently of the other rows.
 
-So a change is applied by its key alone. The executors that this package ports have this shape: they project and filter,
-and leave the rest of a query to other executors.
+So a change is applied by its key alone. The streaming executors that this package ports have this shape: they project
+and filter, and leave the rest of a query to other executors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Row(Shape):
 
     def query(self, text: str) -> RowQuery:
         """Parse a row-level query."""
-        # The SQL parser takes longer to load than everything else, and a process that defines no job does not need it.
+        # The SQL parser is slow to load, and a process that defines no job does not need it.
         from airflow_backfill_provider.shapes.row.query import check_query
 
         return check_query(text)

@@ -2,7 +2,7 @@
 The words of a query that may be names of the upstream's columns.
 
 A column must never be left out, or Spark could read its name as something else (an alias of the same query, a function,
-a variable). So only words that certainly are no columns are left out: aliases, functions, types, keywords, and fields
+a variable). So only words that certainly are not columns are left out: aliases, functions, types, keywords, and fields
 inside a column.
 """
 
@@ -26,7 +26,7 @@ def possible_columns(tokens: Sequence[Token], select: exp.Select, relation: str)
     Return the words that may name columns, lower-cased.
 
     :param tokens: the query's tokens.
-    :param select: its tree.
+    :param select: the query's tree.
     :param relation: the upstream's name in the query.
     """
     aliases = {_start(alias.args["alias"]) for alias in select.find_all(exp.Alias)}
@@ -48,12 +48,14 @@ def _named_by_text(tokens: Sequence[Token]) -> set[str]:
         try:
             names.update(token.text.lower() for token in sqlglot.tokenize(text, read="spark"))
         except SqlglotError:
-            raise InvalidJobError("the query uses IDENTIFIER(…) with a text that is not a name") from None
+            raise InvalidJobError(
+                "the query uses IDENTIFIER(…) with a text that is not a name; write the column's name instead"
+            ) from None
     return names
 
 
 def _is_field(tokens: Sequence[Token], index: int, relation: str) -> bool:
-    """Return whether a name is that of a field inside a column or a value."""
+    """Return whether a name is a field inside a column or a value."""
     first = index
     while _type_at(tokens, first - 1) == TokenType.DOT:
         first -= 2

@@ -1,9 +1,9 @@
 """
 The functions that a query may call, and those that it may not.
 
-A function that is not on the list of functions of one row is refused by name. This includes functions of a catalog, a
-session or a user: they can hide ``rand()`` or a subquery, and can be replaced while the view is built, so that one view
-would hold the results of both. Spark resolves its own functions before others of the same name.
+Only Spark's own deterministic functions of one row are allowed. Functions of a catalog, a session or a user can hide
+``rand()`` or a subquery, and can be replaced while the view is built, so the view would mix the results of both. Spark
+resolves its own functions before others of the same name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NON_DETERMINISTIC = frozenset(
     randstr reflect session_user shuffle spark_partition_id try_reflect uniform user uuid version
     """.split()
 )
-"""Functions that give another value at another time, or depend on who runs the query and where."""
+"""Functions with values that change over time, or depend on the user or the machine."""
 
 AGGREGATES = frozenset(
     """
@@ -48,7 +48,7 @@ GENERATORS = frozenset(
     variant_explode variant_explode_outer window window_time
     """.split()
 )
-"""Functions that make several rows of one, or work only with one that does."""
+"""Functions that return several rows for one, or work only with one that does."""
 
 WINDOW_FUNCTIONS = frozenset(
     """
@@ -113,7 +113,7 @@ ROW_FUNCTIONS = frozenset(
     xpath_short xpath_string xxhash64 year zeroifnull zip_with
     """.split()
 )
-"""Functions that give one value for one row, always the same one with the settings that every session gets."""
+"""Functions that return one value for one row, and always the same one under the settings that every session gets."""
 
 _NOT_CALLED = frozenset(
     """
@@ -138,7 +138,7 @@ def refuse_other_functions(tokens: Sequence[Token]) -> None:
         name = ".".join(called)
         if qualifiers not in ([], ["builtin"], ["system", "builtin"]) or function not in _KNOWN:
             raise InvalidJobError(
-                f"the query calls {name}, which is not one of Spark's own functions: its definition could change while "
+                f"the query calls {name}, which is not a built-in function of Spark: its definition could change while "
                 "the view is built; write out its expression instead"
             )
         if function in WINDOW_FUNCTIONS | TABLE_FUNCTIONS | AGGREGATES | GENERATORS | NON_DETERMINISTIC:
@@ -161,7 +161,9 @@ def identifier_clauses(tokens: Sequence[Token]) -> Iterator[str]:
             continue
         plain = following[1:3] == [TokenType.STRING, TokenType.R_PAREN]
         if not plain or following[3:] == [TokenType.L_PAREN] or _follows_dot(tokens, index):
-            raise InvalidJobError("the query uses IDENTIFIER(…) with more than one text; write the column's name")
+            raise InvalidJobError(
+                "the query uses IDENTIFIER(…) with more than one text; write the column's name instead"
+            )
         yield tokens[index + 2].text
 
 

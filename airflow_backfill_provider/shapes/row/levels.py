@@ -1,5 +1,5 @@
 """
-Split a query into its levels: the ``SELECT`` over the upstream, and those around it.
+Splits a query into its levels: the ``SELECT`` over the upstream, and those around it.
 
 A query may have steps: common table expressions (``WITH``), subqueries in ``FROM``, and pipe operators (``|>``). Each
 step reads the rows of the step before it, so the steps form a chain that begins at the upstream. Each is parsed by
@@ -29,13 +29,13 @@ class Level:
     """
     One step of a query.
 
-    :param select: its tree, over one plain relation.
+    :param select: the step's tree, over one plain relation.
     :param tokens: the tree's tokens; added ones have the position where the step begins.
-    :param alias: the name of the relation that it reads; empty if there is no reliable one.
-    :param reads: the position of the relation's name in the text if it reads the upstream: start, end, and whether the
-        query gives it an alias.
-    :param end_of_list: the position in the text where columns can be added; ``None`` if it has no list of columns.
-    :param is_piped: whether it has no list because it begins with FROM; then ``|> EXTEND`` can be added there.
+    :param alias: the name of the relation that the step reads; empty if there is no reliable one.
+    :param reads: the position of the relation's name in the text if the step reads the upstream: start, end, and
+        whether the query gives it an alias.
+    :param end_of_list: the position in the text where columns can be added; ``None`` if there is no list of columns.
+    :param is_piped: whether there is no list because the step begins with FROM; ``|> EXTEND`` can be added instead.
     """
 
     select: exp.Select
@@ -45,11 +45,11 @@ class Level:
     end_of_list: int | None = None
     is_piped: bool = False
     columns: tuple[tuple[str, str], ...] = field(init=False)
-    """(input, output) of each column that it passes on unchanged, without those of a star."""
+    """(input, output) of each column that the step passes on unchanged, without those of a star."""
     star_without: frozenset[str] | None = field(init=False)
-    """The columns that its star drops or replaces, in lower case; ``None`` without a star over its relation."""
+    """The columns that the step's star drops or replaces, in lower case; ``None`` without a star over the relation."""
     names: frozenset[str] = field(init=False)
-    """The names of its output columns in lower case, without those of a star."""
+    """The names of the step's output columns in lower case, without those of a star."""
 
     def __post_init__(self) -> None:
         columns, star_without, names = _outputs(self.select, self.alias)
@@ -58,7 +58,7 @@ class Level:
         object.__setattr__(self, "names", names)
 
     def passes_on(self, columns: Sequence[str]) -> list[str]:
-        """Return the names under which it passes on input columns unchanged."""
+        """Return the names under which the step passes on input columns unchanged."""
         read = {column.lower() for column in columns}
         found = [output for source, output in self.columns if source.lower() in read]
         if self.star_without is not None:
@@ -66,7 +66,7 @@ class Level:
         return found
 
     def gives(self, read: frozenset[str]) -> frozenset[str]:
-        """Return the names of its output columns, in lower case, without those that only Spark knows."""
+        """Return the names of the step's output columns, in lower case, without those that only Spark knows."""
         kept = read - self.star_without if self.star_without is not None else frozenset()
         return self.names | kept
 
@@ -107,13 +107,13 @@ def _levels(text: str, tokens: list[Token]) -> tuple[Level, ...]:
     chain = _Chain(text)
     levels = tuple(chain.levels_of(tokens[:end], {}))
     if chain.unread:
-        raise unsupported(f"WITH {min(chain.unread)}, which nothing reads,")
+        raise unsupported(f"WITH {min(chain.unread)}, which is never read,")
     return levels
 
 
 @dataclass(frozen=True, slots=True)
 class _CommonTable:
-    """A common table expression: its tokens, and the others that it may read itself."""
+    """A common table expression: its tokens, and the other ones that it may read."""
 
     tokens: list[Token]
     tables: Mapping[str, _CommonTable]
@@ -162,7 +162,7 @@ class _Chain:
         while True:
             name, as_, opening = tokens[index : index + 3] if len(tokens) > index + 3 else (tokens[0],) * 3
             if (as_.token_type, opening.token_type) != (TokenType.ALIAS, TokenType.L_PAREN):
-                raise unsupported("WITH in another way than WITH name AS (SELECT …)")
+                raise unsupported("WITH in another form than WITH name AS (SELECT …)")
             closing = _closing(tokens, index + 2)
             known[name.text.lower()] = _CommonTable(tokens[index + 3 : closing], dict(known))
             self.unread.add(name.text.lower())
@@ -202,7 +202,7 @@ class _Chain:
     def _operator(self, tokens: list[Token], alias: str) -> Level:
         """Return the SELECT that is equivalent to a pipe operator."""
         if not tokens:
-            raise InvalidJobError("the query has a syntax error: nothing stands after |>")
+            raise InvalidJobError("the query has a syntax error: nothing follows |>")
         first, rest = tokens[0], tokens[1:]
         source = _words(first, (TokenType.FROM, "FROM"), (TokenType.VAR, RELATION))
         star = _words(first, (TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"))
@@ -259,14 +259,14 @@ def _outputs(
     columns: list[tuple[str, str]] = []
     without: set[str] = set()
     names: set[str] = set()
-    carries_all = False
+    has_star = False
     for projection in select.expressions:
         source = projection.unalias()
         star = source if isinstance(source, exp.Star) else source.this if isinstance(source, exp.Column) else None
         if isinstance(star, exp.Star):
             if isinstance(source, exp.Column) and source.table.lower() != alias.lower():
-                continue  # the fields of a struct, which carry no key
-            carries_all = True
+                continue  # the fields of a struct, which are not key columns
+            has_star = True
             for excluded in star.args.get("except_") or star.args.get("except") or ():
                 without.add(excluded.name.lower())
             for replaced in star.args.get("replace") or ():
@@ -276,7 +276,7 @@ def _outputs(
         names.add(projection.alias_or_name.lower())
         if isinstance(source, exp.Column) and source.table.lower() in {"", alias.lower()} and not source.db:
             columns.append((source.name, projection.alias_or_name))
-    return tuple(columns), frozenset(without) if carries_all else None, frozenset(names - {""})
+    return tuple(columns), frozenset(without) if has_star else None, frozenset(names - {""})
 
 
 def _from_index(tokens: Sequence[Token]) -> int:
@@ -285,7 +285,7 @@ def _from_index(tokens: Sequence[Token]) -> int:
         if token.token_type == TokenType.FROM:
             return index
     if tokens[-1].token_type == TokenType.FROM:
-        raise InvalidJobError("the query has a syntax error: nothing stands after FROM")
+        raise InvalidJobError("the query has a syntax error: nothing follows FROM")
     raise unsupported(f"a query without FROM {RELATION}")
 
 
@@ -301,9 +301,9 @@ def _replaced(first: Token, assignments: list[Token]) -> list[Token]:
     return [*written, *_words(first, (TokenType.R_PAREN, ")"))]
 
 
-def _words(place: Token, *words: tuple[TokenType, str]) -> list[Token]:
-    """Return added tokens, at the position of one from the text."""
-    return [Token(kind, text, place.line, place.col, place.start, place.start, []) for kind, text in words]
+def _words(at: Token, *words: tuple[TokenType, str]) -> list[Token]:
+    """Return added tokens at the position of a token from the text."""
+    return [Token(kind, text, at.line, at.col, at.start, at.start, []) for kind, text in words]
 
 
 def _split(tokens: list[Token], separator: TokenType) -> list[list[Token]]:

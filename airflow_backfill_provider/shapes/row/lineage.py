@@ -1,4 +1,4 @@
-"""The upstream's columns that each column of a view is computed from, as far as the query's text shows."""
+"""The upstream's columns from which each column of a view is computed, as far as the query's text shows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from airflow_backfill_provider.shapes.base import ColumnOrigin, QueryLineage
 from airflow_backfill_provider.shapes.row.levels import Level
 
 _UNNAMED = "__level"
-"""The name of a level's relation where the query gives it none."""
+"""The name of a level's relation if the query gives it none."""
 
 
 def query_lineage(levels: Sequence[Level], available: Sequence[str], hidden_keys: Mapping[str, str]) -> QueryLineage:
     """
     Return the lineage of a view from its query.
 
-    :param levels: the query's.
+    :param levels: the query's levels.
     :param available: the upstream's columns.
     :param hidden_keys: the upstream's key columns that the query drops, each with the view's hidden column for it.
     """
@@ -40,7 +40,7 @@ def query_lineage(levels: Sequence[Level], available: Sequence[str], hidden_keys
 
 
 def _qualified(levels: Sequence[Level], available: Sequence[str]) -> Scope:
-    """Return a query's levels as one tree, with qualified columns and without stars; for analysis, never run."""
+    """Return a query's levels as one tree, with qualified columns and without stars; only for analysis."""
     tree: exp.Expr = exp.Table(this=exp.to_identifier(RELATION))
     for level in levels:
         select = level.select.copy()

@@ -1,12 +1,12 @@
 """
-Check and parse the query of a row-level view.
+Checks and parses the query of a row-level view.
 
 A query is row-level if each upstream row gives at most one row of the view, independently of the other rows, and always
 the same one. So an epoch can apply a change by its key alone. The query is one ``SELECT … FROM upstream [WHERE …]``, or
 a chain of such levels (:mod:`~airflow_backfill_provider.shapes.row.levels`). This module checks the syntax trees,
 without Spark. Spark checks names and types when the job is created.
 
-The user's text is never printed back from the trees. Hidden key columns are inserted at token positions, so that Spark
+SQL is never generated from the trees. Hidden key columns are inserted into the user's text at token positions, so Spark
 runs the expressions exactly as written.
 """
 
@@ -74,8 +74,8 @@ class RowQuery(ShapedQuery):
     A row-level query.
 
     :param text: the query as the user wrote it, without a closing semicolon.
-    :param levels: its levels; the first one reads the upstream, each other one the level before it.
-    :param words: names in it that may be columns of the upstream, lower-cased; a superset of those that it uses.
+    :param levels: the query's levels; the first one reads the upstream, each other one the level before it.
+    :param words: names in the query that may be columns of the upstream, lower-cased; all used columns are among them.
     """
 
     text: str
@@ -85,7 +85,7 @@ class RowQuery(ShapedQuery):
 
     @property
     def has_star(self) -> bool:
-        """Whether it selects ``*`` of the upstream, and so uses every column."""
+        """Whether the query selects ``*`` of the upstream, and so uses every column."""
         return self.levels[0].select.find(exp.Star) is not None
 
     def columns_of(self, available: Sequence[str]) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ class RowQuery(ShapedQuery):
 
     @property
     def has_steps(self) -> bool:
-        """Whether it is a chain of levels."""
+        """Whether the query is a chain of levels."""
         return len(self.levels) > 1
 
     def require_names(self, available: Sequence[str]) -> None:
@@ -106,11 +106,11 @@ class RowQuery(ShapedQuery):
         :param available: the upstream's columns.
         :raises InvalidJobError: if such a function is not deterministic.
         """
-        there = frozenset(column.lower() for column in available)
+        known = frozenset(column.lower() for column in available)
         for level in self.levels:
-            for name in sorted(_functions_without_parentheses(level) - there):
-                raise unsupported(f"{name}, which does not give the same value every time,")
-            there = level.gives(there)
+            for name in sorted(_functions_without_parentheses(level) - known):
+                raise unsupported(f"{name}, which is not deterministic,")
+            known = level.gives(known)
 
     def output_of_key(self, column: str) -> str | None:
         """
@@ -127,7 +127,7 @@ class RowQuery(ShapedQuery):
         """
         Return every name from the query's text that a column of the view may have, lower-cased.
 
-        :param upstream_names: names that a star may stand for.
+        :param upstream_names: the names that a star may stand for.
         """
         return self._selected_words | {name.lower() for name in upstream_names if self.has_star}
 
@@ -162,17 +162,17 @@ class RowQuery(ShapedQuery):
         return text
 
     def units(self, settings: JobSettings, *, by_key: bool) -> Units:
-        """Return the key columns, hidden or not, and the columns that a row's vnode is computed from."""
+        """Return the key columns, hidden or not, and the columns from which a row's vnode is computed."""
         names, order = settings.upstream.names, settings.key_order
-        placed_by = order.names if by_key else tuple(settings.definition.upstream.distribution_key)
+        hashed = order.names if by_key else tuple(settings.definition.upstream.distribution_key)
         return Units(
             order=order,
             outputs=self.key_outputs(order.names, names),
-            placed_by=placed_by,
-            place_outputs=self.key_outputs(placed_by, names),
+            hashed=hashed,
+            hashed_outputs=self.key_outputs(hashed, names),
         )
 
-    def carries_distribution_key(self, settings: JobSettings) -> bool:
+    def holds_distribution_key(self, settings: JobSettings) -> bool:
         """Return whether the view holds the distribution key, in hidden columns or others."""
         distribution_key = settings.definition.upstream.distribution_key
         held = {*settings.key_order.names, *filter(self.output_of_key, distribution_key)}
@@ -190,7 +190,7 @@ class RowQuery(ShapedQuery):
                 yield start, end, quote(relation) + ("" if is_named else f" AS {quote(level.alias)}")
             if level.end_of_list is not None and (columns := self._added(number, hidden)):
                 start = len(self.text[: level.end_of_list].rstrip())
-                # On a line of its own: a comment before it must not swallow it.
+                # A comment before the columns must not swallow them, so begin a new line.
                 yield start, level.end_of_list, f"\n{columns} "
 
     def _added(self, number: int, hidden: dict[str, str]) -> str:
@@ -211,7 +211,7 @@ def check_query(text: str) -> RowQuery:
     """
     Check that a query is row-level over ``upstream``.
 
-    :raises InvalidJobError: naming the construct that is not allowed, or the place of a syntax error.
+    :raises InvalidJobError: with the construct that is not allowed, or the position of a syntax error.
     """
     text = text.strip().removesuffix(";").rstrip()
     tokens, levels = query_levels(text)
@@ -226,13 +226,13 @@ def check_query(text: str) -> RowQuery:
         text=text,
         levels=levels,
         words=possible_columns(innermost.tokens, innermost.select, innermost.alias),
-        # Texts, too: Spark names a column after the text if it is a plain text.
+        # Include texts: Spark names a column after the text if it is a plain text.
         _selected_words=frozenset(token.text.lower() for token in _selecting(tokens, levels)),
     )
 
 
 def _selecting(tokens: Sequence[Token], levels: Sequence[Level]) -> Iterator[Token]:
-    """Yield the words that may name a column of the view; in a chain of levels all of them."""
+    """Yield the words that may name a column of the view; in a chain of levels, these are all words."""
     end = levels[0].end_of_list if len(levels) == 1 else None
     return (token for token in tokens if end is None or token.end < end)
 
@@ -268,7 +268,7 @@ def _refuse_expressions(select: exp.Select) -> None:
         if isinstance(node, exp.Column) and "_metadata" in {part.name.lower() for part in node.parts}:
             raise unsupported("_metadata, which names files instead of rows,")
         if _is_moving(node):
-            raise unsupported(f"the text {node.this!r}, which Spark reads as a date that is not the same every time,")
+            raise unsupported(f"the text {node.this!r}, which Spark reads as a date that changes from day to day,")
         if isinstance(node, exp.Any) and not isinstance(node.parent, exp.Predicate):
             raise unsupported("the aggregate any")
         if isinstance(node, exp.Func):
@@ -278,13 +278,13 @@ def _refuse_expressions(select: exp.Select) -> None:
 def _refuse_stars_in_expressions(select: exp.Select) -> None:
     """Refuse ``struct(*)`` and the like over another level, because that level may have hidden key columns."""
     for star in select.find_all(exp.Star):
-        place = star.parent if isinstance(star.parent, exp.Column) else star
-        if place.parent is not select:
+        column = star.parent if isinstance(star.parent, exp.Column) else star
+        if column.parent is not select:
             raise unsupported("* inside an expression over another SELECT; name the columns instead. It")
 
 
 def _is_moving(node: exp.Expr) -> bool:
-    """Return whether the query casts a text like ``today`` to a date; Spark's implicit casts are checked on Spark."""
+    """Return whether the query casts a text such as ``today`` to a date; implicit casts are checked on Spark."""
     if not (isinstance(node, exp.Literal) and node.is_string and is_moving_text(node.this)):
         return False
     parent = node.parent
@@ -298,15 +298,15 @@ def _refuse_function(function: exp.Func) -> None:
     names = _names(function)
     for name in sorted(names):
         if name in NON_DETERMINISTIC or (name == "unix_timestamp" and not list(function.iter_expressions())):
-            raise unsupported(f"{name}, which does not give the same value every time,")
+            raise unsupported(f"{name}, which is not deterministic,")
         if name in GENERATORS:
-            raise unsupported(f"{name}, which makes several rows of one,")
+            raise unsupported(f"{name}, which returns several rows for one,")
         if name in AGGREGATES or isinstance(function, exp.AggFunc):
             raise unsupported(f"the aggregate {name}")
 
 
 def _names(function: exp.Func) -> set[str]:
-    """Return every name of a function: those that the tree gives it, and the one in the text."""
+    """Return every name of a function: those in the tree, and the one in the text."""
     if isinstance(function, exp.Anonymous):
         return {function.name.lower()}
     written = function.meta.get("name")

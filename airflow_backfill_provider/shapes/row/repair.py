@@ -1,8 +1,8 @@
 """
 The rows that a repair writes, and the keys that it removes from the view first.
 
-A repair makes no assumption about what is wrong. It removes all rows of the chosen vnodes and keys from the view, also
-foreign and repeated ones, and writes the upstream's rows of these vnodes and keys.
+A repair makes no assumption about what is wrong. It removes all rows of the chosen vnodes and keys from the view,
+foreign and repeated ones included, and writes the upstream's rows of these vnodes and keys.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def keys_to_remove(
     """
     Return the keys to remove from the view before the rows are written.
 
-    A row of the view with a key that the upstream lacks belongs to the vnode of its key. If the vnode is computed from
-    other columns, its vnode is unknown, and a repair of any vnode removes the row.
+    If the upstream lacks the key of a row in the view, the row's vnode is computed from its key. If the distribution
+    key has other columns, the vnode is unknown, and a repair of any vnode removes the row.
 
     :param outputs: the view's key columns.
     :returns: the view's key columns.

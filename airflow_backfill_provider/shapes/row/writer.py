@@ -1,4 +1,4 @@
-"""Writing a row-level view on Spark: changes are merged by their key, and chunks are appended."""
+"""Writes a row-level view on Spark: merges changes by their key, and appends chunks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RowWriter(ViewWriter):
     """
     Writes one job's view.
 
-    :param context: the objects that it works with.
+    :param context: the objects that the writer works with.
     """
 
     def __init__(self, context: WriterContext) -> None:
@@ -48,7 +48,9 @@ class RowWriter(ViewWriter):
         used = rows.select(*map(column, self._rows.columns))
         require_lasting_values(self._context.spark, self._context.query, used)
         if result.limit(1).count():
-            raise InvalidJobError("query: it returns a row for an empty upstream, so it is an aggregate")
+            raise InvalidJobError(
+                "query: it returns a row for an empty upstream, so it is an aggregate; remove the aggregate functions"
+            )
 
     def schema(self) -> StructType:
         """Return the view's columns."""
@@ -58,9 +60,9 @@ class RowWriter(ViewWriter):
         """Merge the changed keys; if changes waited, remove these keys and append their rows."""
         by_key = net_by_key(self._rows, changes.net).filter(leaves_something(self._rows))
         if repairs:
-            # The upstream itself was checked: rows of these keys in the view are foreign.
+            # The upstream was checked for repeated keys, so rows with these keys in the view are foreign.
             by_key = by_key.withColumn(self._rows.own.appeared, F.lit(False))
-        # The view is not readable while its rows are as of several offsets, so two commits do no harm.
+        # A view with rows as of several offsets is not readable anyway, so two commits do no harm.
         apply = self._rewrite if barrier.read_as_of else self._merge
         apply(by_key, changes.measured, identity, barrier)
 
@@ -78,7 +80,7 @@ class RowWriter(ViewWriter):
         view = self._context.view
         removed = repair.keys_to_remove(self._context.spark, self._rows, barrier, view.table.read(), outputs).persist()
         try:
-            # Compute them now: the statement that removes them changes the view.
+            # Compute the keys before the statement that removes them from the view.
             removed.count()
             view.repair(removed, self._repaired(barrier), outputs, identity, barrier)
         finally:
@@ -132,7 +134,7 @@ class RowWriter(ViewWriter):
         for name in schema.names:
             if name.lower() in refused:
                 raise InvalidJobError(
-                    f"query: the column {quote(name)} has a name that Delta uses itself when it merges changes"
+                    f"query: the column {quote(name)} has a name that Delta uses internally when it merges changes"
                     f"{' into a table with deletion vectors' if has_vectors else ''}; give it another alias"
                 )
 

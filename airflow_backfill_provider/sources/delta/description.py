@@ -33,7 +33,7 @@ class DeltaDescription(UpstreamDescription):
         Refuse a table without change data feed, or with changes that cannot be read.
 
         :raises ChangeDataFeedDisabledError: with the statement that switches the feed on.
-        :raises UpstreamError: naming a column that has the name of one of the feed's own.
+        :raises UpstreamError: with a column that has the name of one of the feed's columns.
         """
         if not self.change_data_feed:
             raise ChangeDataFeedDisabledError(
@@ -43,6 +43,6 @@ class DeltaDescription(UpstreamDescription):
         for name in self.types:
             if name.lower() in CHANGE_FEED_COLUMNS:
                 raise UpstreamError(
-                    f"{self.location} has a column {name}, a name that Delta's change data feed uses itself, so the "
+                    f"{self.location} has a column {name}, which is also a column of Delta's change data feed, so the "
                     "table's changes cannot be read; rename or remove the column"
                 )

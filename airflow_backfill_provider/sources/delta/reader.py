@@ -1,4 +1,4 @@
-"""Reading a Delta table on Spark: time travel, and the change data feed."""
+"""Reads a Delta table on Spark: time travel, and the change data feed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """
 A Delta table as a job's upstream, read from its log: versions, schema, change data feed, file statistics.
 
-Injecting a barrier needs nothing else of the upstream. Reading the log takes milliseconds and no JVM.
+Injecting a barrier needs only the log. Reading it takes milliseconds and no JVM.
 """
 
 from __future__ import annotations
@@ -119,7 +119,10 @@ class DeltaSource(Source):
         version = version_of(offset)
         committed_at = self._commit_times().at(version)
         if committed_at is None:
-            raise ChangeFeedGapError(f"{self._path} has no commit file of version {version} any more; rebuild the job")
+            raise ChangeFeedGapError(
+                f"the log of {self._path} no longer has version {version}, so the time of its commit is unknown; "
+                "rebuild the job"
+            )
         return committed_at
 
     def committed_at(self, offset: Offset) -> dt.datetime | None:
@@ -134,9 +137,9 @@ class DeltaSource(Source):
 
     def require_same_history(self, known: HistoryPoint) -> None:
         """
-        Refuse a log that lacks a version which the job has reached, or has another commit at it.
+        Refuse a log that lacks a version that the job has reached, or has another commit there.
 
-        :raises UpstreamReplacedError: saying what differs.
+        :raises UpstreamReplacedError: with what differs.
         :raises UpstreamNotFoundError: if the table is gone.
         """
         ended = ends_before(self._path, self._latest_version(), version_of(known.offset))
@@ -144,11 +147,11 @@ class DeltaSource(Source):
             raise UpstreamReplacedError(f"{difference}: rebuild the job")
 
     def watch(self) -> SourceWatch:
-        """Return a watch that looks for two files of the log each time."""
+        """Return a watch that checks two files of the log each time."""
         return DeltaWatch(self._path, self._options)
 
     def _latest_version(self) -> int:
-        # Opening the table is slower, because it reads the list of data files; but its errors say best what is wrong.
+        # Opening the table is slower, because it reads the list of data files, but it has the better error messages.
         with suppress(TableNotFoundError, StorageUnavailableError):
             versions = self.log.versions()
             if versions:
@@ -180,15 +183,15 @@ class DeltaSource(Source):
         needed_after: Offset | None = None,
         *,
         created_on: ResolvedUpstream | None = None,
-        come_to: HistoryPoint | None = None,
+        reached: HistoryPoint | None = None,
     ) -> ChangeFeed:
         """
-        Return how long the changes that a job has not read yet are kept; reads a commit or two.
+        Return how long the changes that a job has not read yet are kept; reads one or two commits.
 
         :param read_up_to: the version that the job's next epoch continues from; ``None`` if it needs no changes yet.
         :param needed_after: the version after which the job needs changes, if older than ``read_up_to``.
         :param created_on: the upstream as of the job's creation.
-        :param come_to: the version that the job has reached.
+        :param reached: the version that the job has reached.
         :raises UpstreamNotFoundError: if there is no readable Delta table.
         """
         table, log = self._open(None), self.log
@@ -199,18 +202,18 @@ class DeltaSource(Source):
             "unreadable": unreadable(properties),
             "unfinished": unfinished_view(self._path, properties),
         }
-        reached = max(come_to.offset if come_to else BEGINNING, read_up_to or BEGINNING)
+        newest_read = max(reached.offset if reached else BEGINNING, read_up_to or BEGINNING)
         replaced = (
             (created_on and other_table(self._path, str(table.metadata().id), created_on.table_id))
-            or ends_before(self._path, latest, version_of(reached))
-            or (come_to and written_at_another_time(log, version_of(come_to.offset), come_to.mark))
+            or ends_before(self._path, latest, version_of(newest_read))
+            or (reached and written_at_another_time(log, version_of(reached.offset), reached.mark))
         )
         if read_up_to is None or replaced:
-            # The changes of another table say nothing about this job.
+            # The changes of another table are not those that the job needs.
             return ChangeFeed(**known, replaced=replaced or "")
         read = version_of(read_up_to)
         after = read if needed_after is None else version_of(needed_after)
-        # Unless changes wait, both lookups below read the same commit.
+        # Both lookups below often read the same commit.
         commit_of = functools.cache(log.commit)
         oldest = commit_of(read + 1) if read < latest else None
         # A version that changed no row can be read even if its files are gone.
@@ -233,7 +236,7 @@ class DeltaSource(Source):
         """
         Refuse a window ``(after, up_to]`` with versions that the log no longer holds.
 
-        :raises ChangeFeedGapError: naming the versions that are gone.
+        :raises ChangeFeedGapError: with the first version that is gone.
         """
         windows.require_changes(self.log, version_of(after), version_of(up_to))
 
@@ -241,7 +244,7 @@ class DeltaSource(Source):
         """
         Refuse a window ``(after, up_to]`` in which a used column was missing or had another type.
 
-        :raises UpstreamSchemaChangedError: naming the columns and the version.
+        :raises UpstreamSchemaChangedError: with the columns and the version.
         """
         window = version_of(after), version_of(up_to)
         windows.require_used_columns(self.log, self._schema_at, window, upstream)
@@ -262,12 +265,12 @@ class DeltaSource(Source):
 
     def blocks_of_job(self, offset: Offset, settings: JobSettings) -> tuple[Sequence[FileStatistics], KeyIndex]:
         """Return the data files with the number of rows that a job reads from each, and an index of exact keys."""
-        about = JobVnodes.of(settings.definition, settings.types)
-        return chunk_files(self.files_at(offset), settings.key_order, about)
+        vnodes = JobVnodes.of(settings.definition, settings.types)
+        return chunk_files(self.files_at(offset), settings.key_order, vnodes)
 
     def window_changes(self, settings: JobSettings, after: Offset, up_to: Offset) -> pa.Table | None:
         """
-        Return the result for each (vnode, key) of a job that changed in ``(after, up_to]``.
+        Return each (vnode, key) of a job that changed in ``(after, up_to]``.
 
         See :func:`~airflow_backfill_provider.lake.window_changes.window_changes`.
         """
@@ -299,8 +302,8 @@ class DeltaSource(Source):
             begins = None if version is None else self._begins()
             if begins is not None and version is not None and version < begins:
                 raise ChangeFeedGapError(
-                    f"version {version} of {self._path} is gone: its log was cleaned up and begins with version "
-                    f"{begins}. Rebuild the job, and run its epochs more often than delta.logRetentionDuration"
+                    f"version {version} of {self._path} is gone: the log was cleaned up and begins with version "
+                    f"{begins}. Rebuild the job, and run an epoch at least once per delta.logRetentionDuration"
                 ) from error
             raise UpstreamNotFoundError(
                 f"there is no Delta table at {self._path}; check upstream.path, or create the table first"
@@ -308,7 +311,8 @@ class DeltaSource(Source):
         except (DeltaError, ValueError) as error:
             at = "" if version is None else f" at version {version}"
             raise UpstreamNotFoundError(
-                f"the Delta table at {self._path} cannot be read{at}: {one_line(error)}"
+                f"the Delta table at {self._path} cannot be read{at} ({one_line(error)}); check upstream.path, or "
+                "restore the table"
             ) from None
 
     def _begins(self) -> int | None:

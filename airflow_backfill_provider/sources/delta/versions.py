@@ -13,5 +13,5 @@ def offset_of(version: int) -> Offset:
 def version_of(offset: Offset) -> int:
     """Return an offset as a version."""
     if offset.number is None:
-        raise TypeError(f"{offset} is no version of a Delta table")
+        raise TypeError(f"{offset} is not a version of a Delta table")
     return offset.number

@@ -1,4 +1,4 @@
-"""Polling a Delta table for new versions."""
+"""Polls a Delta table for new versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_backfill_provider.sources.delta.versions import offset_of
 
 class DeltaWatch(SourceWatch):
     """
-    Looks for two files of the log each time.
+    Polls a table by checking two files of its log.
 
     :param path: canonical location of the table.
     :param storage_options: options of the object store, as deltalake takes them.

@@ -1,4 +1,4 @@
-"""Checks of the versions in a window against a Delta table's log: are they there, and with which columns."""
+"""Checks that a Delta table's log still has the versions of a window, with the columns that the job uses."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def require_changes(log: DeltaLog, from_version: int, to_version: int) -> None:
     """
     Refuse a window ``(from_version, to_version]`` with versions that the log no longer holds.
 
-    :raises ChangeFeedGapError: naming the versions that are gone.
+    :raises ChangeFeedGapError: with the first version that is gone.
     """
     if to_version <= from_version:
         return
-    there = set(log.versions())
-    gone = [version for version in range(from_version + 1, to_version + 1) if version not in there]
+    logged = set(log.versions())
+    gone = [version for version in range(from_version + 1, to_version + 1) if version not in logged]
     if gone:
-        oldest = min(there, default="none")
+        oldest = min(logged, default="none")
         lost = f"begins at version {oldest}" if gone[0] == from_version + 1 else f"lacks version {gone[0]}"
         raise ChangeFeedGapError(
             f"the job needs the changes of {log.location} from version {from_version + 1} on, but its log {lost}; "
-            "they were cleaned up before an epoch read them. Rebuild the job, and run its epochs more often than "
-            "delta.logRetentionDuration"
+            "older versions were cleaned up before an epoch read them. Rebuild the job, and run an epoch at least once "
+            "per delta.logRetentionDuration"
         )
 
 
@@ -48,12 +48,12 @@ def require_used_columns(
     """
     Refuse a window in which a used column was missing or had another type.
 
-    Comparing the schemas at both ends is not enough: a column may have been replaced in between, and brought back by a
+    Comparing the schemas at both ends is not enough: a column may have been replaced in between, and restored by a
     RESTORE. A renamed column keeps its name in the data files, so columns are compared by that name.
 
     :param schema_at: returns the table's schema as of a version.
     :param window: the versions, ``(from_version, to_version]``.
-    :raises UpstreamSchemaChangedError: naming the columns and the version.
+    :raises UpstreamSchemaChangedError: with the columns and the version.
     """
     described = [(version, schema) for version, schema in _schemas(log, *window) if schema]
     in_files = ResolvedUpstream(
@@ -65,8 +65,8 @@ def require_used_columns(
     for version, schema in described:
         if problems := schema.stored().differences_from(in_files):
             raise UpstreamSchemaChangedError(
-                f"the changes of {log.location} at version {version} don't have the columns that the job uses: "
-                f"{'; '.join(problems)}; rebuild the job"
+                f"version {version} of {log.location} does not have the columns that the job uses, so its changes "
+                f"cannot be read: {'; '.join(problems)}; rebuild the job"
             )
     used = frozenset(column.name for column in in_files.columns)
     if not any(schema.stored().partitioned_by & used for _, schema in described):
@@ -74,7 +74,7 @@ def require_used_columns(
     from_version = window[0]
     partitioned_by = schema_at(from_version).stored().partitioned_by & used if from_version >= 0 else used
     for version, schema in described:
-        # Delta reads the value of such a column from the file's entry in the log, and older entries have none.
+        # Delta reads a partition column's value from the file's entry in the log, and older entries have none.
         if added := sorted((schema.stored().partitioned_by & used) - partitioned_by):
             raise UpstreamSchemaChangedError(
                 f"{log.location} is partitioned by {', '.join(added)} since version {version}, and Delta cannot read "

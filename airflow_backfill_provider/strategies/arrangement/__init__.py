@@ -1,7 +1,8 @@
 """
 ``arrangement``: replicates the upstream once into a layout by (vnode, key), and reads each vnode from it separately.
 
-Ports the executor of the same name. It suits keys in random order, and divides the vnodes among parallel task runs.
+Ports the streaming executor of the same name. Suits keys in random order, and divides the vnodes among parallel task
+runs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
 
 SORT_PASSES = 3
-"""The passes over the table that make an arrangement: read it for the bounds, read and shuffle it, write it."""
+"""The passes over the table that create an arrangement: one for the bounds, one that shuffles, one that writes."""
 
 
 class Arrangement(Strategy):
@@ -65,7 +66,7 @@ class Arrangement(Strategy):
         return Offer(fits=True)
 
     def cost(self, evidence: Evidence) -> CostEstimate:
-        """Estimate by the passes over the used columns that make it, and one that reads it."""
+        """Estimate from the passes over the used columns that create the arrangement, and one that reads it."""
         arrangement = evidence.bytes * evidence.used_share
         return evidence.cost(round((SORT_PASSES + 1) * arrangement), parallelism=evidence.job.parallelism)
 
@@ -90,7 +91,7 @@ class Arrangement(Strategy):
         return settings.definition.keep_arrangement
 
     def plan(self, situation: Situation) -> SnapshotPlan:
-        """Plan by the arrangement's files."""
+        """Plan with the arrangement's files."""
         from airflow_backfill_provider.strategies.arrangement.planning import plan_arranged
 
         return plan_arranged(situation, location_of(situation.settings))
@@ -117,4 +118,4 @@ class Arrangement(Strategy):
 
     def first_chunk(self) -> str:
         """Return a text for the dry run: the arrangement's files don't exist yet."""
-        return "reads its own rows of the arrangement, which create makes by sorting the upstream once"
+        return "reads only its own rows from the arrangement, into which creating the job sorts the upstream once"

@@ -34,15 +34,15 @@ from airflow_backfill_provider.lake.key_index import (
     keys_within,
     leading_values,
     nth_key,
-    numbered,
+    plain_names,
 )
 from airflow_backfill_provider.lake.storage import log_errors, storage_errors
 
 PIECES = 256
-"""The number of pieces that the changes are cut into for planning."""
+"""The number of pieces into which the changes are cut for planning."""
 
-_AFTER_ALL = 2**62
-"""An epoch after all others."""
+_LAST_EPOCH = 2**62
+"""A number above that of any epoch, for changes that come last."""
 
 
 class ArrangementFiles:
@@ -111,7 +111,7 @@ class ArrangementFiles:
 
     def drop(self) -> None:
         """Delete the table with its files, if it exists; readers of it fail from then on."""
-        # The log goes first, so that a crash leaves no table.
+        # Delete the log first, so that a crash leaves no broken table.
         if is_local(self.path):
             for folder in (Path(self.path, "_delta_log"), Path(self.path)):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -130,7 +130,7 @@ class ArrangementFiles:
 @contextmanager
 def arrangement_errors(path: str) -> Iterator[None]:
     """
-    Turn errors of a damaged arrangement into one that asks for a rebuild.
+    Translate errors of a damaged arrangement into one that says what to do.
 
     :param path: the arrangement's location.
     :raises StateError: if its log or one of its data files is damaged or gone.
@@ -173,9 +173,9 @@ class _LiveKeys:
         if file.path not in self._known:
             keys = self._stored.read(file)
             # Null keys never match here, so they are counted twice, which only makes a chunk smaller.
-            names, places = self._order.names, numbered(len(self._order.fields))
-            keys, in_base = (table.select(names).rename_columns(places) for table in (keys, self._in_base))
-            self._known[file.path] = keys.join(in_base, places, join_type="left anti").rename_columns(names)
+            names, plain = self._order.names, plain_names(len(self._order.fields))
+            keys, in_base = (table.select(names).rename_columns(plain) for table in (keys, self._in_base))
+            self._known[file.path] = keys.join(in_base, plain, join_type="left anti").rename_columns(names)
         return self._known[file.path]
 
 
@@ -195,14 +195,14 @@ def _changed(
     columns = [*order.names, own.epoch, own.is_upsert, own.appeared]
     entries = [_typed(stored.read(file.path, columns), order) for file in log]
     if coming is not None:
-        after = coming.append_column(own.epoch, pa.repeat(pa.scalar(_AFTER_ALL, pa.int64()), coming.num_rows))
+        after = coming.append_column(own.epoch, pa.repeat(pa.scalar(_LAST_EPOCH, pa.int64()), coming.num_rows))
         entries.append(_typed(after.select(columns), order))
-    places = numbered(len(order.fields))
-    entries = pa.concat_tables(entries).rename_columns([*places, *columns[len(places) :]]).sort_by(own.epoch)
-    grouped = entries.group_by(places, use_threads=False)
-    # Arrow names each result after its column, and no key has the prefix of our columns.
+    plain = plain_names(len(order.fields))
+    entries = pa.concat_tables(entries).rename_columns([*plain, *columns[len(plain) :]]).sort_by(own.epoch)
+    grouped = entries.group_by(plain, use_threads=False)
+    # Arrow names each result after its column, and no key has the prefix of the package's columns.
     changed = grouped.aggregate([(own.is_upsert, "last"), (own.appeared, "first")])
-    keys = changed.select(places).rename_columns(order.names)
+    keys = changed.select(plain).rename_columns(order.names)
     return keys, changed.column(f"{own.is_upsert}_last"), changed.column(f"{own.appeared}_first")
 
 
@@ -213,7 +213,7 @@ def _typed(entries: pa.Table, order: KeyOrder) -> pa.Table:
 
 
 def _pieces(live: pa.Table, order: KeyOrder, *, size: int) -> list[tuple[FileStatistics, pa.Table]]:
-    """Cut the newest rows, in order, into pieces with exact bounds, as far as Python can represent them."""
+    """Cut the newest rows, in key order, into pieces with exact bounds, as far as Python can represent them."""
     rows = max(math.ceil(live.num_rows / PIECES), 1)
     pieces = []
     for start in range(0, live.num_rows, rows):
@@ -233,7 +233,7 @@ def _without(base: Sequence[FileStatistics], in_base: pa.Table, order: KeyOrder)
     """
     Return the base's files without the rows that changed.
 
-    Files are laid out in order, so hardly any row lies within the bounds of two of them. For such rows, and for files
+    Files are laid out in key order, so hardly any row lies within the bounds of two files. For such rows, and for files
     without bounds, only reading the keys gives an exact count.
     """
     bounded = [file for file in base if len(file.lower) == len(file.upper) == len(order.fields)]
@@ -253,7 +253,7 @@ def _changed_between(files: Sequence[FileStatistics], changed: pa.Table, order: 
 
     Keys and bounds are sorted together, once.
     """
-    names = [f"place_{number}" for number in range(len(order.fields))]
+    names = plain_names(len(order.fields))
     try:
         lower, upper = (
             [pa.array(column, arrow_type(field)) for field, column in zip(order.fields, columns, strict=True)]
@@ -273,10 +273,10 @@ def _changed_between(files: Sequence[FileStatistics], changed: pa.Table, order: 
             _marks(upper, names, _ENDS, numbers),
         ]
     )
-    # At the same place, a file's begin comes before keys, and its end after them.
+    # At the same value, a file's begin comes before keys, and its end after them.
     directions = ["descending" if field.descending else "ascending" for field in order.fields]
-    places = [(name, direction, "at_start") for name, direction in zip(names, directions, strict=True)]
-    marks = marks.take(pc.sort_indices(marks, sort_keys=[*places, ("kind", "ascending", "at_start")]))
+    by_key = [(name, direction, "at_start") for name, direction in zip(names, directions, strict=True)]
+    marks = marks.take(pc.sort_indices(marks, sort_keys=[*by_key, ("kind", "ascending", "at_start")]))
     is_key = pc.equal(marks.column("kind"), _KEY)
     around = pc.cumulative_sum(pc.negate(marks.column("kind")))
     shared = pc.and_(is_key, pc.greater(around, 1))
@@ -298,8 +298,8 @@ def _columns(bounds: Sequence[Position], order: KeyOrder) -> list[list[KeyValue 
     return [[bound[number] for bound in bounds] for number in range(len(order.fields))]
 
 
-def _marks(places: Sequence[pa.Array | pa.ChunkedArray], names: Sequence[str], kind: int, files: pa.Array) -> pa.Table:
-    """Return places with their kind and file; booleans as numbers, because Arrow does not sort booleans."""
-    sortable = [place.cast(pa.int8()) if pa.types.is_boolean(place.type) else place for place in places]
+def _marks(columns: Sequence[pa.Array | pa.ChunkedArray], names: Sequence[str], kind: int, files: pa.Array) -> pa.Table:
+    """Return key columns with a kind and a file; booleans as numbers, because Arrow does not sort booleans."""
+    sortable = [column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column for column in columns]
     kinds = pa.repeat(pa.scalar(kind, pa.int8()), len(files))
     return pa.table([*sortable, kinds, files], [*names, "kind", "file"])

@@ -1,4 +1,4 @@
-"""Plan the compaction of the arrangement's files of changes."""
+"""Plans the compaction of the arrangement's files of changes."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow_backfill_provider.core.settings import JobSettings
 
 TABLE = "arrangement"
-"""The table's name in its location, in messages and in an epoch's record."""
+"""The table's name in its path, in messages and in an epoch's record."""
 
 
 def location_of(settings: JobSettings) -> str:

@@ -1,7 +1,7 @@
 """
-Plan what the next epoch reads of an arrangement: where each part of the chunk ends, by the arrangement's files.
+Plans what the next epoch reads of an arrangement: where each part of the chunk ends, from the arrangement's files.
 
-The rate limit decides the number of rows. Which rows the view gets does not depend on it.
+The rate limit decides only how many rows each epoch reads, never which rows the view gets in the end.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def plan_arranged(situation: Situation, location: str) -> SnapshotPlan:
     if not arrangement.exists():
         if settings.cancelled:
             raise JobCancelledError(
-                f"job {settings.job['name']} was cancelled and its arrangement is gone; rebuild it to start over"
+                f"job {settings.job['name']} was cancelled and its arrangement is gone; rebuild the job to start over"
             )
         if previous is not None:
             raise StateError(
-                f"the arrangement of job {settings.job['name']} is gone from {arrangement.path}, but epochs began to "
-                "read it; restore it, or rebuild the job"
+                f"the arrangement of job {settings.job['name']} is gone from {arrangement.path}, but epochs have "
+                "already read parts of it; restore it, or rebuild the job"
             )
         return SnapshotPlan(_rows_of_job(settings, upstream, offset, rows), prepares=True)
     # Without a rate limit the chunk need not be counted.
@@ -75,7 +75,7 @@ def _rows_of_job(settings: JobSettings, upstream: Source, offset: Offset, rows: 
     """
     Estimate the number of the job's rows.
 
-    :param rows: the upstream's rows; enough to know if the job has no range of keys.
+    :param rows: the upstream's rows, from which they follow if the job has no range of keys.
     """
     job = settings.definition
     if settings.keys == EVERYTHING:
@@ -85,7 +85,7 @@ def _rows_of_job(settings: JobSettings, upstream: Source, offset: Offset, rows: 
 
 def _shrunk(rate_limit: int | None, upstream: Source, from_offset: Offset, rows_after: int) -> int | None:
     """
-    Lower the rate limit to leave room for the window's inserts of unknown keys, as if they were spread evenly.
+    Lower the rate limit to leave room for the window's inserts; their keys are assumed to be spread evenly.
 
     :param from_offset: the window's first offset.
     :param rows_after: the upstream's rows at the window's end.
@@ -120,7 +120,7 @@ def _vnode_ranges(
 
 
 def _rows_by_vnode(files: Sequence[FileStatistics], vnode_count: int) -> list[float]:
-    """Estimate each vnode's rows, as if each file's rows were spread evenly over its vnodes."""
+    """Estimate each vnode's rows; each file's rows are assumed to be spread evenly over its vnodes."""
     rows = [0.0] * vnode_count
     for file in files:
         first, last = (file.lower[0], file.upper[0]) if file.lower and file.upper else (0, vnode_count - 1)

@@ -1,4 +1,4 @@
-"""The arrangement on Spark: make it, keep it current, and read chunks of it."""
+"""The arrangement on Spark: creates it, keeps it current, and reads chunks from it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ArrangementReader(SnapshotReader):
     """
     Reads one incarnation's arrangement.
 
-    :param context: the objects that it works with.
+    :param context: the objects that the reader works with.
     :param location: the arrangement's location.
     :param scan: the job's scan.
     """
@@ -54,14 +54,14 @@ class ArrangementReader(SnapshotReader):
         return {TABLE: self._location}
 
     def prepare(self) -> None:
-        """Make the arrangement as of the offset that was pinned when the job was created."""
+        """Create the arrangement as of the offset that was pinned when the job was created."""
         settings, upstream = self._context.settings, self._context.upstream
         start = settings.start
         if start is None:
             return
         upstream.at(start.offset).require_same_table(settings.upstream)
         upstream.require_same_history(start)
-        with epoch_errors(f"making the arrangement of job {settings.job['name']}"):
+        with epoch_errors(f"creating the arrangement of job {settings.job['name']}"):
             reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
             rows = upstream.row_count(start.offset)
             self._table.ensure(start.offset, rows=rows, rate_limit=settings.rate_limit)
@@ -82,7 +82,7 @@ class ArrangementReader(SnapshotReader):
         return self._table.fence_changes(barrier)
 
     def require_untouched(self, barrier: Barrier, since: TableVersions | None) -> dict[str, TableVersion]:
-        """Refuse an arrangement that anything but the job's epochs wrote to."""
+        """Refuse an arrangement that a foreign writer changed."""
         newest = self._table.require_untouched(barrier, since.strategy.get(TABLE) if since else None)
         return {} if newest is None else {TABLE: newest}
 

@@ -1,11 +1,11 @@
 """
 The arrangement: a replica of the used columns, laid out by (vnode, key), from which chunks are read.
 
-Ports ``ReplicatedStateTable``, where every epoch writes its changes. Delta rewrites whole files to change rows, and
-changes of keys in random order hit all files. So this table is only appended to: one sorted base, and then each epoch's
-net changes of rows that are not read yet, with the epoch in a column. A chunk is the base in its ranges, without the
-rows that changed since, plus the newest state of these. It depends only on the epoch column, so every attempt of an
-epoch reads the same rows (I2).
+Ports ``ReplicatedStateTable``, to which every epoch writes its changes. Delta rewrites whole files to change rows, and
+changes of keys in random order affect all files. So this table is only appended to: first a sorted base, and then each
+epoch's net changes of rows that are not read yet, with the epoch in a column. A chunk consists of the base's rows in
+its ranges that have not changed since, and the newest versions of those that have. Rows are selected by the epoch
+column, so every attempt of an epoch reads the same rows (I2).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FILES_PER_CHUNK = 8
 """The number of files of the base that a chunk spans."""
 
 _SMALL_PAGES = {"parquet.page.row.count.limit": "2000"}
-"""Small pages: a chunk begins and ends inside files, and only the pages at its ends are read twice."""
+"""A chunk begins and ends inside files; with small pages, two chunks read few rows twice."""
 
 FEWEST_ROWS_PER_FILE = 20_000
 MOST_ROWS_PER_FILE = 1_000_000
@@ -91,11 +91,11 @@ class ArrangementTable:
 
     def ensure(self, offset: Offset, *, rows: int, rate_limit: int | None) -> None:
         """
-        Make the base with one sort and one commit, unless it exists.
+        Create the base with one sort and one commit, unless it exists.
 
         :param offset: the upstream's offset to replicate.
         :param rows: the estimated number of the upstream's rows.
-        :param rate_limit: rows of a chunk; decides the size of the files.
+        :param rate_limit: the number of rows in a chunk, which decides the size of the files.
         """
         if self._files.exists():
             return
@@ -104,7 +104,7 @@ class ArrangementTable:
         indexed = len(self._scan.order.fields) + 1
         try:
             with session_settings(self._table.spark, _SMALL_PAGES):
-                # Spark Connect knows this mode by this name only.
+                # Spark Connect accepts only this name of the mode.
                 (
                     base.write.format("delta")
                     .mode("error")
@@ -116,7 +116,7 @@ class ArrangementTable:
                     .save(self._table.path)
                 )
         except PySparkException:
-            # Another process may have made the same base first.
+            # Another process may have created the same base first.
             if not self._files.exists():
                 raise
 
@@ -128,10 +128,10 @@ class ArrangementTable:
         :param rows: the number of changes.
         """
         if not self._files.exists():
-            # An append would make a new table that has only the changes.
+            # An append would create a new table with only the changes.
             raise EpochFailedError(
                 f"the arrangement at {self._table.path} is gone, so epoch {barrier.epoch} cannot append to it; the "
-                "job was finished or rebuilt meanwhile"
+                "job was finished or rebuilt meanwhile: check its status, then try again"
             )
         laid_out = self._laid_out(
             changes, F.col(self._own.is_upsert), F.col(self._own.appeared), barrier.epoch, _files_of_changes(rows)
@@ -147,7 +147,7 @@ class ArrangementTable:
         """
         Compact the small files of changes; files of the base never count as small.
 
-        The rows of each file stay together and in order, and pages stay small, so a chunk still reads few other rows.
+        The rows of each file stay together and in order, and pages stay small, so a chunk still reads few extra rows.
         """
         with session_settings(self._table.spark, _SMALL_PAGES):
             compact(self._table, plan, self._identity.incarnation)
@@ -174,11 +174,11 @@ class ArrangementTable:
 
     def require_untouched(self, barrier: Barrier, since: TableVersion | None) -> TableVersion | None:
         """
-        Refuse an arrangement that was restored from a copy, or that anything but the job's epochs wrote to.
+        Refuse an arrangement that was restored from a copy, or changed by a foreign writer.
 
         :param since: the version that the previous epoch left, if known.
-        :returns: its newest version; ``None`` if no further chunk is read from it, so that it may be dropped.
-        :raises StateError: saying what was found.
+        :returns: the newest version; ``None`` if no further chunk is read from it, so it may be dropped.
+        :raises StateError: with what was found.
         """
         if (barrier.completes and not barrier.parts) or not self._files.exists():
             return None
@@ -200,11 +200,11 @@ class ArrangementTable:
 
     def _changed(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> DataFrame:
         """
-        Return the result for each (vnode, key) that changed since the base was made, up to the barrier's epoch.
+        Return each (vnode, key) that changed since the base was created, up to the barrier's epoch.
 
         :returns: columns with the package's names: vnode and key as ``changed_0, …``, ``vnode``, ``first_appeared``
-            (the base does not have it), ``is_double`` (it was inserted although it existed), ``is_live`` and
-            ``newest``, the newest row.
+            (the base does not have the key), ``is_double`` (the key was inserted although it existed), ``is_live``
+            (the row exists now) and ``newest``, the newest row.
         """
         own = self._own
         epoch = F.col(own.epoch)
@@ -220,9 +220,9 @@ class ArrangementTable:
             F.min_by(own.appeared, epoch).alias(own.named(_FIRST_APPEARED)),
             entries.alias(own.named("history")),
         )
-        was_there = F.transform(F.slice(history, 1, F.size(history) - 1), lambda entry: entry[own.is_upsert])
+        existed = F.transform(F.slice(history, 1, F.size(history) - 1), lambda entry: entry[own.is_upsert])
         inserted = F.transform(F.slice(history, 2, F.size(history)), lambda entry: entry[own.appeared])
-        doubles = F.exists(F.zip_with(was_there, inserted, lambda there, again: there & again), lambda both: both)
+        doubles = F.exists(F.zip_with(existed, inserted, lambda before, again: before & again), lambda both: both)
         return changed.select(
             *(key.alias(name) for key, name in zip(keys, _changed_keys(self._scan), strict=True)),
             own.vnode,
@@ -236,7 +236,7 @@ class ArrangedChunk:
     Rows of an arrangement in some ranges, as of one epoch.
 
     :param base: the arrangement's base.
-    :param changed: the result for each (vnode, key) in the ranges that changed since.
+    :param changed: each (vnode, key) in the ranges that changed since.
     :param ranges: the ranges to read.
     :param scan: the job's scan.
     :param job_rows: the rows that are replicated.
@@ -268,7 +268,7 @@ class ArrangedChunk:
         names, changed_keys = self._scan.order.names, _changed_keys(self._scan)
         changed = self._changed.select(*changed_keys, first_appeared)
         same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, changed_keys, strict=True)]
-        # A key of the base that was inserted again, and not deleted first, exists twice.
+        # A key of the base that was inserted again without a delete exists twice.
         kept = base.join(changed, same, "left").filter(
             F.when(first_appeared, F.raise_error(F.lit(DUPLICATE_KEY)).cast("boolean")).otherwise(
                 first_appeared.isNull()
@@ -281,8 +281,8 @@ class ArrangedChunk:
         """
         Count the rows by vnode, reading little more than the vnode column.
 
-        Of the base, keys are read only in the vnodes where a range begins or ends. For a changed row, its first change
-        shows whether the base has it.
+        Keys of the base are read only in the vnodes where a range begins or ends. The first change of a row shows
+        whether the base has it.
         """
         own = self._scan.own
         vnode = F.col(own.vnode)
@@ -302,14 +302,14 @@ class ArrangedChunk:
         return {row[own.vnode]: row["rows"] for row in counted.collect() if row["rows"]}
 
     def require_sound(self) -> None:
-        """Evaluate the rows, which may fail; see :meth:`rows`. An attempt that finds them written would not notice."""
+        """Evaluate the rows, which fails for a repeated key; an attempt that finds them written must do this, too."""
         self.rows().agg(F.count("*")).collect()
 
     def _selected(self, rows: DataFrame) -> DataFrame:
         return rows.select(*map(column, (self._scan.own.vnode, *self._job_rows.columns)))
 
     def _split(self) -> tuple[Column | None, Column | None]:
-        """Return the condition for the vnodes that lie wholly in the ranges, and the one for the rest of the ranges."""
+        """Return the condition for the vnodes that lie wholly in the ranges, and one for the rest of the ranges."""
         order = self._scan.order
         whole: list[KeyRange] = []
         partial: list[KeyRange] = []

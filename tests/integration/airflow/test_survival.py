@@ -174,7 +174,7 @@ def the_task_is_marked_failed(story: Story) -> None:
     record = story.record(epoch)
     story.set_task(run, "failed")
     story.wait_until_gone(record)
-    assert story.record(epoch).error == "it was stopped on request"
+    assert story.record(epoch).error == "the application was stopped on request"
     story.go()
     again = story.trigger()
     story.wait_for_success(again)

@@ -56,9 +56,9 @@ class CountQuery(ShapedQuery):
 
     def units(self, settings: JobSettings, *, by_key: bool) -> Units:
         order = KeyOrder((KeyField(name=self.group, type=settings.types[self.group]),))
-        return Units(order=order, outputs=(self.group,), placed_by=(self.group,), place_outputs=(self.group,))
+        return Units(order=order, outputs=(self.group,), hashed=(self.group,), hashed_outputs=(self.group,))
 
-    def carries_distribution_key(self, settings: JobSettings) -> bool:
+    def holds_distribution_key(self, settings: JobSettings) -> bool:
         return True
 
 

@@ -73,7 +73,7 @@ def test_a_column_dropped_and_made_anew_is_another_one(lakehouse: Lakehouse) -> 
     lakehouse.epoch()
     lakehouse.sql("ALTER TABLE {upstream} DROP COLUMN name")
     lakehouse.sql("ALTER TABLE {upstream} ADD COLUMN name STRING")
-    with pytest.raises(errors.UpstreamSchemaChangedError, match="column 'name' was dropped and is a new one"):
+    with pytest.raises(errors.UpstreamSchemaChangedError, match="column 'name' was dropped and created again"):
         lakehouse.inject()
     lakehouse.rebuild()
     lakehouse.finish()

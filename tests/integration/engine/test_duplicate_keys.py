@@ -62,7 +62,7 @@ def test_duplicate_key_inserted_later_is_refused_before_the_view_is_wrong(number
     barrier = numbers.inject()
     assert barrier is not None
     version = numbers.backfill.store.commits()[-1].view_version
-    with pytest.raises(errors.DuplicateKeyError, match="a key that it has already"):
+    with pytest.raises(errors.DuplicateKeyError, match="a key that it already has"):
         numbers.run(barrier)
     assert numbers.view().count() == 5
     assert (
@@ -120,7 +120,7 @@ def test_duplicate_key_of_a_row_that_was_read_is_refused(numbers: Lakehouse, vis
     )
     numbers.epoch()
     numbers.sql(f"INSERT INTO {{upstream}} VALUES {row}")
-    with pytest.raises(errors.DuplicateKeyError, match="a key that it has already"):
+    with pytest.raises(errors.DuplicateKeyError, match="a key that it already has"):
         numbers.finish()
 
 

@@ -49,7 +49,7 @@ def test_an_older_copy_of_the_view_that_was_written_on_is_refused(orders: Lakeho
     put_back(copy, orders.view_path)
     for number in range(3):
         orders.spark.sql(f"ALTER TABLE {view_of(orders)} SET TBLPROPERTIES ('number' = '{number}')")
-    with pytest.raises(MaterializedViewError, match="an older copy was put back and written on: rebuild the job"):
+    with pytest.raises(MaterializedViewError, match="restored from an older copy and written since: rebuild the job"):
         orders.epoch()
 
 
@@ -135,9 +135,9 @@ def test_a_sleeper_does_not_mark_the_view_of_a_rebuild_as_finished(
         monkeypatch.undo()
         orders.rebuild(rate_limit=10)
         orders.epoch()
-        view._say_finished(answer, identity, epoch)
+        view._set_finished(answer, identity, epoch)
 
-    monkeypatch.setattr(MaterializedView, "_say_finished", slept)
+    monkeypatch.setattr(MaterializedView, "_set_finished", slept)
     MaterializedView(orders.spark.newSession(), orders.view_path).mark_finished(identity, 1)
     assert says_finished(orders) == "false"
     orders.finish()

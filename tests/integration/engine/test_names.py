@@ -145,5 +145,7 @@ def test_names_that_delta_cannot_merge_are_refused(
 ) -> None:
     """I6: the first epoch with changes would fail, and every one after it."""
     lakehouse.make_upstream("id BIGINT, name STRING")
-    with pytest.raises(InvalidJobError, match=f"`{alias}` has a name that Delta uses itself .* give it another alias"):
+    with pytest.raises(
+        InvalidJobError, match=f"`{alias}` has a name that Delta uses internally .* give it another alias"
+    ):
         lakehouse.create(query=f"SELECT id, name AS {alias} FROM upstream", table_properties=properties)

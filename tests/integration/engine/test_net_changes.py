@@ -23,7 +23,7 @@ from airflow_backfill_provider.engine.net_changes import (
     net_changes,
     old_images,
 )
-from airflow_backfill_provider.execution.repeated_keys import settled
+from airflow_backfill_provider.execution.repeated_keys import resolve_doubtful
 from airflow_backfill_provider.sources.delta.reader import DeltaReader
 from airflow_backfill_provider.sources.delta.versions import offset_of
 from tests.builders import write_table
@@ -97,7 +97,7 @@ def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession,
 
     assert measure_changes(source, net, F.lit(True)).some_doubtful
     with pytest.raises(DuplicateKeyError):
-        settled(source, net, newest)
+        resolve_doubtful(source, net, newest)
     sound = net.filter("NOT __has_double")
     assert measure_changes(source, sound, F.col("id") < 5) == MeasuredChanges(
         5, 4, 1, some_appeared=True, some_doubtful=False, has_nulls=(False,)

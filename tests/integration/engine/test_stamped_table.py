@@ -119,7 +119,9 @@ def test_commits_of_another_incarnation_end_nothing(log):
 def test_a_write_of_the_epoch_from_another_plan_is_refused(log):
     """I5: what lies there is not what the pinned barrier would have written."""
     log.write(2, CHANGES, digest="0" * 32)
-    with pytest.raises(MaterializedViewError, match="version 1 of .* holds epoch 2 .* from another plan"):
+    with pytest.raises(
+        MaterializedViewError, match="version 1 of .* holds epoch 2 .*, but not as the pinned barrier has it"
+    ):
         log.table.is_written(CHANGES, IDENTITY, barrier_of(2))
 
 
@@ -175,7 +177,7 @@ def test_versions_behind_the_previous_epoch_that_were_cleaned_up_are_refused(log
     log.table.require_untouched(IDENTITY, barrier_of(2), left_at(1))
     commit_file(log.path, 2).unlink()
     for since in (left_at(1), None):
-        with pytest.raises(MaterializedViewError, match="lacks version 2, so nobody can tell what was written to it"):
+        with pytest.raises(MaterializedViewError, match="lacks version 2, so it does not show what was written"):
             log.table.require_untouched(IDENTITY, barrier_of(2), since)
 
 
@@ -187,11 +189,13 @@ def test_a_table_goes_on_from_where_the_previous_epoch_left_it(log, kind, error)
     table = StampedTable(cast("SparkSession", None), log.path, kind)
     for since in (None, left_at(1, 1), left_at(2, 2), TableVersion(version=1), TableVersion(version=0)):
         assert table.require_continued(barrier_of(2), since) == left_at(2, 2)
-    with pytest.raises(error, match=f"^{kind.name}: .* is at version 2, but epoch 1 left it at 3; it was replaced"):
+    with pytest.raises(
+        error, match=f"^{kind.name}: .* is at version 2, but epoch 1 left it at version 3; the table was"
+    ):
         table.require_continued(barrier_of(2), left_at(3, 3))
     for version in (1, 2):
         with pytest.raises(
-            error, match=f"^{kind.name}: version {version} of .* an older copy was put back and written"
+            error, match=f"^{kind.name}: version {version} of .* restored from an older copy and written since"
         ):
             table.require_continued(barrier_of(2), left_at(version, 3))
 

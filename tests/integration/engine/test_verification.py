@@ -270,11 +270,11 @@ def test_what_cannot_be_read_is_an_error_and_neither_equal_nor_different(lakehou
     held = {file: file.read_bytes() for file in Path(lakehouse.view_path).glob("*.parquet")}
     for file in held:
         file.unlink()
-    with pytest.raises(DataFileError, match="the view .* damaged or gone, so nothing is known of it"):
+    with pytest.raises(DataFileError, match="the view .* cannot be compared: a data file is damaged or gone"):
         verifier.next_step(backfill, begun, lakehouse.engine)
     for file, content in held.items():
         file.write_bytes(content[: len(content) // 2])
-    with pytest.raises(DataFileError, match="the view .* damaged or gone, so nothing is known of it"):
+    with pytest.raises(DataFileError, match="the view .* cannot be compared: a data file is damaged or gone"):
         verifier.next_step(backfill, begun, lakehouse.engine)
     for file, content in held.items():
         file.write_bytes(content)
@@ -282,7 +282,7 @@ def test_what_cannot_be_read_is_an_error_and_neither_equal_nor_different(lakehou
 
     gone = begun.pinned.model_copy(update={"view_version": 900})
     barrier = backfill.store.pinned(gone.epoch)
-    with pytest.raises(VersionGoneError, match="verify anew"):
+    with pytest.raises(VersionGoneError, match="start a new verification"):
         lakehouse.engine.compare(settings, gone, barrier, (0, 3))
     shutil.rmtree(lakehouse.upstream_path)
     lakehouse.spark.sql("SELECT 1L AS id").write.format("delta").save(lakehouse.upstream_path)

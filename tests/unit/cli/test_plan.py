@@ -88,7 +88,7 @@ def test_plan_warns_of_a_table_at_the_views_path(job):
     DeltaTable.create(
         job.definition["materialized_view"], schema=DeltaTable(job.definition["upstream"]["path"]).schema()
     )
-    assert "there is a table at" in plan_of(job)["warnings"][0]
+    assert "there is already a table at" in plan_of(job)["warnings"][0]
 
 
 def test_plan_compares_what_the_strategies_would_cost(job):
@@ -100,14 +100,14 @@ def test_plan_compares_what_the_strategies_would_cost(job):
     job.write(parallelism=4)
     assert plan_of(job)["estimates"]["arrangement"]["spark_runs"] == 1 + 4 * 5
     output = job("plan").stdout
-    assert "arrangement: chosen by auto, because 4 parallel runs need vnodes of their own" in output
+    assert "arrangement: chosen by auto, because 4 parallel task runs must divide the vnodes" in output
     assert "4 task runs share each epoch" in output
     assert "hours are a rough estimate" in output
 
 
 def test_plan_of_an_arrangement_that_is_made_tells_what_the_next_epoch_reads(job, engine):
     job.write(strategy="arrangement")
-    assert "which create makes by sorting the upstream once" in job("plan").stdout
+    assert "into which creating the job sorts the upstream once" in job("plan").stdout
     assert job("create").exit_code == 0
     assert job("run").exit_code == 0
     plan = plan_of(job)

@@ -72,7 +72,7 @@ def test_a_compaction_that_loses_is_tried_again():
 
 
 def test_it_gives_up_when_it_always_loses_and_a_retry_may_do_better():
-    with pytest.raises(CompactionFailedError, match="rows are as they were: .*conflict") as failure:
+    with pytest.raises(CompactionFailedError, match="its rows are unchanged: .*conflict") as failure:
         compacted(CONFLICT, CONFLICT, CONFLICT)
     assert failure.value.retryable
 

@@ -26,7 +26,7 @@ from airflow_backfill_provider.engine.spark_errors import (
     is_conflict,
     view_errors,
 )
-from airflow_backfill_provider.engine.spark_words import first_line, said
+from airflow_backfill_provider.engine.spark_messages import first_line, safe_message
 
 
 def spark_error(text: str, **parameters: str) -> PySparkException:
@@ -62,10 +62,14 @@ def test_an_error_that_py4j_hands_on_is_said_without_its_frame():
         "An error occurred while calling o7.sql.\n: io.delta.Conflict: [DELTA_X] It conflicts. SQLSTATE: 0AKDC\n\tat x"
     )
 
-    assert said(RuntimeError(text)) == first_line(RuntimeError(text)) == "io.delta.Conflict: [DELTA_X] It conflicts."
+    assert (
+        safe_message(RuntimeError(text))
+        == first_line(RuntimeError(text))
+        == "io.delta.Conflict: [DELTA_X] It conflicts."
+    )
 
 
-NOT_SHOWN = "its message may quote rows, and stands in Spark's own log alone"
+NOT_SHOWN = "the message may quote rows, so only Spark's log has it"
 
 
 @pytest.mark.parametrize(
@@ -105,14 +109,16 @@ NOT_SHOWN = "its message may quote rows, and stands in Spark's own log alone"
 )
 def test_only_what_cannot_quote_a_row_is_shown(text, shown):
     """Errors hold no data."""
-    assert said(PySparkException(text)) == shown
+    assert safe_message(PySparkException(text)) == shown
 
 
 def test_what_an_analysis_says_is_shown():
     text = "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved. SQLSTATE: 42703; line 1 pos 7"
-    assert said(AnalysisException(text)) == "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved."
+    assert (
+        safe_message(AnalysisException(text)) == "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved."
+    )
     text = "[DELTA_REPLACE_WHERE_MISMATCH] Invalid data would be written: secret. SQLSTATE: 44000"
-    assert said(AnalysisException(text)) == f"[DELTA_REPLACE_WHERE_MISMATCH]: {NOT_SHOWN}"
+    assert safe_message(AnalysisException(text)) == f"[DELTA_REPLACE_WHERE_MISMATCH]: {NOT_SHOWN}"
 
 
 @pytest.mark.parametrize("translate", [epoch_errors, comparison_errors])
@@ -166,18 +172,18 @@ def test_a_commit_that_another_was_faster_than_is_known_by_its_error(text, confl
         (
             "[DELTA_NOT_NULL_CONSTRAINT_VIOLATED] NOT NULL constraint violated for column: secret. SQLSTATE: 23502",
             {"columnName": "secret"},
-            "a bound of one of its columns (DELTA_NOT_NULL_CONSTRAINT_VIOLATED)",
+            "a constraint on a column (DELTA_NOT_NULL_CONSTRAINT_VIOLATED)",
         ),
         (
             "[EXCEED_LIMIT_LENGTH] Exceeds char/varchar type length limitation: secret. SQLSTATE: 54006",
             {},
-            "take the bound back, or rebuild the job",
+            "remove the constraint, or rebuild the job",
         ),
         (
             '[DELTA_EXCEED_CHAR_VARCHAR_LIMIT] Value "secret" exceeds char/varchar type length limitation. '
             "SQLSTATE: 22001",
             {"value": "secret"},
-            "a bound of one of its columns (DELTA_EXCEED_CHAR_VARCHAR_LIMIT)",
+            "a constraint on a column (DELTA_EXCEED_CHAR_VARCHAR_LIMIT)",
         ),
     ],
 )
@@ -262,7 +268,7 @@ def test_the_condition_that_an_error_carries_is_believed_and_not_its_text():
     raised = SparkConnectGrpcException(text, "USER_RAISED_EXCEPTION", {}, sql_state="P0001")
     with pytest.raises(QueryFailedError), comparison_errors("the view at version 9"):
         raise raised
-    assert said(raised) == f"[USER_RAISED_EXCEPTION]: {NOT_SHOWN}"
+    assert safe_message(raised) == f"[USER_RAISED_EXCEPTION]: {NOT_SHOWN}"
 
 
 def test_of_a_condition_around_another_one_the_text_tells_which():
@@ -272,4 +278,4 @@ def test_of_a_condition_around_another_one_the_text_tells_which():
     raised = spark_error(text)
     with pytest.raises(QueryFailedError, match="CAST_INVALID_INPUT"), epoch_errors("epoch 3"):
         raise raised
-    assert said(raised) == f"[TASK_WRITE_FAILED], caused by [CAST_INVALID_INPUT]: {NOT_SHOWN}"
+    assert safe_message(raised) == f"[TASK_WRITE_FAILED], caused by [CAST_INVALID_INPUT]: {NOT_SHOWN}"

@@ -53,12 +53,12 @@ def test_a_view_that_nobody_replaced_is_ours(view):
 
 def test_a_view_from_an_older_copy_is_refused(view):
     """All its commits are the job's own; only the version tells that rows are missing."""
-    with pytest.raises(MaterializedViewError, match="is at version 0, but epoch 1 left it at 9; it was replaced"):
+    with pytest.raises(MaterializedViewError, match="is at version 0, but epoch 1 left it at version 9; the table was"):
         view.require_ours(IDENTITY, barrier_of(2), TableVersion(version=9))
 
 
 def test_a_view_of_another_incarnation_is_refused(view):
-    with pytest.raises(MaterializedViewError, match="is not the view of job paid_orders any more"):
+    with pytest.raises(MaterializedViewError, match="is no longer the view of job paid_orders"):
         view.require_ours(ViewIdentity("paid_orders", "b2"), barrier_of(2), TableVersion(version=0))
 
 
@@ -131,7 +131,7 @@ def test_only_what_was_written_since_the_epoch_before_is_looked_at(view):
 )
 def test_a_view_is_usable_for_its_own_job_and_incarnations_alone(view, job, incarnations):
     assert view.require_usable("paid_orders", frozenset({"a1", "b2"})) == IDENTITY
-    with pytest.raises(MaterializedViewError, match="holds the view of job paid_orders"):
+    with pytest.raises(MaterializedViewError, match="holds a view of job paid_orders"):
         view.require_usable(job, frozenset(incarnations))
 
 
@@ -154,7 +154,7 @@ def test_whatever_a_zombie_could_write_is_used_up_before_its_view_is_replaced(vi
         metadata = {INCARNATION_PROPERTY: identity.incarnation}
         DeltaTable(view.path).alter.set_table_properties(metadata, raise_if_not_exists=False)
 
-    monkeypatch.setattr(StampedTable, "make_once", replace)
+    monkeypatch.setattr(StampedTable, "create_once", replace)
     made = ViewIdentity("paid_orders", "b2")
     view._spark = cast("SparkSession", Catalog())
     view.ensure(StructType(), made, {"a0": 7, "a1": 3}, {})

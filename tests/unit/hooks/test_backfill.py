@@ -25,7 +25,7 @@ def test_a_named_connection_that_is_missing_is_an_error(orders: Lake):
 
 
 def test_a_connection_of_another_type_is_an_error(orders: Lake, connection):
-    with pytest.raises(InvalidConnectionError, match="connection lake has type aws; airflow_backfill is needed"):
+    with pytest.raises(InvalidConnectionError, match="connection lake has type aws; change it to airflow_backfill"):
         BackfillHook(connection(conn_type="aws")).open(orders.definition)
 
 

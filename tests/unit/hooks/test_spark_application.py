@@ -197,7 +197,9 @@ def test_exit_code_3_fails_for_good_and_says_why(spark_submit):
 def test_an_application_that_says_nothing_may_be_tried_again(spark_submit):
     spark_submit("kill -9 $$")
 
-    with pytest.raises(AirflowException, match=r"backfill_epoch.py ended with exit code -9; the lines above") as error:
+    with pytest.raises(
+        AirflowException, match=r"backfill_epoch.py ended with exit code -9; see the lines above"
+    ) as error:
         run(SparkApplicationHook())
     assert not isinstance(error.value, AirflowFailException)
 

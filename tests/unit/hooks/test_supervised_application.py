@@ -135,7 +135,7 @@ def test_stopping_ends_the_application_and_everything_that_it_started(lake, star
 
     assert supervised(lake).running() is None, "a retry starts another one"
     end = end_of(record, records)
-    assert (end.error, end.succeeded) == ("it was stopped on request", False)
+    assert (end.error, end.succeeded) == ("the application was stopped on request", False)
     assert not psutil.wait_procs(family, 20)[1]
 
 
@@ -144,7 +144,7 @@ def test_a_supervisor_that_is_told_to_end_ends_its_application(start, records):
 
     os.kill(record.pid, signal.SIGTERM)
 
-    assert end_of(record, records).error == "it was stopped on request"
+    assert end_of(record, records).error == "the application was stopped on request"
 
 
 def test_another_attempt_replaces_one_that_runs(lake, start, records):

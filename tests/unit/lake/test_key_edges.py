@@ -122,7 +122,9 @@ def test_a_chunk_that_ends_elsewhere_works(edge):
 def test_a_chunk_that_would_end_there_is_refused_by_the_columns_name(edge):
     """I6: a position is written down as text, and such a key has none."""
     table, kind = edge
-    with pytest.raises(UpstreamError, match="whose column 'k' has a value that cannot be written down: .* correct the"):
+    with pytest.raises(
+        UpstreamError, match="whose column 'k' has a value that cannot be stored as a position: .* correct the"
+    ):
         plan(table, order_by(kind, descending=True), 1)
 
 
@@ -130,7 +132,8 @@ def test_statistics_of_text_that_is_no_utf8_are_refused(lake):
     """I6: the smallest key sorts before 'é', what stands for it behind; whoever skips files by it misses the row."""
     table = upstream_of(lake, "string", text_of(b"\x80abc", b"\xff"), ("\ufffdabc", "\ufffd"))
     with pytest.raises(
-        UpstreamError, match=r"key column 'k' of data file .*parquet of .* is no UTF-8.*make the column"
+        UpstreamError,
+        match=r"key column 'k' of data file .*parquet of .* has text that is not valid UTF-8.*change the column",
     ):
         table.files_at(offset_of(0)).statistics(order_by("string"))
 

@@ -28,7 +28,7 @@ def mapped(version, physical_name):
 def test_a_column_that_was_dropped_and_made_anew_under_its_old_name_is_another_one(then, now):
     upstream = ResolvedUpstream(table_id="t", columns=(UpstreamColumn(name="id", type="long", physical_name=then),))
     mapped(1, then).require_as_created(upstream)
-    with pytest.raises(errors.UpstreamSchemaChangedError, match="column 'id' was dropped and is a new one"):
+    with pytest.raises(errors.UpstreamSchemaChangedError, match="column 'id' was dropped and created again"):
         mapped(2, now).require_as_created(upstream)
 
 

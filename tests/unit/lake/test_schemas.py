@@ -92,7 +92,7 @@ def test_every_difference_is_named():
     assert found.differences_from(used) == [
         "column 'gone' is gone",
         "column 'kind' was long and is string",
-        "column 'anew' was dropped and is a new one of that name",
+        "column 'anew' was dropped and created again",
     ]
 
 

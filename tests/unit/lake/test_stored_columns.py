@@ -34,7 +34,7 @@ def test_the_case_of_a_name_makes_no_difference(tmp_path):
 
 
 def test_of_names_that_differ_in_case_alone_none_is_taken(tmp_path):
-    with pytest.raises(pa.ArrowInvalid, match="ID, id may all be id"):
+    with pytest.raises(pa.ArrowInvalid, match="ID, id all match id"):
         stored(tmp_path, pa.table({"ID": [1], "id": [2]}), ["id"])
 
 

@@ -111,7 +111,7 @@ def test_the_application_gets_what_the_operator_was_given(created: Lake, monkeyp
         task_id="run_epoch", job=created.definition, spark_conn_id="cluster", conf={"spark.x": "1"}, deferrable=False
     )
 
-    with pytest.raises(AirflowException, match="holds no commit"):
+    with pytest.raises(AirflowException, match="has no commit of it"):
         run.execute(context())
 
     (arguments,) = made

@@ -168,7 +168,7 @@ def test_an_application_without_a_commit_is_not_believed(created: Lake, submitti
     event = event_of(deferred(run(created)))
     assert event["outcome"] == "succeeded"
 
-    with pytest.raises(AirflowException, match="holds no commit"):
+    with pytest.raises(AirflowException, match="has no commit of it"):
         run(created).resume(context("run_epoch"), event)
 
 

@@ -149,7 +149,7 @@ def test_a_repair_is_pinned_once_with_what_was_chosen(arranged: Lake):
         ({}, "nothing is chosen"),
         ({"vnodes": "none", "keys": ""}, "nothing is chosen"),
         ({"vnodes": [4]}, "is not a vnode or a range of vnodes of the job"),
-        ({"vnodes": 1.5}, "names no vnodes"),
+        ({"vnodes": 1.5}, "is not a list of vnodes"),
         ({"keys": "x"}, "give a list of keys"),
         ({"keys": ["x"]}, "is not a key of the upstream"),
         ({"keys": [[1, 2]]}, "is not a key of the upstream"),

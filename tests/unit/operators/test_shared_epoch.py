@@ -123,7 +123,7 @@ def test_a_part_that_died_before_it_committed_the_epoch_commits_it_when_tried_ag
 def test_an_application_that_did_nothing_is_not_believed(shared: Lake, spark: StandInSpark):
     spark.lazy = True
     part, *_ = changes(shared, inject(shared))
-    with pytest.raises(AirflowException, match="does not show that step of epoch 1"):
+    with pytest.raises(AirflowException, match="does not show its step of epoch 1"):
         read(shared, part)
 
 

@@ -166,7 +166,7 @@ def made_anew(backfilling, versions):
 @pytest.mark.parametrize(
     ("replace", "said"),
     [
-        (lambda b: roll_back(b.orders), "ends with version 1, but the job has come to version 2"),
+        (lambda b: roll_back(b.orders), "ends with version 1, but the job has read up to version 2"),
         (lambda b: made_anew(b, 2), "holds table"),
         (lambda b: made_anew(b, 3), "holds table"),
         (lambda b: made_anew(b, 9), "holds table"),

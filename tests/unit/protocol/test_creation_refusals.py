@@ -149,7 +149,7 @@ def test_a_column_of_a_name_that_the_package_uses_itself_is_one_like_any_other(l
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"query": "SELECT id, user FROM upstream"}, "user, which does not give the same value every time"),
+        ({"query": "SELECT id, user FROM upstream"}, "user, which is not deterministic"),
         (
             {"restrict_to": {"keys": {"after": ["x"]}}},
             r"restrict_to.keys.after: .* key column 'id' is not of type long",

@@ -76,7 +76,7 @@ def test_an_upstream_that_was_put_back_from_an_older_copy_is_refused(backfilling
     backfilling.orders.add(20)
     backfilling.epoch()
     put_back(copy, backfilling.orders.path)
-    with pytest.raises(UpstreamReplacedError, match="ends with version 0, but the job has come to version 1"):
+    with pytest.raises(UpstreamReplacedError, match="ends with version 0, but the job has read up to version 1"):
         backfilling.ask()
     backfilling.orders.add(21)
     backfilling.orders.add(22)

@@ -83,9 +83,13 @@ def test_an_arrangement_of_a_history_that_was_taken_back_is_refused_before_its_f
     backfilling.orders.add(21)
     backfilling.create()
     put_back(copy, backfilling.orders.path)
-    refused(backfilling, UpstreamReplacedError, "ends with version 0, but the job has come to version 1")
+    refused(backfilling, UpstreamReplacedError, "ends with version 0, but the job has read up to version 1")
     backfilling.orders.add(30)
-    refused(backfilling, UpstreamReplacedError, "version 1 of .* was written at .*, but the one that the job has come")
+    refused(
+        backfilling,
+        UpstreamReplacedError,
+        "version 1 of .* was written at .*, but the job read a version 1 that was written at",
+    )
 
 
 def test_of_several_cancellations_the_last_one_is_told(backfilling):

@@ -272,7 +272,7 @@ def test_runs_are_as_many_as_there_are_vnodes_at_most(lake):
 
 def test_one_position_for_all_vnodes_is_not_shared(store):
     """I6: and one run is what it has already."""
-    with pytest.raises(InvalidJobError, match="one run reads them all; rebuild the job with strategy arrangement"):
+    with pytest.raises(InvalidJobError, match="one task run reads them all; rebuild the job with strategy arrangement"):
         mutations.rescale_job(2, store=store, requested_by="x")
     assert mutations.rescale_job(1, store=store, requested_by="x").sequence == 1
 

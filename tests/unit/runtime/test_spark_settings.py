@@ -83,7 +83,7 @@ def test_a_named_folder_without_jars_is_refused(tmp_path, monkeypatch, exists):
     if exists:
         folder.mkdir()
     monkeypatch.setenv(JARS_VARIABLE, str(folder))
-    with pytest.raises(SparkUnavailableError, match="holds no jars") as caught:
+    with pytest.raises(SparkUnavailableError, match="has no jars") as caught:
         spark_conf("local")
     assert str(folder) in str(caught.value)
     assert "unset the variable" in str(caught.value)

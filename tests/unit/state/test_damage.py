@@ -29,7 +29,7 @@ class PanicException(BaseException):
 
 
 def test_what_rust_calls_a_panic_is_an_error_that_somebody_catches():
-    with pytest.raises(DamagedLogError, match="gave up: index out of bounds"), panics_as_errors():
+    with pytest.raises(DamagedLogError, match="panicked: index out of bounds"), panics_as_errors():
         raise PanicException("index\nout of bounds")
 
 
@@ -46,7 +46,7 @@ def test_a_panic_over_a_control_table_is_a_state_error(lake, monkeypatch):
         raise PanicException("boom")
 
     monkeypatch.setattr(DeltaTable, "transaction_version", panic)
-    with pytest.raises(errors.StateLayoutError, match=r"cannot be read: deltalake gave up: boom"):
+    with pytest.raises(errors.StateLayoutError, match=r"cannot be read: deltalake panicked: boom"):
         table.read()
 
 
@@ -59,7 +59,7 @@ def test_a_panic_over_a_control_table_is_a_state_error(lake, monkeypatch):
     ],
 )
 def test_a_full_disk_is_worth_another_try(error):
-    with pytest.raises(errors.StorageUnavailableError, match="is full; .* make room") as caught, storage_errors("/x"):
+    with pytest.raises(errors.StorageUnavailableError, match="is full; make room") as caught, storage_errors("/x"):
         raise error
     assert caught.value.retryable
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.strategies import evidence as strategy
 from airflow_backfill_provider.strategies.choice import choose_strategy
-from airflow_backfill_provider.strategies.evidence import EPOCHS_OF_A_PAUSED_JOB, SECONDS_PER_RUN, overlap_of
+from airflow_backfill_provider.strategies.evidence import EPOCHS_OF_A_PAUSED_JOB, SECONDS_PER_APPLICATION, overlap_of
 from tests.builders import Orders, file_of, job_of, order_of
 
 LONG = order_of("long")
@@ -98,7 +98,7 @@ SCATTERED = [range(start, 200, 10) for start in range(10)]
 @pytest.mark.parametrize(
     ("rate_limit", "strategy", "said"),
     [
-        (200, "no_shuffle", "one epoch reads all there is in place"),
+        (200, "no_shuffle", "one epoch reads everything in place"),
         (100, "no_shuffle", "statistics bound each chunk: 200 of 200 rows"),
         (50, "no_shuffle", "statistics bound each chunk"),  # four times a chunk is not too much to scan
         (49, "arrangement", "statistics cannot bound a chunk"),
@@ -113,7 +113,7 @@ def test_files_in_key_order_are_read_in_place(lake):
     choice = chosen(lake, IN_ORDER, rate_limit=20)
     assert choice.strategy.name == "no_shuffle"
     assert choice.reason == (
-        "chosen by auto, because the files' statistics bound each chunk: 0 of 200 rows lie in files that reach across "
+        "chosen by auto, because the files' statistics bound each chunk: 0 of 200 rows lie in files that overlap "
         "others in id"
     )
 
@@ -133,7 +133,7 @@ def test_files_that_overlap_only_their_neighbours_are_read_in_place(lake):
 def test_what_one_epoch_reads_is_read_in_place(lake, rate_limit):
     choice = chosen(lake, SCATTERED, rate_limit=rate_limit)
     assert choice.strategy.name == "no_shuffle"
-    assert "one epoch reads all" in choice.reason
+    assert "one epoch reads everything" in choice.reason
 
 
 @pytest.mark.parametrize("files", [[], [[]]])
@@ -151,7 +151,7 @@ def test_a_job_that_begins_paused_is_not_taken_for_one_epoch(lake):
 def test_parallel_runs_need_vnodes_of_their_own(lake):
     choice = chosen(lake, IN_ORDER, rate_limit=20, parallelism=2)
     assert choice.strategy.name == "arrangement"
-    assert "2 parallel runs" in choice.reason
+    assert "2 parallel task runs" in choice.reason
 
 
 @pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
@@ -192,7 +192,7 @@ def test_an_arrangement_holds_the_used_columns_only(lake):
 def test_parallel_runs_are_more_applications_each_epoch(lake):
     cost = chosen(lake, IN_ORDER, rate_limit=20, parallelism=3).estimates["arrangement"]
     assert cost.spark_runs == 1 + 10 * (3 + 1), "one for the changes, and one for each part"
-    assert cost.hours >= 11 * SECONDS_PER_RUN / 3600
+    assert cost.hours >= 11 * SECONDS_PER_APPLICATION / 3600
 
 
 @pytest.mark.parametrize(("files", "scans"), [(IN_ORDER, 1), (SCATTERED, 10)])
@@ -220,6 +220,6 @@ def test_parallel_runs_share_what_is_moved_and_each_epoch_takes_its_time(lake, m
         return chosen(folder, IN_ORDER, rate_limit=20, parallelism=parallelism).estimates["arrangement"]
 
     one, four = cost(lake / "one", 1), cost(lake / "four", 4)
-    fixed = 11 * SECONDS_PER_RUN / 3600
+    fixed = 11 * SECONDS_PER_APPLICATION / 3600
     assert one.hours - fixed == pytest.approx(one.bytes / 3600, abs=0.002)
     assert four.hours - fixed == pytest.approx(four.bytes / 4 / 3600, abs=0.002)

@@ -276,7 +276,7 @@ def test_an_upstream_that_was_put_back_is_told_once_for_the_epoch_that_refuses_i
     fired = events(created, nothing, put_back)
 
     assert [len(reasons) for reasons in fired] == [0, 1]
-    assert "ends with version 2, but the job has come to version 3" in fired[1][0]
+    assert "ends with version 2, but the job has read up to version 3" in fired[1][0]
 
 
 def test_an_upstream_that_was_made_anew_with_as_many_versions_is_told(created: Lake):

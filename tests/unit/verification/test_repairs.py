@@ -19,7 +19,7 @@ from tests.unit.verification.verifying import VERA, Watching, epoch, verify
 def test_a_view_that_differs_is_refused_and_repaired(backfill):
     epoch(backfill)
     found = verify(backfill, "1")
-    with pytest.raises(ViewDiffersError, match="as of epoch 1: 1 keys in 1 vnodes; repair what differs"):
+    with pytest.raises(ViewDiffersError, match="as of epoch 1: 1 keys in 1 vnodes; repair the view"):
         verifier.require_equal(backfill, found)
     ran: list[int] = []
     redone = repairs.repair_what_differs(
@@ -86,7 +86,7 @@ def test_a_repair_that_no_epoch_does_is_a_retryable_error(backfill, monkeypatch)
     nothing = protocol.Injection(None, reason="nothing to do")
     monkeypatch.setattr(protocol.EpochLoop, "step", lambda _: nothing)
     with pytest.raises(
-        EpochFailedError, match="no epoch of job paid_orders carried out the repair of its settings' record 2"
+        EpochFailedError, match="no epoch of job paid_orders carried out the repair that record 2 of its settings"
     ) as caught:
         repairs.repair_what_differs(backfill, engine=CountingEngine, requester=VERA)
     assert caught.value.retryable

@@ -84,7 +84,7 @@ def test_before_the_first_epoch_and_after_a_rebuild_there_is_nothing_to_verify(b
     make(backfill, creation.rebuild_job)
     with pytest.raises(NotVerifiedError, match="was not verified yet"):
         verifier.newest_result(backfill)
-    with pytest.raises(StateError, match="was rebuilt while its view was verified"):
+    with pytest.raises(StateError, match="was rebuilt while its view was being verified"):
         verifier.next_step(backfill, begun, CountingEngine())
     with pytest.raises(NotVerifiedError, match="nothing to verify; run it"):
         verifier.compare_now(backfill, CountingEngine())
@@ -128,7 +128,7 @@ def test_epochs_that_are_committed_too_fast_to_read_are_an_error(backfill, monke
     epoch(backfill)
     commits = itertools.count()
     monkeypatch.setattr(verifier, "_newest_commit", lambda _: next(commits))
-    with pytest.raises(ConcurrentUpdateError, match="are committed too fast to read one; try again"):
+    with pytest.raises(ConcurrentUpdateError, match="are committed faster than they can be read; try again"):
         verifier.begin_verification(backfill, requester=VERA)
 
 

@@ -45,7 +45,7 @@ def test_a_second_start_finds_the_first(spark_submit, port):
 
     assert start(port) == (record, False)
     with pytest.raises(
-        EngineRunsError, match=rf"is running already, at sc://localhost:{port}; use that one, or stop it"
+        EngineRunsError, match=rf"is already running at sc://localhost:{port}; use that one, or stop it"
     ):
         start(port + 1)
 

@@ -186,10 +186,10 @@ def test_a_function_without_parentheses_is_compared_with_the_columns_of_the_leve
     query = check_query("SELECT user FROM (SELECT id AS user FROM upstream)")
     query.require_names(["id"])
     query = check_query("SELECT id, user FROM (SELECT id FROM upstream)")
-    with pytest.raises(InvalidJobError, match="user, which does not give the same value"):
+    with pytest.raises(InvalidJobError, match="user, which is not deterministic"):
         query.require_names(["id", "user"])
     query = check_query("FROM upstream |> DROP user |> EXTEND user AS u")
-    with pytest.raises(InvalidJobError, match="user, which does not give the same value"):
+    with pytest.raises(InvalidJobError, match="user, which is not deterministic"):
         query.require_names(["id", "user"])
 
 

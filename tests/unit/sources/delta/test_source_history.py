@@ -102,7 +102,7 @@ def test_a_log_that_ends_earlier_is_another(every_minute):
     for version in (4, 5):
         commit_file(every_minute.path, version).unlink()
     with pytest.raises(
-        UpstreamReplacedError, match="ends with version 3, but the job has come to version 4; .* rebuild"
+        UpstreamReplacedError, match="ends with version 3, but the job has read up to version 4; .* rebuild"
     ):
         every_minute.table.require_same_history(window_at(4, 4))
 

@@ -235,5 +235,7 @@ def test_a_key_beyond_the_years_of_python_is_no_bound(tmp_path):
     ((file,), index) = table.files_at(offset_of(0)).statistics(order)
     assert (file.lower, file.upper) == ((None,), ())
     assert index.nth([file], EVERYTHING, 2) == (dt.date(1970, 1, 1),)
-    with pytest.raises(UpstreamError, match="end at a key whose column 'day' has a value that cannot be written down"):
+    with pytest.raises(
+        UpstreamError, match="end at a key whose column 'day' has a value that cannot be stored as a position"
+    ):
         index.nth([file], EVERYTHING, 3)

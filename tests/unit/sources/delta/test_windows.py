@@ -95,7 +95,7 @@ def test_versions_in_which_a_column_had_another_type_are_refused(tmp_path):
         write_deltalake(path, pa.table({"id": ids}), mode="overwrite", schema_mode="overwrite")
     resolved = ResolvedUpstream(table_id="t", columns=(UpstreamColumn(name="id", type="long"),))
     DeltaSource(path).require_used_columns(offset_of(1), offset_of(2), resolved)
-    with pytest.raises(UpstreamSchemaChangedError, match="at version 1 .*column 'id' was long and is string"):
+    with pytest.raises(UpstreamSchemaChangedError, match="version 1 of .*column 'id' was long and is string"):
         DeltaSource(path).require_used_columns(offset_of(0), offset_of(2), resolved)
 
 

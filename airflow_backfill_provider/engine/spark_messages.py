@@ -1,9 +1,9 @@
 """
-The parts of Spark's messages that may be shown: names, and texts that cannot quote a row.
+The parts of Spark's messages that are safe to show, because they cannot quote a row.
 
-Spark's message about a value quotes the value, and errors end up in logs, notifications and the barrier log. So a text
-is shown only if messages of its kind have nothing but names and places: those from analysing a statement, and those of
-storages. For all others only the names of the conditions are shown, never their parameters.
+Spark's message about a value quotes the value, and errors end up in logs, notifications and the barrier log. So a
+message is shown only if its kind has nothing but names and locations: messages from the analysis of a statement, and
+those about storage. For all others only the names of the conditions are shown, never their parameters.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ _STATE = re.compile(r"SQLSTATE: (\w{5})")
 _DETAIL = re.compile(r"\s*(SQLSTATE: \w+.*)?\s*(;\s*line \d+ pos \d+)?;?\s*$")
 _FRAME = "An error occurred while calling"
 _CAUSE = "Caused by: "
-_WAITED = re.compile(r"Exception thrown in awaitResult: *$")
+_AWAITED = re.compile(r"Exception thrown in awaitResult: *$")
 _RPC = re.compile(
     r'^<_.*?^\s*status = StatusCode\.(?P<code>\w+)$.*?^\s*details = "(?P<details>.*?)"$', re.DOTALL | re.MULTILINE
 )
 _CLASS = re.compile(r"^\(?(?P<name>(?:[a-z]\w*\.)+[A-Z][\w$]*)\)?")
 
 _STATES_OF_VALUES = ("21", "22", "23", "38", "39", "44", "54", "P0", "XX000")
-"""SQL states of messages that may quote values; also from an analysis, because it reads files, too."""
+"""SQL states of messages that may quote values, even during analysis, which also reads files."""
 
-_STATES_OF_PLACES = ("08", "28", "53", "57", "58", "KD", "XXKDD")
-"""SQL states of messages that always have only names of places."""
+_STATES_OF_STORAGE = ("08", "28", "53", "57", "58", "KD", "XXKDD")
+"""SQL states of messages that have nothing but locations."""
 
 _STATES_OF_NAMES = ("0A", "42", "55")
-"""SQL states of messages that have only columns, features and versions if they come from Delta."""
+"""SQL states of messages that have only columns, features and versions, if they come from Delta."""
 
 _STATES_OF_ROWS = ("22", "P0001", "23505")
-"""SQL states of errors of an expression that fails on a row."""
+"""SQL states of expressions that fail on a row."""
 
-_CLASSES_OF_PLACES = re.compile(
+_STORAGE_CLASSES = re.compile(
     r"^(?:java\.(?:io|net|nio)\.|javax\.net\.|java\.lang\.OutOfMemoryError$|org\.apache\.hadoop\.|"
     r"software\.amazon\.|com\.(?:amazonaws|google)\.)"
 )
-_SERVER_IS_NOT_THERE = frozenset(
+_UNAVAILABLE_CODES = frozenset(
     {"UNAVAILABLE", "UNAUTHENTICATED", "PERMISSION_DENIED", "DEADLINE_EXCEEDED", "CANCELLED", "UNIMPLEMENTED"}
 )
-_AROUND_ANOTHER = frozenset({"TASK_WRITE_FAILED"})
-"""Conditions with a message that has only names of places, followed by the cause."""
+_WRAPPERS = frozenset({"TASK_WRITE_FAILED"})
+"""Conditions with a message that has only locations, followed by the cause."""
 
-_NOT_SHOWN = "its message may quote rows, and stands in Spark's own log alone"
+_NOT_SHOWN = "the message may quote rows, so only Spark's log has it"
 
 
-def said(error: BaseException) -> str:
+def safe_message(error: BaseException) -> str:
     """Return an error in one line, without plan, stack or SQL state, and without values of rows."""
-    if _RPC.match(str(error)) or _may_be_shown(error):
+    if _RPC.match(str(error)) or _is_safe(error):
         return first_line(error)
     names = ", caused by ".join(f"[{name}]" for name in conditions(error))
     return f"{names or _class(error)}: {_NOT_SHOWN}"
@@ -63,11 +63,11 @@ def first_line(error: BaseException) -> str:
     """Return the first line of an error, without SQL state; only for errors that cannot quote rows."""
     failed_call = _RPC.match(str(error))
     if failed_call is not None:
-        known = failed_call["code"] in _SERVER_IS_NOT_THERE
+        known = failed_call["code"] in _UNAVAILABLE_CODES
         return f"the Spark Connect server did not answer: {failed_call['details' if known else 'code']}"
     lines = str(error).splitlines()
-    if any(_WAITED.search(line) for line in lines[:2]):
-        # This line only says that Spark waited; the cause says what failed.
+    if any(_AWAITED.search(line) for line in lines[:2]):
+        # This line only means that Spark waited; the cause has the failure.
         lines = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)] or lines
     for line in lines:
         # A message that Py4J passes on unchanged begins with a colon.
@@ -94,7 +94,7 @@ def conditions(error: BaseException) -> list[str]:
     found: list[str] = []
     for condition in _CONDITION.finditer(str(error)):
         found.append(condition["name"])
-        if condition["name"] not in _AROUND_ANOTHER:
+        if condition["name"] not in _WRAPPERS:
             break
     return found
 
@@ -105,15 +105,15 @@ def parameters(error: BaseException) -> Mapping[str, str]:
     return (spark_error.getMessageParameters() if spark_error else None) or {}
 
 
-def _may_be_shown(error: BaseException) -> bool:
+def _is_safe(error: BaseException) -> bool:
     states = _states(error)
     if isinstance(error, AnalysisException | ParseException):
         return not any(state.startswith(_STATES_OF_VALUES) for state in states)
     if states:
         name = next(iter(conditions(error)), "")
-        shown = _STATES_OF_PLACES + (_STATES_OF_NAMES if name.startswith("DELTA_") else ())
+        shown = _STATES_OF_STORAGE + (_STATES_OF_NAMES if name.startswith("DELTA_") else ())
         return all(state.startswith(shown) for state in states)
-    return _CLASSES_OF_PLACES.match(_class(error)) is not None
+    return _STORAGE_CLASSES.match(_class(error)) is not None
 
 
 def _states(error: BaseException) -> list[str]:
@@ -126,7 +126,7 @@ def _own_condition(error: BaseException) -> str | None:
     """Return an error's condition; ``None`` if it has none, or one that only wraps another."""
     spark_error = _spark_error(error)
     condition = spark_error.getCondition() if spark_error else None
-    return None if condition in _AROUND_ANOTHER else condition
+    return None if condition in _WRAPPERS else condition
 
 
 def _spark_error(error: BaseException) -> PySparkException | None:
