@@ -19,5 +19,5 @@ def test_before_the_first_version_lies_the_beginning():
 
 @pytest.mark.parametrize("offset", [Offset("0/1A2B"), Offset((3, 4))], ids=str)
 def test_an_offset_of_another_source_is_no_version(offset):
-    with pytest.raises(TypeError, match="is no version of a Delta table"):
+    with pytest.raises(TypeError, match="is not a version of a Delta table"):
         version_of(offset)
