@@ -67,7 +67,7 @@ def test_view_path_that_holds_another_table(numbers: Lakehouse) -> None:
 def test_view_path_that_holds_files(numbers: Lakehouse) -> None:
     Path(numbers.view_path).mkdir()
     (Path(numbers.view_path) / "thesis.txt").write_text("precious")
-    with pytest.raises(errors.MaterializedViewError, match="no Delta table"):
+    with pytest.raises(errors.MaterializedViewError, match="no (readable )?Delta table"):
         numbers.create()
 
 

@@ -76,7 +76,7 @@ def test_an_older_copy_of_the_arrangement_is_refused(orders: Lakehouse, tmp_path
     orders.sql("UPDATE {upstream} SET name = 'changed'")
     orders.epoch()
     put_back(copy, arrangement)
-    with pytest.raises(StateError, match=r"arrangement: .* is at version \d+, but epoch 2 left it at \d+"):
+    with pytest.raises(StateError, match=r"arrangement: .* is at version \d+, but epoch 2 left it at version \d+"):
         orders.epoch()
 
 

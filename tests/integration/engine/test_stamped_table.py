@@ -219,7 +219,7 @@ def test_a_write_whose_commit_was_cleaned_up_is_not_tried_forever(log):
 
     cleaned = Skipping(cast("SparkSession", None), str(log.folder / "cleaned"), VIEW_TABLE)
     with pytest.raises(
-        MaterializedViewError, match=f"part {CHANGES} of epoch 2 was written to .* cleaned up"
+        MaterializedViewError, match=f"part {CHANGES} of epoch 2 was written to .* removed from the log"
     ) as caught:
         cleaned.append(None, CHANGES, IDENTITY, barrier_of(2))
     assert not caught.value.retryable
