@@ -62,7 +62,7 @@ class Schedule:
         self._steps: dict[Callable[[int], None], int] = {
             self._write: 5,
             self._attempt: 6,
-            self._steer: 2,
+            self._change_settings: 2,
             self._rebuild: 1,
             self._jump: 1,
         }
@@ -88,7 +88,7 @@ class Schedule:
         kind = self._random.choice(["add", "change", "change", "remove", "rekey"])
         write(self.backfilling, kind, *self._random.sample(IDS, 2))
 
-    def _steer(self, depth: int) -> None:
+    def _change_settings(self, depth: int) -> None:
         del depth
         kind, *arguments = self._random.choice(
             [

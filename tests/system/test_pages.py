@@ -1,12 +1,14 @@
-"""The pages as their users see them: a real Airflow, and a real browser."""
+"""The pages as their users see them, and the form of a connection: a real Airflow, and a real browser."""
 
 from __future__ import annotations
 
 from tests import airflow_home  # noqa: F401  # isort: skip - before anything of Airflow
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -22,12 +24,16 @@ pytestmark = [pytest.mark.airflow, NEEDS_CHROMIUM]
 
 DAGS = Path(__file__).parent / "paged_dags"
 
+CONNECTIONS = "/api/v2/connections"
+SECRET = "very-secret-access-key"
+SECRETS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": SECRET, "AZURE_STORAGE_ACCOUNT_KEY": SECRET}
+
 
 @pytest.fixture(scope="module")
 def lakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lake]:
     """The site's jobs, by name."""
     folder = tmp_path_factory.mktemp("lakes")
-    return {name: lake_of(folder, name) for name in ("steered", "watched", "untouched", "damaged")}
+    return {name: lake_of(folder, name) for name in ("changed", "watched", "untouched", "damaged")}
 
 
 def lake_of(folder: Path, name: str) -> Lake:
@@ -45,7 +51,8 @@ def lake_of(folder: Path, name: str) -> Lake:
 def site(lakes: dict[str, Lake], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     jobs = next(iter(lakes.values())).folder.parent
     folder = tmp_path_factory.mktemp("site")
-    with running_site(folder, DAGS, {"PAGED_JOBS": str(jobs)}, ["api-server", "dag-processor"]) as site:
+    variables = {"PAGED_JOBS": str(jobs), "AIRFLOW__CORE__TEST_CONNECTION": "Enabled"}
+    with running_site(folder, DAGS, variables, ["api-server", "dag-processor"]) as site:
         site.wait_until(lambda: len(site.call("GET", "/backfill/api/jobs").json()["jobs"]) == len(lakes))
         yield site
 
@@ -55,23 +62,23 @@ def job(name: str) -> str:
     return f"/plugin/backfills/refresh_{name}/{name}"
 
 
-def test_a_backfill_is_watched_and_steered_from_the_list_to_its_end(lakes, visit):
+def test_a_backfill_is_watched_and_changed_from_the_list_to_its_end(lakes, visit):
     """One story, as a user goes through it, without a reload."""
-    lake = lakes["steered"]
+    lake = lakes["changed"]
     page = visit("/")
     page.get_by_role("link", name="Backfills").click()
-    page.get_by_role("searchbox", name="Search by name").fill("steer")
+    page.get_by_role("searchbox", name="Search by name").fill("chang")
     expect(page.get_by_role("table", name="Backfills").get_by_role("row")).to_have_count(2)
-    page.get_by_role("link", name="steered", exact=True).click()
-    expect(page.get_by_role("heading", name="steered")).to_contain_text("Waiting for a DAG run")
-    expect(page.get_by_role("progressbar", name="Progress of steered")).to_have_attribute("aria-valuenow", "40")
+    page.get_by_role("link", name="changed", exact=True).click()
+    expect(page.get_by_role("heading", name="changed")).to_contain_text("Waiting for a DAG run")
+    expect(page.get_by_role("progressbar", name="Progress of changed")).to_have_attribute("aria-valuenow", "40")
 
     lake.epochs(1)
-    expect(page.get_by_role("progressbar", name="Progress of steered")).to_have_attribute("aria-valuenow", "80")
+    expect(page.get_by_role("progressbar", name="Progress of changed")).to_have_attribute("aria-valuenow", "80")
     expect(page.get_by_role("region", name="Barrier log", exact=True).get_by_role("rowheader")).to_have_text(["2", "1"])
 
     answer(ask(page, "Pause"), "Pause")
-    expect(page.get_by_role("heading", name="steered")).to_contain_text("Paused")
+    expect(page.get_by_role("heading", name="changed")).to_contain_text("Paused")
     assert lake.backfill.store.settings().paused
 
     dialog = ask(page, "Throttle")
@@ -80,7 +87,7 @@ def test_a_backfill_is_watched_and_steered_from_the_list_to_its_end(lakes, visit
     expect(page.get_by_text("50 rows an epoch")).to_be_visible()
 
     answer(ask(page, "Resume"), "Resume")
-    expect(page.get_by_role("heading", name="steered")).to_contain_text("Waiting for a DAG run")
+    expect(page.get_by_role("heading", name="changed")).to_contain_text("Waiting for a DAG run")
 
     dialog = ask(page, "Rescale")
     dialog.get_by_label("Parallel task runs").fill("3")
@@ -101,9 +108,9 @@ def test_a_backfill_is_watched_and_steered_from_the_list_to_its_end(lakes, visit
 
     dialog = ask(page, "Cancel")
     expect(dialog.get_by_role("button", name="Cancel the job")).to_be_disabled()
-    dialog.get_by_label("Type steered to confirm").fill("steered")
+    dialog.get_by_label("Type changed to confirm").fill("changed")
     answer(dialog, "Cancel the job")
-    expect(page.get_by_role("heading", name="steered")).to_contain_text("Cancelled")
+    expect(page.get_by_role("heading", name="changed")).to_contain_text("Cancelled")
     expect(page.get_by_role("group", name="Change the job")).to_have_count(0)
     expect(page.get_by_role("region", name="Changes of the settings", exact=True)).to_contain_text("admin (Airflow)")
     assert lake.backfill.store.settings().cancelled
@@ -238,3 +245,50 @@ def test_a_page_that_is_not_looked_at_asks_nothing(site: Site, visit):
     page.clock.run_for(60_000)
 
     assert [url for url in asked if "/backfill/api/" in url] == []
+
+
+def connection(**extra: Any) -> dict[str, Any]:
+    return {"connection_id": "lake", "conn_type": "airflow_backfill", "extra": json.dumps(extra)}
+
+
+def test_the_form_of_a_connection_is_there_and_hides_the_storage_options(site: Site):
+    forms = site.call("GET", "/ui/connections/hook_meta").json()
+    (form,) = [form for form in forms if form["connection_type"] == "airflow_backfill"]
+    assert form["hook_name"] == "Backfill"
+    assert list(form["extra_fields"]) == ["state_root", "storage_options", "secret_storage_options"]
+    assert form["extra_fields"]["secret_storage_options"]["schema"]["format"] == "password"
+    hidden = {name for name, field in form["standard_fields"].items() if field and field["hidden"]}
+    assert {"host", "port", "login", "password"} <= hidden
+
+
+def test_the_test_of_a_connection_says_what_it_found(site: Site, tmp_path: Path):
+    answer = site.call("POST", f"{CONNECTIONS}/test", connection(state_root=str(tmp_path))).json()
+    assert answer == {
+        "status": True,
+        "message": f"control tables lie under {tmp_path}; it can be read and written to, and has 0 folders",
+    }
+
+
+def test_the_test_of_a_connection_says_what_is_missing_without_secrets(site: Site):
+    options = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ALLOW_HTTP": "true"}
+    tested = connection(
+        state_root="s3a://bucket/backfill",
+        storage_options=json.dumps(options),
+        secret_storage_options=json.dumps(SECRETS),
+    )
+    answer = site.call("POST", f"{CONNECTIONS}/test", tested).json()
+    assert not answer["status"]
+    assert "s3a://bucket/backfill cannot be reached" in answer["message"]
+    assert SECRET not in answer["message"]
+
+
+@pytest.mark.parametrize("written", [SECRETS, json.dumps(SECRETS)], ids=["an object", "text, as the form has it"])
+def test_a_saved_connection_does_not_show_its_secrets_again(site: Site, written):
+    saved = connection(storage_options='{"AWS_REGION": "eu-central-1"}', secret_storage_options=written)
+    assert site.call("POST", CONNECTIONS, saved).ok
+    try:
+        found = site.call("GET", f"{CONNECTIONS}/lake").json()["extra"]
+    finally:
+        site.call("DELETE", f"{CONNECTIONS}/lake")
+    assert "eu-central-1" in found
+    assert SECRET not in found

@@ -40,7 +40,7 @@ class FailingS3:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer a request."""
         if environ["PATH_INFO"] == OUTAGE:
-            return self._steer(environ, start_response)
+            return self._set_outage(environ, start_response)
         with self._lock:
             out = self._requests in self._out
             self._requests += 1
@@ -52,7 +52,7 @@ class FailingS3:
         start_response(self._status, [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
         return [body]
 
-    def _steer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def _set_outage(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         asked = parse_qs(environ["QUERY_STRING"])
         with self._lock:
             answer = str(self._requests).encode()

@@ -70,7 +70,7 @@ def requests_of(s3: S3, well: Backfill, before: Callable[[Backfill], None], step
 
 
 @pytest.mark.parametrize("status", STATUSES)
-@pytest.mark.parametrize("every", [83, exhaustive(13)])
+@pytest.mark.parametrize("every", [199, exhaustive(13)])
 @pytest.mark.parametrize(("before", "step"), [(nothing, look), exhaustive(run, pin), (pin, run)])
 def test_whoever_meets_an_outage_is_told_to_try_again(
     s3: S3,
@@ -104,7 +104,7 @@ def test_whoever_meets_an_outage_is_told_to_try_again(
 
 
 @pytest.mark.parametrize("retries", [0, exhaustive(3)])
-@pytest.mark.parametrize("every", [83, exhaustive(13)])
+@pytest.mark.parametrize("every", [199, exhaustive(13)])
 @pytest.mark.parametrize(("before", "step"), [(run, pin), (pin, run)])
 def test_what_was_done_although_nobody_was_told_so_is_done_once(
     s3: S3,

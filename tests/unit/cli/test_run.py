@@ -78,10 +78,10 @@ def test_a_finished_job_is_kept_fresh(created, engine):
     assert engine.executed == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("steer", [("pause",), ("throttle", "0")])
-def test_until_finished_stops_at_a_job_that_waits(created, engine, steer):
+@pytest.mark.parametrize("command", [("pause",), ("throttle", "0")])
+def test_until_finished_stops_at_a_job_that_waits(created, engine, command):
     assert created("run").exit_code == 0
-    assert created(*steer).exit_code == 0
+    assert created(*command).exit_code == 0
     result = created("run", "--until-finished")
     assert result.exit_code == 0
     assert "nothing to do: " in result.stdout

@@ -50,7 +50,7 @@ def test_status_when_finished(created):
 
 
 @pytest.mark.parametrize(
-    ("steer", "shown"),
+    ("command", "printed"),
     [
         ([], "in progress"),
         (["pause"], "paused"),
@@ -58,12 +58,12 @@ def test_status_when_finished(created):
         (["cancel"], "cancelled"),
     ],
 )
-def test_status_for_a_person(created, steer, shown):
+def test_status_for_a_person(created, command, printed):
     assert created("run").exit_code == 0
-    if steer:
-        assert created(*steer).exit_code == 0
+    if command:
+        assert created(*command).exit_code == 0
     output = created("status").stdout
-    assert f"small_orders (no_shuffle), {shown}" in output
+    assert f"small_orders (no_shuffle), {printed}" in output
     assert "30.0 %, 300 of 1,000 rows" in output
     assert "lag 0 versions" in output
 

@@ -1,4 +1,4 @@
-"""Which jobs are the same to the pages: whoever steers one must not steer another."""
+"""Which jobs are the same to the pages: a change of one must not reach another."""
 
 from __future__ import annotations
 

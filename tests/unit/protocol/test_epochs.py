@@ -51,7 +51,7 @@ def run(backfilling: Backfilling, most, *meanwhile, requester=TASK, until=None):
     return done
 
 
-def steer(backfilling, change, *value):
+def change_of(backfilling, change, *value):
     return lambda: change(*value, store=backfilling.store, requested_by="vera")
 
 
@@ -100,7 +100,7 @@ def test_a_run_up_to_an_instant_stays_there(backfilling):
 
 
 def test_a_pause_takes_effect_with_the_next_epoch_and_nothing_to_do_ends_the_run(backfilling):
-    pause = steer(backfilling, mutations.pause_job)
+    pause = change_of(backfilling, mutations.pause_job)
     assert run(backfilling, 4, pause) == [1, "paused, and the upstream has no changes after offset 0"]
     assert backfilling.store.last_epoch() == 1
 
@@ -110,7 +110,7 @@ def test_a_paused_run_applies_changes_and_reads_on_once_it_is_resumed(backfillin
         backfilling.orders.change([0], amount=50)
         mutations.pause_job(store=backfilling.store, requested_by="vera")
 
-    assert run(backfilling, 3, pause, steer(backfilling, mutations.resume_job)) == [1, 2, 3]
+    assert run(backfilling, 3, pause, change_of(backfilling, mutations.resume_job)) == [1, 2, 3]
     _, paused, resumed = backfilling.store.barriers()
     assert (paused.parts, [found.mutation for found in paused.mutations]) == ((), [Mutation.PAUSE])
     assert [found.mutation for found in resumed.mutations] == [Mutation.RESUME]
@@ -119,15 +119,15 @@ def test_a_paused_run_applies_changes_and_reads_on_once_it_is_resumed(backfillin
 
 
 def test_another_rate_limit_and_a_repair_take_effect_with_the_next_epoch(backfilling):
-    repair = steer(backfilling, lambda **asked: mutations.repair_job(keys=[[0]], vnodes=[], **asked))
-    run(backfilling, 3, steer(backfilling, mutations.throttle_job, 1), repair)
+    repair = change_of(backfilling, lambda **asked: mutations.repair_job(keys=[[0]], vnodes=[], **asked))
+    run(backfilling, 3, change_of(backfilling, mutations.throttle_job, 1), repair)
     assert [c.snapshot_read_row_count for c in backfilling.store.commits()] == [3, 1, 1]
     assert [bool(b.repair) for b in backfilling.store.barriers()] == [False, False, True]
 
 
 def test_a_cancelled_job_fails_the_run_and_keeps_what_is_committed(backfilling):
     with pytest.raises(JobCancelledError, match="was cancelled by vera"):
-        run(backfilling, 3, steer(backfilling, mutations.cancel_job))
+        run(backfilling, 3, change_of(backfilling, mutations.cancel_job))
     assert len(backfilling.store.commits()) == 1
     backfilling.assert_truth()
 

@@ -52,7 +52,7 @@ STEERS = {
 
 
 @pytest.mark.parametrize("name", STEERS)
-def test_a_job_that_was_not_created_cannot_be_steered(lake, name):
+def test_a_job_that_was_not_created_cannot_be_changed(lake, name):
     with pytest.raises(JobNotCreatedError, match="create it first"):
         STEERS[name](store=BackfillStore(str(lake / "state")), requested_by="x")
     assert list(lake.iterdir()) == []
@@ -106,7 +106,7 @@ def test_pause_and_rate_limit_are_independent_of_each_other(backfilling, store):
     assert backfilling.epoch().snapshot_read_row_count == 5
 
 
-def test_steering_at_once_loses_nothing(store):
+def test_changes_at_once_lose_nothing(store):
     with ThreadPoolExecutor(5) as threads:
         list(
             threads.map(
@@ -280,7 +280,7 @@ def test_one_position_for_all_vnodes_is_not_shared(store):
 # --- cancelling -----------------------------------------------------------------------------------
 
 
-def test_a_cancelled_job_cannot_be_steered_any_more(store):
+def test_a_cancelled_job_cannot_be_changed_any_more(store):
     mutations.cancel_job(store=store, requested_by="vera")
     for name in ("pause", "resume", "throttle"):
         with pytest.raises(JobCancelledError, match="rebuild it to start over"):
