@@ -8,8 +8,8 @@ LOWEST := constraints/lowest-python-3.11.txt
 UV   := uv==0.13.8
 ARGS ?=
 
-# Tests run in two processes; ARGS="-n 0 --pdb" runs them in one, to debug.
-SIDE_BY_SIDE := --numprocesses=2 --dist=loadfile
+# Tests run in two processes; ARGS="-n 0 --pdb" runs them in one, to debug. tests/conftest.py decides on the order.
+SIDE_BY_SIDE := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 SLOWEST := --durations=10
 # All tests in these folders are slow, and collecting them alone takes long.
 WITHOUT_SPARK := --ignore=tests/integration --ignore=tests/system
@@ -76,7 +76,7 @@ $(VENV)/.classes: scripts/archive_classes.py $(VENV)/.jars $(VENV)/.project
 	$(BIN)/python scripts/archive_classes.py
 	@touch $@
 
-test-slow: install $(VENV)/.classes ## run only the tests that are marked slow
+test-slow: install ## run only the tests that are marked slow
 	$(BIN)/python -m pytest -m "slow and not exhaustive" $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
 test-exhaustive: install $(VENV)/.classes ## run the tests that `make test` leaves out, for a release; an hour
