@@ -14,9 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.core.watchdog import Alarm, AlarmKind
 from airflow_backfill_provider.notifications.backfill import BackfillNotifier
-from airflow_backfill_provider.notifications.events import alarm_event
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.verification import verifier
 from tests.plain_engine import CountingEngine, make
@@ -162,14 +160,6 @@ def test_alarms_of_the_watchdog_are_told(created: Lake, told):
     assert "orders.finish of run run_1" in told[0]
 
 
-def test_an_alarm_is_told_by_its_own_kind_and_with_what_to_do_about_it(created: Lake):
-    status, remedy = created.backfill.status(), "run its epochs more often"
-    for kind in AlarmKind:
-        event = alarm_event(status, Alarm(kind=kind, message="it is late", remedy=remedy))
-        assert event.as_template()["kind"] == kind
-        assert event.text == f"small_orders {kind}: it is late; {remedy}"
-
-
 def test_a_view_that_was_rebuilt_is_finished_by_whoever_did_it_last(orders: Lake, told):
     """I3: an explicit rebuild begins anew, and so do the news of it."""
     orders.create()
@@ -213,17 +203,6 @@ def test_the_job_is_a_template(created: Lake, told, tmp_path):
     file.write_text(created.backfill.job.model_dump_json(), encoding="utf-8")
     BackfillNotifier(job="{{ params.job }}", send=[Told()])(callback("failed", params={"job": str(file)}))
     assert told == ["failed small_orders in run_1"]
-
-
-def test_one_who_cannot_be_told_does_not_keep_the_others_from_it(created: Lake, told, caplog):
-    """Whom to tell must not decide over a task."""
-
-    def broken(context):
-        raise RuntimeError("no such channel")
-
-    BackfillNotifier(job=created.definition, send=[broken, Told()])(callback("failed"))
-    assert told == ["failed small_orders in run_1"]
-    assert "no such channel" in caplog.text
 
 
 @pytest.mark.parametrize("job", ["/nowhere.yaml", {}, "{{ no.such.name }}"])

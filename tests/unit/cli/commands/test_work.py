@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 
 import pytest
 from deltalake import write_deltalake
-from pyspark.errors import PySparkException
-from typer.testing import CliRunner
 
-from airflow_backfill_provider.cli.main import app
 from airflow_backfill_provider.core.errors import MaterializedViewError
-from airflow_backfill_provider.runtime.spark_settings import STORAGE_OPTIONS_VARIABLE
 
 
 def fails(result, *texts: str) -> None:
@@ -87,26 +81,6 @@ def test_what_the_engine_refuses(job, engine):
     fails(job("create"), "another table at the path")
 
 
-def test_an_unexpected_error_is_one_line_too(job, engine):
-    engine.failures = [RuntimeError("\nsomething\nlong")]
-    fails(job("create"), "RuntimeError: something (--debug shows where)")
-
-
-def test_an_unexpected_error_of_spark_is_not_quoted(job, engine):
-    """Errors hold no data."""
-    engine.failures = [PySparkException("[CAST_INVALID_INPUT] The value 'secret' cannot be cast. SQLSTATE: 22018")]
-    result = job("create")
-    fails(result, "PySparkException (--debug shows where; Spark's message may quote rows)")
-    assert "secret" not in result.output
-
-
-def test_debug_shows_the_traceback(job, engine):
-    engine.failures = [RuntimeError("boom")]
-    result = job("create", "--debug")
-    assert result.exit_code == 1
-    assert "Traceback" in result.output
-
-
 def test_create_twice(job, engine):
     assert "created, strategy no_shuffle" in job("create").stdout
     engine.starts = 0
@@ -131,65 +105,3 @@ def test_rebuild(created):
     assert result.exit_code == 0
     assert created.backfill.status().rows_read == 0
     assert created("run").exit_code == 0
-
-
-def test_verify_before_the_first_epoch_starts_no_spark(created, engine):
-    fails(created("verify"), "nothing to verify")
-    assert engine.starts == 0
-
-
-def test_bad_storage_options(job, monkeypatch):
-    monkeypatch.setenv(STORAGE_OPTIONS_VARIABLE, "[secret")
-    result = job("plan")
-    fails(result, STORAGE_OPTIONS_VARIABLE)
-    assert "[secret" not in result.stderr
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["nonsense"],
-        ["run"],
-        ["status", "/does/not/exist.yaml"],
-        ["run", "{job}", "--max-epochs", "0"],
-        ["run", "{job}", "--conf", "novalue"],
-        ["throttle", "{job}"],
-        ["plan", "{job}", "--nope"],
-    ],
-)
-def test_wrong_usage(created, arguments):
-    result = CliRunner().invoke(app, [argument.format(job=created.file) for argument in arguments])
-    assert result.exit_code == 2
-
-
-@pytest.mark.slow
-def test_version_and_help():
-    assert CliRunner().invoke(app, ["--version"]).stdout.startswith("airflow-backfill 0.")
-    help_text = CliRunner().invoke(app, ["--help"]).stdout
-    for command in "plan create run status watch pause resume throttle rescale verify cancel rebuild".split():
-        assert command in help_text
-        assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
-
-
-@pytest.mark.slow
-def test_commands_without_spark_import_neither_spark_nor_airflow(created):
-    program = (
-        "import sys\n"
-        "from airflow_backfill_provider.cli.main import main\n"
-        "for command, *values in (['status'], ['plan'], ['throttle', '7']):\n"
-        "    sys.argv[:] = ['airflow-backfill', command, JOB, *values]\n"
-        "    try: main()\n"
-        "    except SystemExit as end: print(command, end.code, file=sys.stderr)\n"
-        "print(*sorted({'pyspark', 'airflow'} & set(sys.modules)), 'imported', file=sys.stderr)\n"
-    )
-    command = [sys.executable, "-c", f"JOB = {str(created.file)!r}\n{program}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stderr.splitlines() == ["status 0", "plan 0", "throttle 0", "imported"]
-
-
-def test_a_storage_option_that_spark_could_not_use_is_refused_before_spark_starts(created, engine, monkeypatch):
-    monkeypatch.setenv(STORAGE_OPTIONS_VARIABLE, '{"AZURE_STORAGE_TOKEN": "very-secret"}')
-    result = created("run")
-    fails(result, "AZURE_STORAGE_TOKEN has no counterpart")
-    assert "very-secret" not in result.output
-    assert engine.starts == 0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from airflow_backfill_provider.core.columns import OwnColumns
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.strategies.arrangement import files as arrangement
-from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles, _pieces
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import in_order
 from tests.plain_engine import PlainArrangement
@@ -134,3 +135,18 @@ def test_what_is_dropped_leaves_nothing(backfilling):
     assert not files.exists()
     assert not Path(files.path).exists()
     files.drop()
+
+
+YEAR_10000 = 2_932_897
+"""Days since 1970."""
+
+
+def dates_of(*days):
+    return pa.array(days, pa.int32()).view(pa.date32())
+
+
+def test_the_newest_rows_of_an_arrangement_are_bounded_as_far_as_python_has_their_keys():
+    order = KeyOrder((KeyField(name="__vnode", type="integer"), KeyField(name="k", type="date")))
+    live = pa.table({"__vnode": pa.array([3], pa.int32()), "k": dates_of(YEAR_10000)})
+    ((file, _),) = _pieces(live, order, size=1)
+    assert (file.lower, file.upper) == ((3,), (3,))

@@ -12,7 +12,6 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.sensors.backfill import MaterializedViewVerifiedSensor
 from airflow_backfill_provider.triggers.backfill import REACHED
-from airflow_backfill_provider.triggers.conditions import Verified
 from airflow_backfill_provider.verification import verifier
 from tests.plain_engine import CountingEngine
 from tests.unit.stand_in import Lake, context
@@ -75,15 +74,6 @@ def test_a_view_that_differs_fails_for_good_and_is_waited_for_once_that_is_long_
     assert not look(ran, max_age=3600).is_done
     verify(ran)
     assert look(ran).is_done
-
-
-def test_a_rebuilt_view_is_not_verified(ran: Lake):
-    verify(ran)
-    backfill = ran.backfill
-    newest = backfill.store.verifications.newest_finished(backfill.settings().incarnation)
-    assert newest is not None
-    settings = backfill.settings().model_copy(update={"incarnation": "another"})
-    assert Verified(None, None).look(backfill.store, settings).value is None
 
 
 def test_a_deferred_sensor_waits_for_the_same(ran: Lake):

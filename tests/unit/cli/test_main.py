@@ -1,0 +1,53 @@
+"""The program: its commands, and how it is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from airflow_backfill_provider.cli.main import app
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["run"],
+        ["status", "/does/not/exist.yaml"],
+        ["run", "{job}", "--max-epochs", "0"],
+        ["run", "{job}", "--conf", "novalue"],
+        ["throttle", "{job}"],
+        ["plan", "{job}", "--nope"],
+    ],
+)
+def test_wrong_usage(created, arguments):
+    result = CliRunner().invoke(app, [argument.format(job=created.file) for argument in arguments])
+    assert result.exit_code == 2
+
+
+@pytest.mark.slow
+def test_version_and_help():
+    assert CliRunner().invoke(app, ["--version"]).stdout.startswith("airflow-backfill 0.")
+    help_text = CliRunner().invoke(app, ["--help"]).stdout
+    for command in "plan create run status watch pause resume throttle rescale verify cancel rebuild".split():
+        assert command in help_text
+        assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
+
+
+@pytest.mark.slow
+def test_commands_without_spark_import_neither_spark_nor_airflow(created):
+    program = (
+        "import sys\n"
+        "from airflow_backfill_provider.cli.main import main\n"
+        "for command, *values in (['status'], ['plan'], ['throttle', '7']):\n"
+        "    sys.argv[:] = ['airflow-backfill', command, JOB, *values]\n"
+        "    try: main()\n"
+        "    except SystemExit as end: print(command, end.code, file=sys.stderr)\n"
+        "print(*sorted({'pyspark', 'airflow'} & set(sys.modules)), 'imported', file=sys.stderr)\n"
+    )
+    command = [sys.executable, "-c", f"JOB = {str(created.file)!r}\n{program}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines() == ["status 0", "plan 0", "throttle 0", "imported"]
