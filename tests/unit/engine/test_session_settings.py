@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from airflow_backfill_provider.engine.session_settings import OURS, changes_no_result
+import pytest
+
+from airflow_backfill_provider.engine.session_settings import OURS, changes_no_result, to_unset
 from tests.known_settings import KNOWN_SETTINGS
 
 
@@ -10,3 +12,26 @@ def test_every_setting_that_spark_knows_was_looked_at() -> None:
     """The list says of each whether it may stay; a changed rule shows as a changed line there."""
     kept = {name for name in KNOWN_SETTINGS if changes_no_result(name) or name in OURS}
     assert {name for name, stays in KNOWN_SETTINGS.items() if stays} == kept
+
+
+@pytest.mark.parametrize(
+    ("name", "stays"),
+    [
+        ("spark.app.name", True),
+        ("spark.sql.shuffle.partitions", True),
+        ("spark.sql.adaptive.enabled", True),
+        ("spark.sql.caseSensitive", False),
+        ("spark.sql.nobody.has.seen.this", False),
+        ("spark.databricks.delta.optimize.maxFileSize", True),
+        ("spark.databricks.delta.schema.autoMerge.enabled", False),
+        ("spark.databricks.delta.nobody.has.seen.this", False),
+    ],
+)
+def test_a_setting_stays_if_it_is_known_to_change_no_result(name: str, stays: bool) -> None:
+    """I2: what nobody has looked at is reset."""
+    assert changes_no_result(name) is stays
+    assert to_unset([name]) == ([] if stays else [name])
+
+
+def test_settings_that_every_session_gets_are_set_and_not_reset() -> None:
+    assert to_unset([*OURS, "spark.sql.z", "spark.sql.caseSensitive"]) == ["spark.sql.caseSensitive", "spark.sql.z"]

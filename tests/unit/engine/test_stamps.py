@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 from airflow_backfill_provider.core.table_version import TableVersion
-from airflow_backfill_provider.engine.stamps import is_harmless, is_ours, stamp_for
+from airflow_backfill_provider.engine.stamps import (
+    GIVEN_UP,
+    OF_CHANGES,
+    creates,
+    creation_id,
+    is_harmless,
+    is_of_earlier_epoch,
+    is_ours,
+    snapshot_part,
+    stamp_for,
+    transaction_id,
+)
 from airflow_backfill_provider.lake.delta_log import Commit
 from airflow_backfill_provider.lake.view_identity import (
     ViewIdentity,
@@ -83,3 +94,41 @@ def test_a_watermark_is_published_only_with_a_complete_view():
     }
     assert "watermark" not in stamps[False]
     assert stamps[True] == {**stamps[False], "watermark": "2026-03-29T01:30:00+00:00", "digest": stamps[True]["digest"]}
+
+
+def test_every_part_of_an_incarnation_has_its_own_transaction():
+    """I5: each is written once; a zombie of another incarnation cannot take its place."""
+    parts = [*OF_CHANGES, snapshot_part(0), snapshot_part(1)]
+    ids = [
+        transaction_id(identity, part) for identity in (IDENTITY, ViewIdentity("paid_orders", "b2")) for part in parts
+    ]
+    assert len(set(ids)) == len(ids) == 2 * len(parts)
+    assert creation_id(IDENTITY) == creation_id(ViewIdentity("paid_orders", "b2")) not in ids
+    assert creation_id(ViewIdentity("others", "a1")) != creation_id(IDENTITY)
+
+
+@pytest.mark.parametrize(
+    ("stamp", "earlier"),
+    [
+        ({"event": "epoch", "incarnation": "a1", "epoch": 1}, True),
+        ({"event": GIVEN_UP, "incarnation": "a1", "epoch": 1}, True),
+        ({"event": "epoch", "incarnation": "a1", "epoch": 2}, False),
+        ({"event": "epoch", "incarnation": "a0", "epoch": 1}, False),
+        ({"event": "create", "incarnation": "a1"}, False),
+        (None, False),
+    ],
+)
+def test_a_commit_is_of_an_earlier_epoch_of_the_incarnation_alone(stamp, earlier):
+    assert is_of_earlier_epoch(commit(stamp), IDENTITY, BARRIER) is earlier
+
+
+def test_what_is_written_of_an_epoch_is_read_back_as_its_own():
+    written = stamp_for(BARRIER, "changes")
+    assert is_ours(commit(written), IDENTITY, BARRIER, TableVersion(version=1))
+    assert (written["job"], written["epoch"], written["part"]) == ("paid_orders", 2, "changes")
+    assert creates(commit({"event": "create", "incarnation": "a1"}), IDENTITY)
+    assert not creates(commit(written), IDENTITY)
+
+
+def test_a_fence_publishes_no_watermark():
+    assert "watermark" not in stamp_for(barrier_of(completes=True), "changes", event=GIVEN_UP)

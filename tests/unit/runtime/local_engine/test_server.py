@@ -15,7 +15,7 @@ import pytest
 from airflow_backfill_provider.core.errors import BackfillError, SparkServerUnavailableError, SparkUnavailableError
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.runtime.local_engine import engine_files
-from airflow_backfill_provider.runtime.local_engine.engine_files import running_engine
+from airflow_backfill_provider.runtime.local_engine.engine_files import running_engine, token_of
 from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
 from airflow_backfill_provider.runtime.local_engine.server import EngineRunsError, start_engine, stop_engine
 
@@ -139,3 +139,14 @@ def test_settings_are_written_so_that_java_reads_them_back():
     written = _as_properties({"spark.a b": r"C:\x", "spark.c": " d\ne", "spark.jsön": "ü=ö"})
 
     assert written == "spark.a\\ b=C:\\\\x\nspark.c=\\ d\\ne\nspark.jsön=ü=ö\n"
+
+
+def test_the_token_stays_so_that_a_connection_can_hold_it(spark_submit, port):
+    spark_submit()
+    start(port)
+    token = token_of(Remote(host="127.0.0.1", port=port))
+    stop_engine()
+    start(port)
+
+    assert token is not None
+    assert token_of(Remote(host="localhost", port=port)) == token
