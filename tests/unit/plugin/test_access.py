@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from fastapi import HTTPException, Request
+from pydantic import TypeAdapter, ValidationError
 
-from airflow_backfill_provider.plugin.access import require_json
+from airflow_backfill_provider.plugin.access import DagId, JobName, require_json
 
 
 def request(content_type: str | None) -> Request:
@@ -26,3 +27,23 @@ def test_whatever_a_form_of_another_site_could_send_is_refused(content_type):
     with pytest.raises(HTTPException) as refused:
         require_json(request(content_type))
     assert refused.value.status_code == 415
+
+
+@pytest.mark.parametrize("dag_id", ["orders", "a.b-c_1", "ä", "x" * 250])
+def test_whatever_airflow_allows_is_the_name_of_a_dag(dag_id):
+    assert TypeAdapter(DagId).validate_python(dag_id) == dag_id
+
+
+@pytest.mark.parametrize("dag_id", ["", "a/b", "a b", "a?b", "a\nb", "a\x00b", "a:b", "<b>", "x" * 251])
+def test_any_other_name_of_a_dag_is_refused(dag_id):
+    with pytest.raises(ValidationError):
+        TypeAdapter(DagId).validate_python(dag_id)
+
+
+@pytest.mark.parametrize(("name", "is_one"), [("paid_orders_2", True), ("Paid", False), ("a-b", False), ("ä", False)])
+def test_a_job_has_the_name_that_its_definition_allows(name, is_one):
+    if is_one:
+        assert TypeAdapter(JobName).validate_python(name) == name
+        return
+    with pytest.raises(ValidationError):
+        TypeAdapter(JobName).validate_python(name)
