@@ -8,7 +8,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from airflow_backfill_provider.cli.main import app
+from airflow_backfill_provider.cli.main import PANELS, app, main
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,20 @@ def test_commands_without_spark_import_neither_spark_nor_airflow(created):
     command = [sys.executable, "-c", f"JOB = {str(created.file)!r}\n{program}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr.splitlines() == ["status 0", "plan 0", "throttle 0", "imported"]
+
+
+def test_each_command_has_its_place_in_the_help_and_says_what_it_does():
+    commands = [command for panel in PANELS.values() for command in panel]
+    assert len(commands) == len(set(commands)) == len(app.registered_commands)
+    assert all(command.__doc__ for command in commands)
+    assert [group.name for group in app.registered_groups] == ["engine"]
+
+
+def test_a_program_that_is_interrupted_anywhere_ends_with_one_line(monkeypatch, capsys):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("airflow_backfill_provider.cli.main.app", interrupt)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert (end.value.code, capsys.readouterr().err.count("\n")) == (130, 1)

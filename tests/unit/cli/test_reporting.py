@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
+import logging
 import sys
 
 import pytest
+import typer
 from pyspark.errors import PySparkException
 
-
-def fails(result, *texts: str) -> None:
-    assert result.exit_code == 1
-    assert result.stderr.startswith("airflow-backfill: error: ")
-    assert result.stderr.count("\n") == 1
-    assert "Traceback" not in result.output
-    for text in texts:
-        assert text in result.stderr
+from airflow_backfill_provider.cli.reporting import _describe, reporting
+from airflow_backfill_provider.core.errors import BackfillError
+from tests.unit.cli.conftest import fails
 
 
 def test_an_unexpected_error_is_one_line_too(job, engine):
@@ -38,17 +34,63 @@ def test_debug_shows_the_traceback(job, engine):
     assert "Traceback" in result.output
 
 
-@pytest.mark.parametrize(("raised", "code"), [("BrokenPipeError", 1), ("KeyboardInterrupt", 130), ("ValueError", 1)])
-def test_a_command_that_was_cut_off_did_not_do_what_was_asked(raised, code):
-    """In a process of its own, for what is left of the output goes nowhere."""
-    program = (
-        "import sys, typer\n"
-        "from airflow_backfill_provider.cli.reporting import reporting\n"
-        "@reporting\n"
-        "def command():\n"
-        f"    raise {raised}\n"
-        "try: command()\n"
-        "except typer.Exit as end: sys.exit(end.exit_code + 50)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, "Traceback" in done.stderr) == (code + 50, False)
+@pytest.mark.parametrize(("raised", "code"), [(KeyboardInterrupt, 130), (ValueError, 1), (BackfillError("no"), 1)])
+def test_a_command_that_was_cut_off_did_not_do_what_was_asked(raised, code, capsys):
+    @reporting
+    def command():
+        raise raised
+
+    with pytest.raises(typer.Exit) as end:
+        command()
+    assert end.value.exit_code == code
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("end", [typer.Exit(7), typer.Abort(), typer.BadParameter("no")])
+def test_an_end_that_a_command_chose_stays(end):
+    @reporting
+    def command():
+        raise end
+
+    with pytest.raises(type(end)) as raised:
+        command()
+    assert raised.value is end
+
+
+def test_output_that_nobody_reads_goes_nowhere_from_then_on(tmp_path, monkeypatch):
+    """Python would complain at its end that it cannot flush what is left."""
+    with (tmp_path / "output").open("w", encoding="utf-8") as output:
+        monkeypatch.setattr(sys, "stdout", output)
+
+        @reporting
+        def command():
+            raise BrokenPipeError
+
+        with pytest.raises(typer.Exit) as end:
+            command()
+        output.write("what is left")
+    assert (end.value.exit_code, (tmp_path / "output").read_text(encoding="utf-8")) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("\n\n first \nsecond"), "ValueError:  first  (--debug shows where)"),
+        (ValueError(""), "ValueError: no message (--debug shows where)"),
+        (BackfillError("whole\ntext"), "whole\ntext"),
+    ],
+)
+def test_the_first_line_of_an_error_says_what_happened(error, line):
+    assert _describe(error) == line
+
+
+def test_log_lines_of_this_package_are_shown_and_of_no_other(capsys):
+    """Py4J, for one, logs every interrupted call with its stack."""
+
+    @reporting
+    def command():
+        logging.getLogger("airflow_backfill_provider.engine").info("waiting for another driver")
+        logging.getLogger("py4j").error("a stack")
+
+    command()
+    assert "airflow-backfill: waiting for another driver" in capsys.readouterr().err.splitlines()

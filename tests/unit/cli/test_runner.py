@@ -6,14 +6,9 @@ import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.cli import runner
-from airflow_backfill_provider.cli.output import console
-from airflow_backfill_provider.cli.runner import Runner
-from airflow_backfill_provider.cli.views import LineView
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.protocol.backfill import Backfill
-from tests.builders import job_of
 from tests.unit.cli.conftest import append
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
@@ -187,22 +182,3 @@ def test_a_job_may_be_created_paused(job, engine):
     assert engine.executed == []
     assert job("resume").exit_code == 0
     assert "was created already, not paused, strategy" in job("create", "--paused").stdout
-
-
-def test_each_wait_before_another_try_is_longer_than_the_one_before(monkeypatch):
-    monkeypatch.setattr(runner, "RETRY_SECONDS", 2.0)
-    waits: list[float] = []
-    trying = Runner(
-        backfill=Backfill(job_of()),
-        engine=lambda: pytest.fail("no engine is needed"),
-        requester=Requester(user="vera"),
-        view=LineView(console()),
-        sleep=waits.append,
-    )
-
-    def fail() -> str:
-        raise EpochFailedError("the network")
-
-    with pytest.raises(EpochFailedError):
-        trying._retrying(fail)
-    assert waits == [2.0, 4.0]

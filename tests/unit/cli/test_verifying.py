@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from tests.unit.cli.conftest import fails
+
 EQUAL = (
     "small_orders as of epoch 1, upstream version 3: 10 rows expected, 0 missing, 0 unexpected, 0 repeated, 0 different"
 )
@@ -112,15 +114,6 @@ def test_the_status_says_when_the_view_was_verified_and_whether_it_is_right(ran,
     assert "\nverified    differs from its query at epoch 1, " in ran("status").stdout
     status = json.loads(ran("status", "--json").stdout)
     assert (status["verified"]["equal"], status["verification_waits"]) == (False, False)
-
-
-def fails(result, *texts: str) -> None:
-    assert result.exit_code == 1
-    assert result.stderr.startswith("airflow-backfill: error: ")
-    assert result.stderr.count("\n") == 1
-    assert "Traceback" not in result.output
-    for text in texts:
-        assert text in result.stderr
 
 
 def test_verify_before_the_first_epoch_starts_no_spark(created, engine):

@@ -1,4 +1,4 @@
-"""The engine's commands, and the engine as a master, where no Spark is needed for it."""
+"""The engine's commands, where no Spark is needed for them."""
 
 from __future__ import annotations
 

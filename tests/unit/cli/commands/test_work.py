@@ -1,4 +1,4 @@
-"""How commands fail: exit code 1 and one line, or exit code 2 for wrong usage."""
+"""``create`` and ``rebuild``, and what they and ``plan`` refuse."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ import pytest
 from deltalake import write_deltalake
 
 from airflow_backfill_provider.core.errors import MaterializedViewError
-
-
-def fails(result, *texts: str) -> None:
-    assert result.exit_code == 1
-    assert result.stderr.startswith("airflow-backfill: error: ")
-    assert result.stderr.count("\n") == 1
-    assert "Traceback" not in result.output
-    for text in texts:
-        assert text in result.stderr
+from tests.unit.cli.conftest import fails
 
 
 @pytest.mark.parametrize("command", ["plan", "create"])
