@@ -75,9 +75,12 @@ _KEYS = "tests/unit/core/test_keys.py"
 _PLANNER = "tests/unit/core/test_planner.py"
 _SNAPSHOT_PLAN = "tests/unit/strategies/test_chunk_plan.py"
 _ROW_COUNTS = "tests/unit/lake/test_row_counts.py"
-_ARRANGEMENT = "tests/unit/lake/test_arrangement.py"
+_HIDDEN_ROWS = "tests/unit/lake/test_hidden_rows.py"
+_ARRANGEMENT = "tests/unit/strategies/arrangement/test_files.py"
+_VNODES_OF_RUNS = "tests/unit/strategies/arrangement/test_planning.py"
 _SPEED = "tests/unit/core/test_speed.py"
-_SCAN = "tests/unit/core/test_scan.py"
+_VNODE_SCAN = "tests/unit/strategies/test_vnode_scan.py"
+_NO_SHUFFLE_SCAN = "tests/unit/strategies/test_no_shuffle_scan.py"
 _REBUILDS = "tests/unit/protocol/test_creation_rebuilds.py"
 _RUN_CRASHES = "tests/unit/protocol/test_run_crashes.py"
 _RUN_SHARED = "tests/unit/protocol/test_run_shared.py"
@@ -189,7 +192,7 @@ MUTANTS = (
         file="airflow_backfill_provider/strategies/arrangement/planning.py",
         old="if previous is not None and previous.parallelism == settings.parallelism:",
         new="if previous is not None:",
-        killers=(f"{_SNAPSHOT_PLAN}::test_another_parallelism_divides_the_vnodes_anew",),
+        killers=(f"{_VNODES_OF_RUNS}::test_another_parallelism_divides_the_vnodes_anew",),
     ),
     Mutant(
         name="changes-anywhere-in-a-vnode",
@@ -216,7 +219,7 @@ MUTANTS = (
         file="airflow_backfill_provider/lake/data_files.py",
         old="return stored._replace(rows=stored.rows - hidden)",
         new="return stored",
-        killers=(f"{_ROW_COUNTS}::test_rows_that_a_deletion_vector_hides_are_none",),
+        killers=(f"{_HIDDEN_ROWS}::test_rows_that_a_deletion_vector_hides_are_none",),
     ),
     Mutant(
         name="hidden-keys-counted",
@@ -252,7 +255,7 @@ MUTANTS = (
         file="airflow_backfill_provider/strategies/vnode_scan.py",
         old="ends_within = read.up_to is not None and read.up_to[0] == vnode and len(read.up_to) > 1",
         new="ends_within = False",
-        killers=(f"{_SCAN}::test_a_vnode_completes_alone",),
+        killers=(f"{_VNODE_SCAN}::test_a_vnode_completes_alone",),
     ),
     Mutant(
         name="not-started-lets-changes-through",
@@ -261,7 +264,7 @@ MUTANTS = (
         file="airflow_backfill_provider/strategies/no_shuffle_scan.py",
         old="            case NotStarted():\n                return ()\n",
         new="            case NotStarted():\n                return (KeyRange(None, None),)\n",
-        killers=(f"{_SCAN}::test_a_new_job_has_started_no_vnode",),
+        killers=(f"{_NO_SHUFFLE_SCAN}::test_a_new_job_has_started_no_vnode",),
     ),
     Mutant(
         name="progress-goes-back",
@@ -361,7 +364,7 @@ MUTANTS = (
         file="airflow_backfill_provider/core/differences.py",
         old="expected.get(vnode, NO_ROWS) != found.get(vnode, NO_ROWS)",
         new="expected.get(vnode, NO_ROWS).rows != found.get(vnode, NO_ROWS).rows",
-        killers=("tests/unit/core/test_verification.py::test_each_part_of_a_checksum_counts",),
+        killers=("tests/unit/core/test_differences.py::test_each_part_of_a_checksum_counts",),
     ),
     # --- what others have done meanwhile ---
     Mutant(
