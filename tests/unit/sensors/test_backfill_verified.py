@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,10 +29,9 @@ class LateEngine(CountingEngine):
 
 
 @pytest.fixture
-def ran(created: Lake) -> Lake:
+def ran(as_ran: Callable[[], Lake]) -> Lake:
     """The job, one epoch of which is committed."""
-    created.epochs(1)
-    return created
+    return as_ran()
 
 
 def verify(lake: Lake, *missing: str, ago: dt.timedelta = dt.timedelta(0)) -> None:
@@ -90,6 +90,6 @@ def test_a_deferred_sensor_waits_for_the_same(ran: Lake):
 
 
 @pytest.mark.parametrize("wrong", [-1, "old", float("inf"), [1]])
-def test_what_is_no_age_is_refused(ran: Lake, wrong: Any):
+def test_what_is_no_age_is_refused(orders: Lake, wrong: Any):
     with pytest.raises(AirflowFailException, match="max_age: .* is not an age"):
-        look(ran, max_age=wrong)
+        look(orders, max_age=wrong)
