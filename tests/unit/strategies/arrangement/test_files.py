@@ -15,17 +15,21 @@ from airflow_backfill_provider.strategies.arrangement.files import ArrangementFi
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import in_order
 from tests.plain_engine import PlainArrangement
-from tests.property.memory_engine import Backfilling
+from tests.property.memory_engine import Backfilling, Prepared
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    def pause(made):
+        mutations.pause_job(store=made.store, requested_by="x")
+
+    return Prepared(tmp_path_factory.mktemp("prepared"), range(30), pause, strategy="arrangement", vnode_count=4)
 
 
 @pytest.fixture
-def backfilling(lake):
+def backfilling(prepared):
     """A paused job over the orders 0 to 29, whose arrangement lies in three files."""
-    made = Backfilling(lake, strategy="arrangement", vnode_count=4)
-    made.orders.add(*range(30))
-    made.create()
-    mutations.pause_job(store=made.store, requested_by="x")
-    return made
+    return prepared.restore()
 
 
 def seen(backfilling):
