@@ -50,7 +50,8 @@ def test_another_failure_is_news_up_to_a_bound():
 @pytest.mark.parametrize("recorded", [0, 1, 2])
 def test_the_first_failures_are_recorded_however_soon_they_come(recorded):
     assert FIRST_FAILURES == 3
-    assert is_news([failure_after(0)] * recorded, failure_after(0))
+    assert is_news([failure_after(0), failure_after(10)][:recorded], failure_after(11))
+    assert not is_news([failure_after(0), failure_after(10), failure_after(20)], failure_after(21))
 
 
 def test_the_same_failure_is_recorded_again_once_it_lasted_twice_as_long():
