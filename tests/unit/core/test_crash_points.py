@@ -8,13 +8,11 @@ from airflow_backfill_provider.core.stages import STAGES
 
 OF_NO_EPOCH = {CrashPoint.BEFORE_CREATION_COMMIT, CrashPoint.AFTER_CREATION_COMMIT}
 
-
 INSIDE_OF_A_STAGE = {
     CrashPoint.AFTER_REMOVAL_COMMIT,
     CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
     CrashPoint.AFTER_ARRANGEMENT_COMMIT,
 }
-
 
 OF_SHARED_EPOCHS = {CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT}
 

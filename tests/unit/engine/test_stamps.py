@@ -39,7 +39,6 @@ def commit(stamp: dict[str, Any] | None = None, **fields: Any) -> Commit:
 
 BARRIER = barrier_of(2)
 
-
 OTHER_PLAN = barrier_of(2, upstream=window_of(to_version=9)).digest
 
 

@@ -10,7 +10,6 @@ from tests.builders import order_of
 
 KEY = order_of("long", ("string", True))
 
-
 KEYS = [(None, None), (None, "b"), (1, None), (1, "b"), (1, "a"), (2, None), (2, "a")]
 """In order."""
 
@@ -24,7 +23,6 @@ PROGRESS = st.one_of(
     st.builds(InProgress, st.sampled_from(KEYS), st.integers(0, 9)),
     st.builds(Completed, st.none() | st.sampled_from(KEYS), st.integers(0, 9)),
 )
-
 
 STATES = st.lists(PROGRESS, min_size=1, max_size=7).map(lambda vnodes: state_of(*vnodes))
 

@@ -14,7 +14,6 @@ from tests.builders import Orders, barrier_of, job_of, settings_of
 
 IN_VNODES = (Completed(None, 1), Completed(None, 1), InProgress((5,), 1), InProgress((5,), 1))
 
-
 FOUR_RUNS = ((0, 0), (1, 1), (2, 2), (3, 3))
 
 

@@ -22,7 +22,6 @@ from tests.builders import barrier_of
 
 NO_SPARK = cast("SparkSession", None)
 
-
 IDENTITY = ViewIdentity("paid_orders", "a1")
 
 
