@@ -57,6 +57,8 @@ def test_each_command_has_its_place_in_the_help_and_says_what_it_does():
     commands = [command for panel in PANELS.values() for command in panel]
     assert len(commands) == len(set(commands)) == len(app.registered_commands)
     assert all(command.__doc__ for command in commands)
+    names = "create run compact rebuild plan status watch verify pause resume throttle rescale repair cancel"
+    assert {command.__name__ for command in commands} == {*names.split(), "archive_classes"}
     assert [group.name for group in app.registered_groups] == ["engine"]
 
 
