@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -53,6 +54,16 @@ _SPARK_CONF = Path(tempfile.mkdtemp(prefix="airflow-backfill-tests-"))
 )
 os.environ["SPARK_CONF_DIR"] = str(_SPARK_CONF)
 atexit.register(shutil.rmtree, _SPARK_CONF, ignore_errors=True)
+
+
+_WHOLLY_SLOW = re.compile(r"^pytestmark = \[?pytest\.mark\.(?:slow|spark|airflow|exhaustive)\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files whose tests are all slow where no slow test is asked for: importing them takes seconds."""
+    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
+        return None
+    return True if _WHOLLY_SLOW.search(collection_path.read_text(encoding="utf-8")) else None
 
 
 LONGEST_FIRST = ("tests/system", "tests/integration")

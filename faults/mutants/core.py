@@ -94,7 +94,7 @@ MUTANTS = (
         file="airflow_backfill_provider/core/differences.py",
         old="expected.get(vnode, NO_ROWS) != found.get(vnode, NO_ROWS)",
         new="expected.get(vnode, NO_ROWS).rows != found.get(vnode, NO_ROWS).rows",
-        killers=("tests/unit/core/test_verification.py::test_each_part_of_a_checksum_counts",),
+        killers=("tests/unit/core/test_differences.py::test_each_part_of_a_checksum_counts",),
     ),
     Mutant(
         name="chunk-as-of-the-window",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import CHUNK_PLAN, ROW_COUNTS
+from faults.mutants.killers import CHUNK_PLAN, HIDDEN_ROWS, ROW_COUNTS
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -22,7 +22,7 @@ MUTANTS = (
         file="airflow_backfill_provider/lake/data_files.py",
         old="return stored._replace(rows=stored.rows - hidden)",
         new="return stored",
-        killers=(f"{ROW_COUNTS}::test_rows_that_a_deletion_vector_hides_are_none",),
+        killers=(f"{HIDDEN_ROWS}::test_rows_that_a_deletion_vector_hides_are_none",),
     ),
     Mutant(
         name="hidden-keys-counted",

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from faults.mutants.killers import ARRANGEMENT, CHUNK_PLAN, EPOCHS, FOREIGN_HISTORY, SCAN, SUSPECT_STATISTICS
+from faults.mutants.killers import (
+    ARRANGEMENT,
+    ARRANGEMENT_PLANNING,
+    CHUNK_PLAN,
+    EPOCHS,
+    FOREIGN_HISTORY,
+    NO_SHUFFLE_SCAN,
+    SUSPECT_STATISTICS,
+    VNODE_SCAN,
+)
 from faults.mutants.mutant import Mutant
 
 MUTANTS = (
@@ -43,7 +52,7 @@ MUTANTS = (
         file="airflow_backfill_provider/strategies/arrangement/planning.py",
         old="if previous is not None and previous.parallelism == settings.parallelism:",
         new="if previous is not None:",
-        killers=(f"{CHUNK_PLAN}::test_another_parallelism_divides_the_vnodes_anew",),
+        killers=(f"{ARRANGEMENT_PLANNING}::test_another_parallelism_divides_the_vnodes_anew",),
     ),
     Mutant(
         name="changes-anywhere-in-a-vnode",
@@ -61,7 +70,7 @@ MUTANTS = (
         file="airflow_backfill_provider/strategies/vnode_scan.py",
         old="ends_within = read.up_to is not None and read.up_to[0] == vnode and len(read.up_to) > 1",
         new="ends_within = False",
-        killers=(f"{SCAN}::test_a_vnode_completes_alone",),
+        killers=(f"{VNODE_SCAN}::test_a_vnode_completes_alone",),
     ),
     Mutant(
         name="not-started-lets-changes-through",
@@ -70,7 +79,7 @@ MUTANTS = (
         file="airflow_backfill_provider/strategies/no_shuffle_scan.py",
         old="            case NotStarted():\n                return ()\n",
         new="            case NotStarted():\n                return (KeyRange(None, None),)\n",
-        killers=(f"{SCAN}::test_a_new_job_has_started_no_vnode",),
+        killers=(f"{NO_SHUFFLE_SCAN}::test_a_new_job_has_started_no_vnode",),
     ),
     Mutant(
         name="arrangement-believed",

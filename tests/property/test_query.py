@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_backfill_provider.core.sql import quote
@@ -50,6 +50,7 @@ def queries(draw):
     return head, between, relation, alias, tail
 
 
+@settings(max_examples=60)
 @given(queries(), KEYS, st.sampled_from(["", ";", " ;\n"]))
 def test_the_splice_touches_nothing_but_the_relation(parts, keys, end):
     """Spark runs the very expressions that were written."""

@@ -37,15 +37,17 @@ def four_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def prepare(tmp_path_factory: pytest.TempPathFactory, four_files: Path) -> Callable[..., Callable[[], Lake]]:
     """
-    Creates a job, once; what it returns gives the job back as it was created.
+    Creates a job, and runs some epochs, once; what it returns gives the job back as they left it.
 
     For tests after which nothing goes on that might look at the restored tables, such as a trigger or a supervisor.
     """
 
-    def make(**fields: Any) -> Callable[[], Lake]:
+    def make(epochs: int = 0, **fields: Any) -> Callable[[], Lake]:
         def fill(folder: Path) -> None:
             shutil.copytree(four_files, folder, dirs_exist_ok=True)
-            Lake(folder, fields).create()
+            lake = Lake(folder, fields)
+            lake.create()
+            lake.epochs(epochs)
 
         template = Template(tmp_path_factory.mktemp("prepared"), fill)
         return lambda: Lake(template.restore(), dict(fields))
@@ -58,6 +60,18 @@ def orders(lake: Path, four_files: Path) -> Lake:
     """An upstream in four files, and a job over it that is not created."""
     shutil.copytree(four_files, lake, dirs_exist_ok=True)
     return Lake(lake)
+
+
+@pytest.fixture(scope="session")
+def as_created(prepare: Callable[..., Callable[[], Lake]]) -> Callable[[], Lake]:
+    """Gives the job back as it was created."""
+    return prepare()
+
+
+@pytest.fixture(scope="session")
+def as_ran(prepare: Callable[..., Callable[[], Lake]]) -> Callable[[], Lake]:
+    """Gives the job back as it was after its first epoch."""
+    return prepare(epochs=1)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable, task
+from airflow.sdk import CronDataIntervalTimetable, DeltaDataIntervalTimetable
 from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
@@ -13,7 +13,6 @@ from airflow.timetables.base import TimeRestriction
 from airflow_backfill_provider.assets import MATERIALIZED_VIEWS, materialized_view_asset, upstream_asset
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.dag_factory import approved_backfill_dag, backfill_dag, with_data_intervals
-from airflow_backfill_provider.task_group import BackfillTaskGroup
 
 JOB = {
     "name": "paid_orders",
@@ -134,24 +133,6 @@ def test_finishing_the_view_is_an_event_of_both_of_its_assets_and_an_epoch_of_on
     assert (finished.name, finished.uri) == ("paid_orders finished", f"{view.uri}?event=finished")
     assert dag.get_task("backfill.run_epoch").partial_kwargs["outlets"] == [MATERIALIZED_VIEWS]
     assert materialized_view_asset({**JOB, "materialized_view": "s3://bucket/view"}).uri == "s3://bucket/view"
-
-
-def test_a_group_takes_job_and_barriers_from_other_tasks():
-    @task
-    def job():
-        return JOB
-
-    @task
-    def barriers():
-        return [None, 4]
-
-    with DAG("by_tasks", schedule=None) as dag:
-        group = BackfillTaskGroup("orders", job=job(), barriers=barriers())
-
-    assert group.epochs.upstream_task_ids == {"job", "barriers", "orders.create_job"}
-    assert group.create.upstream_task_ids == {"job"}
-    assert group.finish.upstream_task_ids == {"job", "orders.run_epoch"}
-    assert DagSerialization.to_dict(dag)
 
 
 def test_a_job_with_parallel_runs_gets_a_task_run_for_each_of_them_in_each_epoch():

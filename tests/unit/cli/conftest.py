@@ -178,3 +178,13 @@ def as_created(prepare: Callable[..., Callable[[], Job]]) -> Callable[[], Job]:
 def created(as_created: Callable[[], Job]) -> Job:
     """The job, created."""
     return as_created()
+
+
+def fails(result: Result, *texts: str) -> None:
+    """Require that a command failed with one line, which has some texts."""
+    assert result.exit_code == 1
+    assert result.stderr.startswith("airflow-backfill: error: ")
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.output
+    for text in texts:
+        assert text in result.stderr

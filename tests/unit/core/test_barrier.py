@@ -17,13 +17,12 @@ from airflow_backfill_provider.core.barrier import (
     Repair,
     digest,
 )
-from airflow_backfill_provider.core.epoch_record import EpochCommit, EpochReport
 from airflow_backfill_provider.core.errors import StateLayoutError
 from airflow_backfill_provider.core.failures import GivenUp
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.requester import Requester
-from tests.builders import NOW, barrier_of, commit_of, order_of, part_of, report_of, shown_after, window_of
+from tests.builders import NOW, barrier_of, order_of, part_of, shown_after, window_of
 
 TASK = Requester(dag_id="d", run_id="r", task_id="t", map_index=2)
 
@@ -128,29 +127,6 @@ def test_a_barrier_survives_the_barrier_log():
     read = Barrier.model_validate_json(barrier.model_dump_json())
     assert read == barrier
     assert read.digest == barrier.digest
-
-
-def test_a_commit_survives_the_barrier_log():
-    commit = commit_of(barrier_of(), seconds={"changes": 0.1, "snapshot": 1e-9})
-    assert EpochCommit.model_validate_json(commit.model_dump_json()) == commit
-
-
-@pytest.mark.parametrize("part", [None, 0, 3])
-def test_a_report_survives_the_barrier_log(part):
-    report = report_of(barrier_of(), part, rows={0: 3, 255: 1})
-    assert EpochReport.model_validate_json(report.model_dump_json()) == report
-
-
-@pytest.mark.parametrize("record", [barrier_of(), commit_of(barrier_of()), report_of(barrier_of(), 0)])
-def test_a_record_with_a_field_of_another_version_is_refused(record):
-    """I6: a newer package's record is not half understood."""
-    with pytest.raises(ValidationError, match="new_field"):
-        type(record)(**record.model_dump(), new_field=1)
-
-
-def test_a_pinned_barrier_cannot_be_changed():
-    with pytest.raises(ValidationError):
-        barrier_of().epoch = 2
 
 
 @pytest.mark.parametrize(("to_version", "has_window"), [(5, True), (4, True), (3, False)])
@@ -312,38 +288,6 @@ def test_a_repair_of_nothing_asks_for_nothing(repair, asks):
 
 
 # --- requesters -----------------------------------------------------------------------------------
-
-
-def test_two_requests_of_one_task_run_are_equal():
-    """A retry and a cleared task find the barrier that the first try pinned."""
-    assert Requester(dag_id="d", run_id="r", task_id="t", map_index=2) == TASK
-    assert TASK.is_task_run
-
-
-@pytest.mark.parametrize("change", [{"dag_id": "e"}, {"run_id": "s"}, {"task_id": "u"}, {"map_index": 3}])
-def test_requests_of_different_task_runs_are_different(change):
-    assert TASK.model_copy(update=change) != TASK
-
-
-@pytest.mark.parametrize(
-    ("requester", "text"),
-    [
-        (TASK, "d.t[2] of run r"),
-        (TASK.model_copy(update={"map_index": 0}), "d.t[0] of run r"),
-        (
-            Requester(dag_id="d", run_id="scheduled__2026-01-01T00:00:00+00:00", task_id="t"),
-            "d.t of run scheduled__2026-01-01T00:00:00+00:00",
-        ),
-        (Requester(user="vera@host"), "vera@host"),
-        (Requester(), "unknown"),
-    ],
-)
-def test_a_requester_reads_well(requester, text):
-    assert str(requester) == text
-
-
-def test_somebody_at_a_terminal_is_no_task_run():
-    assert not Requester(user="vera").is_task_run
 
 
 # --- digests --------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_backfill_provider.core.columns import OwnColumns, names_within, own_columns
@@ -41,6 +41,7 @@ NAMES = st.lists(
 )
 
 
+@settings(max_examples=40)
 @given(NAMES, st.randoms())
 def test_no_name_clashes_in_any_case_and_order_makes_no_difference(names, random):
     own = own_columns(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from airflow_backfill_provider.core.decimals import (
@@ -36,6 +36,7 @@ def decimals(draw):
     return Decimal(digits).scaleb(-scale), f"decimal({precision},{scale})", scale
 
 
+@settings(max_examples=40)
 @given(decimals())
 @example((Decimal("9" * 38), "decimal(38,0)", 0))
 @example((Decimal("-1" + "0" * 19), "decimal(20,0)", 0))
@@ -49,6 +50,7 @@ def test_no_value_lies_outside_of_its_widened_statistics(drawn):
     assert high is None or value <= high
 
 
+@settings(max_examples=40)
 @given(decimals())
 @example((Decimal("9" * 38), "decimal(38,0)", 0))
 @example((Decimal("95759157456403.5008"), "decimal(18,4)", 4))
@@ -61,6 +63,7 @@ def test_a_file_that_ends_at_a_value_is_not_skipped_for_what_its_statistics_say(
     assert highest is None or highest >= written
 
 
+@settings(max_examples=40)
 @given(decimals())
 def test_what_a_condition_compares_with_is_a_value_of_the_type(drawn):
     value, type_, scale = drawn

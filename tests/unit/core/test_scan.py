@@ -1,331 +1,16 @@
-"""The two orders of scanning: what was read, what was not, and how an epoch moves the one into the other."""
+"""The order of (vnode, key), and dividing vnodes among parallel runs."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_backfill_provider.core.errors import StateError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
-from airflow_backfill_provider.core.scan import divide, rows_read
-from airflow_backfill_provider.strategies.no_shuffle_scan import NoShuffleScan
-from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
+from airflow_backfill_provider.core.columns import OwnColumns
+from airflow_backfill_provider.core.progress import Completed, NotStarted
+from airflow_backfill_provider.core.scan import by_vnode, divide
 from tests.builders import order_of
-
-KEY = order_of("long", ("string", True))
-KEYS = [(None, None), (None, "b"), (1, None), (1, "b"), (1, "a"), (2, None), (2, "a")]
-"""In order."""
-
-
-def state_of(*vnodes, epoch=5):
-    return BackfillState(epoch=epoch, vnodes=vnodes)
-
-
-def in_place(vnodes=2, keys=EVERYTHING):
-    return NoShuffleScan(order_of("long"), vnodes, keys)
-
-
-def arranged(vnodes, about=None):
-    return VnodeScan(KEY, vnodes, frozenset(range(vnodes) if about is None else about))
-
-
-def covering(ranges, place, order):
-    return sum(covered.contains(place, order) for covered in ranges)
-
-
-# --- by key ---------------------------------------------------------------------------------------
-
-
-def test_a_new_job_has_started_no_vnode():
-    state = in_place(3).initial(0)
-    assert state == state_of(NotStarted(), NotStarted(), NotStarted(), epoch=0)
-    assert not state.completed
-    assert in_place(3).read(state) == ()
-    assert in_place(3).unread(state) == (EVERYTHING,)
-    assert rows_read(in_place(3), state) == 0
-
-
-@pytest.mark.parametrize(
-    ("progress", "read", "unread"),
-    [
-        (InProgress((7,), 3), KeyRange(None, (7,)), (KeyRange((7,), None),)),
-        (InProgress((None,), 1), KeyRange(None, (None,)), (KeyRange((None,), None),)),
-        (Completed((7,), 3), EVERYTHING, ()),
-        (Completed(None, 0), EVERYTHING, ()),
-    ],
-)
-def test_what_was_read_ends_at_the_position(progress, read, unread):
-    """Design §5.3 and §5.7."""
-    state = state_of(progress, progress)
-    assert in_place().read(state) == (read,)
-    assert in_place().unread(state) == unread
-    assert in_place().unread(state, (1, 1)) == unread, "vnodes share the one position"
-    assert rows_read(in_place(), state) == progress.row_count, "every vnode records the sum"
-
-
-@pytest.mark.parametrize(
-    "vnodes",
-    [
-        (NotStarted(), InProgress((1,), 1)),
-        (InProgress((1,), 1), InProgress((2,), 1)),
-        (InProgress((1,), 1), InProgress((1,), 2)),
-        (Completed(None, 1), Completed((1,), 1)),
-    ],
-)
-@pytest.mark.parametrize("question", [NoShuffleScan.read, NoShuffleScan.unread])
-def test_vnodes_that_differ_are_refused_where_all_share_one_position(vnodes, question):
-    """I6: somebody else wrote to the state."""
-    with pytest.raises(StateError, match=r"different positions for vnodes as of epoch 5.*rebuild the job"):
-        question(in_place(), state_of(*vnodes))
-
-
-def test_an_epoch_that_reads_a_chunk_moves_all_vnodes_to_its_end():
-    scan = in_place()
-    state = scan.advanced(scan.initial(0), epoch=1, ranges=[KeyRange(None, (7,))], rows={0: 3})
-    assert state == state_of(InProgress((7,), 3), InProgress((7,), 3), epoch=1)
-    state = scan.advanced(state, epoch=2, ranges=[KeyRange((7,), (9,))], rows={})
-    assert state == state_of(InProgress((9,), 3), InProgress((9,), 3), epoch=2)
-
-
-def test_the_chunk_without_an_upper_bound_completes():
-    """Design §5.4: the last chunk has no upper bound."""
-    first = in_place(1).advanced(in_place(1).initial(0), epoch=1, ranges=[EVERYTHING], rows={})
-    assert first == state_of(Completed(None, 0), epoch=1)
-    last = in_place(1).advanced(state_of(InProgress((7,), 3)), epoch=6, ranges=[KeyRange((7,), None)], rows={0: 2})
-    assert last == state_of(Completed((7,), 5), epoch=6)
-    assert last.completed
-
-
-@pytest.mark.parametrize("scan", [in_place(1), arranged(1)])
-def test_an_epoch_without_a_chunk_leaves_the_state_as_it_is(scan):
-    """Design §5.12: state is written only when it changed; so it keeps the epoch that wrote it."""
-    state = state_of(InProgress((7, "a")[: len(scan.order.fields)], 3))
-    assert scan.advanced(state, epoch=6, ranges=(), rows={}) is state
-
-
-def test_a_job_about_some_keys_reads_these_and_is_completed_at_their_end():
-    scan = in_place(1, KeyRange((3,), (8,)))
-    assert scan.unread(scan.initial(0)) == (KeyRange((3,), (8,)),)
-    begun = scan.advanced(scan.initial(0), epoch=1, ranges=[KeyRange((3,), (5,))], rows={0: 2})
-    assert begun == state_of(InProgress((5,), 2), epoch=1)
-    assert scan.unread(begun) == (KeyRange((5,), (8,)),)
-    assert scan.advanced(begun, epoch=2, ranges=[KeyRange((5,), (8,))], rows={0: 3}).completed
-
-
-# --- by vnode and key -----------------------------------------------------------------------------
-
-
-def test_a_position_of_an_arrangement_begins_with_the_vnode():
-    assert arranged(2).order.names == ("__vnode", "k1", "k2")
-    assert [field.descending for field in arranged(2).order.fields] == [False, False, True]
-    assert [field.type for field in arranged(2).order.fields] == ["integer", "long", "string"]
-    assert (arranged(2).rows_of_one(10), in_place().rows_of_one(10)) == (5, 10)
-
-
-def test_a_new_arrangement_is_unread_as_one_range():
-    scan = arranged(3)
-    assert scan.initial(4) == state_of(NotStarted(), NotStarted(), NotStarted(), epoch=4)
-    assert (scan.read(scan.initial(0)), scan.unread(scan.initial(0))) == ((), (EVERYTHING,))
-
-
-def test_vnodes_that_a_job_is_not_about_are_completed_from_the_start():
-    scan = arranged(4, {1, 3})
-    assert scan.initial(0).vnodes == (Completed(None, 0), NotStarted(), Completed(None, 0), NotStarted())
-    assert scan.unread(scan.initial(0)) == (KeyRange((0,), None),), "what lies in between has no rows of the job's"
-    state = scan.advanced(scan.initial(0), epoch=1, ranges=scan.unread(scan.initial(0)), rows={1: 5})
-    assert state.completed
-    assert scan.read(state) == (KeyRange((0,), None),)
-
-
-def test_scattered_vnodes_of_a_job_are_few_ranges():
-    """A barrier that pinned each of them would be a condition that no engine can read."""
-    scan = arranged(32_768, set(range(1, 32_768, 2)))
-    (unread,) = scan.unread(scan.initial(0))
-    begun = scan.advanced(scan.initial(0), epoch=1, ranges=[KeyRange(unread.after, (999, 7, 7))], rows={})
-    assert len(scan.read(begun)) + len(scan.unread(begun)) == 2
-
-
-def test_each_vnode_is_read_to_its_own_position():
-    scan = arranged(5)
-    state = state_of(Completed(None, 4), InProgress((1, "a"), 2), NotStarted(), Completed((2, "a"), 9), NotStarted())
-    assert scan.read(state) == (KeyRange(None, (1, 1, "a")), KeyRange((2,), (3,)))
-    assert scan.unread(state) == (KeyRange((1, 1, "a"), (2,)), KeyRange((3,), None))
-    assert rows_read(scan, state) == 15
-
-
-@pytest.mark.parametrize("key", [order_of("long"), KEY])
-def test_what_is_left_of_a_vnode_is_not_read_with_what_lies_behind_it(key):
-    """I1: the vnodes in between are none of the job's, and yet these two ranges are not one."""
-    scan = VnodeScan(key, 4, frozenset({1, 3}))
-    position = (1, "a")[: len(key.fields)]
-    state = state_of(Completed(None, 0), InProgress(position, 2), Completed(None, 0), Completed(None, 9))
-    assert scan.read(state) == (KeyRange((0,), (1, *position)), KeyRange((2,), None))
-    assert scan.unread(state) == (KeyRange((1, *position), (1,)),)
-    chunk = [KeyRange((0,), (1, *position))]
-    assert scan.advanced(scan.initial(0), epoch=5, ranges=chunk, rows={1: 2}).vnodes[1] == InProgress(position, 2)
-
-
-def test_vnodes_in_progress_are_ended_before_others_begin():
-    """After a rescale a run may own several of them."""
-    state = state_of(NotStarted(), InProgress((1, "a"), 2), NotStarted(), InProgress((1, "b"), 2))
-    assert arranged(4).unread(state) == (
-        KeyRange((1, 1, "a"), (1,)),
-        KeyRange((3, 1, "b"), None),
-        KeyRange(None, (0,)),
-        KeyRange((1,), (2,)),
-    )
-
-
-def test_a_run_reads_the_vnodes_that_it_owns():
-    state = state_of(NotStarted(), InProgress((1, "a"), 2), NotStarted(), NotStarted())
-    assert arranged(4).unread(state, (0, 1)) == (KeyRange((1, 1, "a"), (1,)), KeyRange(None, (0,)))
-    assert arranged(4).unread(state, (2, 3)) == (KeyRange((1,), None),)
-
-
-def test_a_vnode_completes_alone():
-    """Design §4; and rows are counted where they were read."""
-    scan = arranged(3)
-    state = scan.advanced(scan.initial(0), epoch=1, ranges=[KeyRange(None, (1, 2, None))], rows={0: 5, 1: 3})
-    assert state == state_of(Completed(None, 5), InProgress((2, None), 3), NotStarted(), epoch=1)
-    state = scan.advanced(state, epoch=2, ranges=[KeyRange((1, 2, None), None)], rows={2: 1})
-    assert state == state_of(Completed(None, 5), Completed((2, None), 3), Completed(None, 1), epoch=2)
-
-
-def test_a_vnode_without_rows_completes_when_the_scan_passes_it():
-    """Design §5.7."""
-    scan = arranged(3)
-    state = scan.advanced(scan.initial(0), epoch=1, ranges=[KeyRange(None, (2, 1, "a"))], rows={2: 1})
-    assert state.vnodes == (Completed(None, 0), Completed(None, 0), InProgress((1, "a"), 1))
-
-
-@pytest.mark.parametrize(
-    ("covered", "vnodes"),
-    [
-        (EVERYTHING, [0, 1, 2, 3]),
-        (KeyRange(None, (1,)), [0, 1]),
-        (KeyRange((1,), (2,)), [2]),
-        (KeyRange((1, 2, "a"), (1,)), [1]),
-        (KeyRange((1, 2, "a"), (3, 1, "a")), [1, 2, 3]),
-        (KeyRange((2,), None), [3]),
-        (KeyRange((3,), None), []),
-    ],
-)
-def test_a_range_has_keys_of_these_vnodes(covered, vnodes):
-    assert list(arranged(4).vnodes_of(covered)) == vnodes
-
-
-def test_a_position_that_does_not_begin_with_a_vnode_is_refused():
-    """I6."""
-    with pytest.raises(StateError, match="does not begin with a vnode"):
-        arranged(2).vnodes_of(KeyRange(("a",), None))
-
-
-# --- whatever the state ---------------------------------------------------------------------------
-
-PROGRESS = st.one_of(
-    st.builds(NotStarted),
-    st.builds(InProgress, st.sampled_from(KEYS), st.integers(0, 9)),
-    st.builds(Completed, st.none() | st.sampled_from(KEYS), st.integers(0, 9)),
-)
-STATES = st.lists(PROGRESS, min_size=1, max_size=7).map(lambda vnodes: state_of(*vnodes))
-
-
-def places(state):
-    return [(vnode, *key) for vnode in range(len(state.vnodes)) for key in KEYS]
-
-
-@st.composite
-def divided(draw):
-    """Draw a state, and the vnodes of each of some runs."""
-    state = draw(STATES)
-    count = len(state.vnodes)
-    weights = draw(st.lists(st.integers(0, 50), min_size=count, max_size=count))
-    return state, divide(state, draw(st.integers(1, count + 1)), weights), weights
-
-
-@st.composite
-def chunks(draw, unread, order, candidates):
-    """Draw what an epoch reads of some unread ranges: some whole, and at most one up to a point."""
-    whole = draw(st.integers(0, len(unread)))
-    chunk = list(unread[:whole])
-    if whole < len(unread):
-        inside = [place for place in candidates if unread[whole].contains(place, order)]
-        if inside and draw(st.booleans()):
-            chunk.append(KeyRange(unread[whole].after, draw(st.sampled_from(inside))))
-    return tuple(chunk)
-
-
-@given(STATES)
-def test_every_place_is_either_read_or_unread(state):
-    scan = arranged(len(state.vnodes))
-    read, unread = scan.read(state), scan.unread(state)
-    for place in places(state):
-        assert (covering(read, place, scan.order), covering(unread, place, scan.order)) in {(1, 0), (0, 1)}
-        progress = state.vnodes[place[0]]
-        was_read = isinstance(progress, Completed) or (
-            isinstance(progress, InProgress) and KEY.compare(place[1:], progress.position) <= 0
-        )
-        assert covering(read, place, scan.order) == was_read
-
-
-@given(STATES)
-def test_ranges_that_touch_are_one(state):
-    scan = arranged(len(state.vnodes))
-    for ranges in (scan.read(state), scan.unread(state)):
-        assert all(one.up_to is None or one.up_to != other.after for one, other in pairwise(ranges))
-    if state.completed:
-        assert (scan.read(state), scan.unread(state)) == ((EVERYTHING,), ())
-
-
-@given(divided())
-def test_what_runs_read_together_is_what_is_unread(drawn):
-    state, runs, _ = drawn
-    scan = arranged(len(state.vnodes))
-    for place in places(state):
-        mine = [covering(scan.unread(state, run), place, scan.order) for run in runs]
-        assert sum(mine) == covering(scan.unread(state), place, scan.order)
-
-
-@given(st.data(), divided())
-def test_what_an_epoch_read_is_read_from_then_on(data, drawn):
-    """I3: the next state is a successor; I1: it shows what was read before and what the chunks hold, no more."""
-    state, runs, _ = drawn
-    scan = arranged(len(state.vnodes))
-    candidates = places(state)
-    chunk = [covered for run in runs for covered in data.draw(chunks(scan.unread(state, run), scan.order, candidates))]
-    touched = {vnode for covered in chunk for vnode in scan.vnodes_of(covered)}
-    rows = {vnode: data.draw(st.integers(0, 3)) for vnode in touched}
-    after = scan.advanced(state, epoch=6, ranges=chunk, rows=rows)
-    state.require_successor(after, KEY)
-    assert rows_read(scan, after) == rows_read(scan, state) + sum(rows.values())
-    for place in candidates:
-        before_or_now = covering((*scan.read(state), *chunk), place, scan.order)
-        assert covering(scan.read(after), place, scan.order) == before_or_now
-    if [*chunk] == [covered for run in runs for covered in scan.unread(state, run)]:
-        assert after.completed
-
-
-@given(st.data(), divided())
-def test_a_run_that_ended_what_it_inherited_has_one_vnode_in_progress_at_most(data, drawn):
-    """After a rescale; so there is never more than one for each run again."""
-    state, runs, _ = drawn
-    scan = arranged(len(state.vnodes))
-    for first, last in runs:
-        chunk = data.draw(chunks(scan.unread(state, (first, last)), scan.order, places(state)))
-        after = scan.advanced(state, epoch=6, ranges=chunk, rows={})
-        inherited = {v for v in range(first, last + 1) if isinstance(state.vnodes[v], InProgress)}
-        begun = {v for v in range(first, last + 1) if isinstance(after.vnodes[v], InProgress)}
-        if begun & inherited:
-            assert begun <= inherited, "none begins before they are ended"
-        else:
-            assert len(begun) <= 1
-
-
-# --- dividing -------------------------------------------------------------------------------------
+from tests.unit.strategies.scan_states import divided, state_of
 
 
 def test_vnodes_of_equal_weight_are_divided_evenly():
@@ -365,6 +50,7 @@ def test_there_are_no_more_runs_than_vnodes_to_read():
     assert divide(state_of(done, done), 4, [9.0] * 2) == ()
 
 
+@settings(max_examples=50)
 @given(divided(), st.integers(1, 8))
 def test_runs_own_all_vnodes_and_each_has_some_to_read(drawn, parallelism):
     """What is completed goes with its neighbours."""
@@ -378,6 +64,7 @@ def test_runs_own_all_vnodes_and_each_has_some_to_read(drawn, parallelism):
         assert all(unfinished & set(range(first, last + 1)) for first, last in runs)
 
 
+@settings(max_examples=50)
 @given(divided(), st.integers(1, 8))
 def test_no_run_has_much_more_to_read_than_its_share(drawn, parallelism):
     state, _, weights = drawn
@@ -390,10 +77,8 @@ def test_no_run_has_much_more_to_read_than_its_share(drawn, parallelism):
         assert sum(left[first : last + 1]) <= sum(left) / len(runs) + 2 * max(left)
 
 
-def test_what_was_read_of_a_part_has_no_bounds_but_the_position():
-    """A row outside of the part is none of the job's, so nothing else has to keep its changes away."""
-    scan = NoShuffleScan(order_of("long"), 2, KeyRange((2,), (6,)))
-    begun, done = (
-        BackfillState(epoch=1, vnodes=(progress,) * 2) for progress in (InProgress((3,), 1), Completed((3,), 4))
-    )
-    assert (scan.read(begun), scan.read(done)) == ((KeyRange(None, (3,)),), (KeyRange(None, None),))
+def test_the_vnode_comes_before_the_key():
+    key = order_of("long", ("string", True))
+    order = by_vnode(key, OwnColumns())
+    assert order.fields[1:] == key.fields
+    assert (order.names[0], order.fields[0].type, order.fields[0].descending) == ("__vnode", "integer", False)

@@ -7,14 +7,9 @@ from typing import Any
 
 import pytest
 
-from airflow_backfill_provider.core import verification_text as shown
 from airflow_backfill_provider.core.barrier import Repair
 from airflow_backfill_provider.core.differences import (
-    DifferenceKind,
-    DifferingKey,
-    VnodeChecksum,
     VnodeDifference,
-    differing_vnodes,
 )
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.core.verification import (
@@ -23,10 +18,7 @@ from airflow_backfill_provider.core.verification import (
     read_vnodes,
     steps_of,
 )
-from airflow_backfill_provider.core.verified_state import SAMPLE, VerifiedState
 from tests.builders import NOW, compared_of, order_of, pinned_verification_of
-
-SAME = VnodeChecksum(rows=2, sums=(7, 8), parities=(3, 4))
 
 
 def verification_of(*steps: ComparedVnodes, **changes: Any) -> Verification:
@@ -34,30 +26,6 @@ def verification_of(*steps: ComparedVnodes, **changes: Any) -> Verification:
 
 
 # --- checksums ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        VnodeChecksum(rows=3, sums=(7, 8), parities=(3, 4)),
-        VnodeChecksum(rows=2, sums=(6, 8), parities=(3, 4)),
-        VnodeChecksum(rows=2, sums=(7, 9), parities=(3, 4)),
-        VnodeChecksum(rows=2, sums=(7, 8), parities=(2, 4)),
-        VnodeChecksum(rows=2, sums=(7, 8), parities=(3, 5)),
-    ],
-)
-def test_each_part_of_a_checksum_counts(other):
-    assert differing_vnodes({0: SAME, 1: SAME}, {0: SAME, 1: other}) == (1,)
-
-
-def test_a_vnode_of_one_side_alone_differs_unless_it_has_no_rows():
-    assert differing_vnodes({2: SAME}, {1: SAME}) == (1, 2)
-    assert differing_vnodes({}, {1: VnodeChecksum(rows=0, sums=(0, 0), parities=(0, 0))}) == ()
-
-
-def test_keys_that_differ_are_counted_of_every_kind():
-    assert VnodeDifference(vnode=3, missing=1, unexpected=10, repeated=100, different=1000).keys == 1111
-    assert VnodeDifference(vnode=3).keys == 0
 
 
 # --- steps ----------------------------------------------------------------------------------------
@@ -145,25 +113,3 @@ def test_where_rows_are_taken_together_by_key_all_vnodes_are_repaired():
 
 
 # --- what is said ---------------------------------------------------------------------------------
-
-
-def test_a_view_that_is_equal_is_said_to_be_verified():
-    found = VerifiedState.of(verification_of(compared_of(0, 1), compared_of(2, 3)))
-    assert shown.verified_line(found, NOW + dt.timedelta(hours=3)) == "verified at epoch 41, 2 h 59 min ago"
-    assert shown.verified_line(found, NOW) == "verified at epoch 41, 0 s ago"
-    assert shown.verified_line(None, NOW) == "never verified"
-    assert shown.compared_line("paid_orders", found) == (
-        "paid_orders as of epoch 41, upstream offset 12: 20 rows expected, 0 missing, 0 unexpected, 0 repeated, "
-        "0 different"
-    )
-
-
-def test_a_view_that_differs_is_said_to_differ_and_where():
-    keys = [(0, str(number)) for number in range(20)]
-    found = VerifiedState.of(verification_of(compared_of(0, 1, *keys), compared_of(2, 3)))
-    assert (found.equal, found.vnodes, found.differing_keys, len(found.sample)) == (False, "0", 20, SAMPLE)
-    line = shown.verified_line(found, NOW + dt.timedelta(minutes=2))
-    assert line == "differs from its query at epoch 41, 1 min 0 s ago: 20 keys differ, in the vnodes 0"
-    assert shown.key_line(found.sample[0]) == 'missing: ["0"] of vnode 0'
-    different = DifferingKey(kind=DifferenceKind.DIFFERENT, vnode=3, key=("ä", None), columns=("a", "b"))
-    assert shown.key_line(different) == 'different: ["ä", null] of vnode 3 in a, b'

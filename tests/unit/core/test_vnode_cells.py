@@ -30,7 +30,7 @@ def test_few_vnodes_have_a_cell_each():
     ]
 
 
-@pytest.mark.parametrize("count", [1, 255, 256, 257, 1000, 32_768])
+@pytest.mark.parametrize("count", [1, 255, 256, 257, 8191])
 def test_the_cells_cover_every_vnode_once(count):
     cells = vnode_cells(settings(count), BackfillState(epoch=1, vnodes=(InProgress((5,), 2),) * count))
 

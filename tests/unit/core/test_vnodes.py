@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_backfill_provider.core.errors import InvalidJobError
@@ -47,6 +47,7 @@ def test_neighbours_are_written_as_ranges(vnodes, text):
     assert format_vnodes(vnodes) == text
 
 
+@settings(max_examples=40)
 @given(st.sets(st.integers(0, 40), min_size=1))
 def test_what_is_written_is_read_back(vnodes):
     assert parse_vnodes(format_vnodes(vnodes), 41) == vnodes

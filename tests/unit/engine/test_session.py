@@ -11,8 +11,6 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.engine.session import prepare_session
-from airflow_backfill_provider.engine.session_settings import OURS, affects_no_result
-from tests.known_settings import KNOWN_SETTINGS
 
 PINNED = {
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -85,9 +83,3 @@ def test_a_setting_that_no_session_can_change_is_refused_by_name() -> None:
     name = "spark.sql.some.fixed.setting"
     with pytest.raises(SparkUnavailableError, match=f"{name}=1.* start Spark without it"):
         prepare(Conf({name: "1"}, fixed=frozenset({name})))
-
-
-def test_every_setting_that_spark_knows_was_looked_at() -> None:
-    """The list says of each whether it may stay; a changed rule shows as a changed line there."""
-    kept = {name for name in KNOWN_SETTINGS if affects_no_result(name) or name in OURS}
-    assert {name for name, stays in KNOWN_SETTINGS.items() if stays} == kept

@@ -6,7 +6,7 @@ import re
 import traceback
 
 import pytest
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from airflow_backfill_provider.core.errors import (
@@ -26,7 +26,7 @@ from airflow_backfill_provider.engine.spark_errors import (
     is_conflict,
     view_errors,
 )
-from airflow_backfill_provider.engine.spark_messages import first_line, safe_message
+from airflow_backfill_provider.engine.spark_messages import safe_message
 
 
 def spark_error(text: str, **parameters: str) -> PySparkException:
@@ -51,74 +51,7 @@ def test_a_server_that_is_gone_is_said_in_one_line_and_may_come_back():
     assert EpochFailedError.retryable
 
 
-def test_the_first_line_is_without_stack_and_state():
-    text = "\n[SOME_CLASS] It went wrong. SQLSTATE: 42K0A; line 1 pos 7;\nJVM stacktrace:\n\tat x"
-
-    assert first_line(PySparkException(text)) == "[SOME_CLASS] It went wrong."
-
-
-def test_an_error_that_py4j_hands_on_is_said_without_its_frame():
-    text = (
-        "An error occurred while calling o7.sql.\n: io.delta.Conflict: [DELTA_X] It conflicts. SQLSTATE: 0AKDC\n\tat x"
-    )
-
-    assert (
-        safe_message(RuntimeError(text))
-        == first_line(RuntimeError(text))
-        == "io.delta.Conflict: [DELTA_X] It conflicts."
-    )
-
-
 NOT_SHOWN = "the message may quote rows, so only Spark's log has it"
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        (
-            '[DELTA_EXCEEDS_CHAR_VARCHAR_LIMIT] Value "secret" exceeds char/varchar type length. SQLSTATE: 22001',
-            f"[DELTA_EXCEEDS_CHAR_VARCHAR_LIMIT]: {NOT_SHOWN}",
-        ),
-        (
-            "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint violated by row with values: secret. "
-            "SQLSTATE: 23001",
-            f"[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES]: {NOT_SHOWN}",
-        ),
-        ("[USER_RAISED_EXCEPTION] secret SQLSTATE: P0001", f"[USER_RAISED_EXCEPTION]: {NOT_SHOWN}"),
-        # What a row says is not believed.
-        ("[USER_RAISED_EXCEPTION] [SECRET] SQLSTATE: 58030 SQLSTATE: P0001", f"[USER_RAISED_EXCEPTION]: {NOT_SHOWN}"),
-        ("[NO_STATE] secret", f"[NO_STATE]: {NOT_SHOWN}"),
-        ("[INVALID_FORMAT.MISMATCH_INPUT] secret SQLSTATE: 42601", f"[INVALID_FORMAT.MISMATCH_INPUT]: {NOT_SHOWN}"),
-        (
-            "java.time.format.DateTimeParseException: Text 'secret'",
-            f"java.time.format.DateTimeParseException: {NOT_SHOWN}",
-        ),
-        ("(java.lang.RuntimeException) secret", f"java.lang.RuntimeException: {NOT_SHOWN}"),
-        ("secret", f"PySparkException: {NOT_SHOWN}"),
-        (
-            "Job aborted due to stage failure: Task 0 failed: org.apache.spark.SparkException: [TASK_WRITE_FAILED] A "
-            "task failed. SQLSTATE: 58030 Caused by: [CAST_INVALID_INPUT] 'secret' SQLSTATE: 22018",
-            f"[TASK_WRITE_FAILED], caused by [CAST_INVALID_INPUT]: {NOT_SHOWN}",
-        ),
-        (
-            "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file x.parquet. SQLSTATE: KD001\nsecret",
-            "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file x.parquet.",
-        ),
-        ("java.net.SocketTimeoutException: Read timed out\nsecret", "java.net.SocketTimeoutException: Read timed out"),
-    ],
-)
-def test_only_what_cannot_quote_a_row_is_shown(text, shown):
-    """Errors hold no data."""
-    assert safe_message(PySparkException(text)) == shown
-
-
-def test_what_an_analysis_says_is_shown():
-    text = "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved. SQLSTATE: 42703; line 1 pos 7"
-    assert (
-        safe_message(AnalysisException(text)) == "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved."
-    )
-    text = "[DELTA_REPLACE_WHERE_MISMATCH] Invalid data would be written: secret. SQLSTATE: 44000"
-    assert safe_message(AnalysisException(text)) == f"[DELTA_REPLACE_WHERE_MISMATCH]: {NOT_SHOWN}"
 
 
 @pytest.mark.parametrize("translate", [epoch_errors, comparison_errors])

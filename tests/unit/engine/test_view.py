@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_backfill_provider.core.columns import OwnColumns
-from airflow_backfill_provider.core.errors import EpochFailedError, MaterializedViewError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
-from airflow_backfill_provider.core.scan import by_vnode
+from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.table_version import TableVersion
-from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.stamped_table import StampedTable
-from airflow_backfill_provider.engine.stamps import is_harmless, is_ours, stamp_for
 from airflow_backfill_provider.engine.view import MaterializedView
-from airflow_backfill_provider.lake.delta_log import Commit
 from airflow_backfill_provider.lake.view_identity import (
     FINISHED_PROPERTY,
     INCARNATION_PROPERTY,
     JOB_PROPERTY,
     ViewIdentity,
 )
-from airflow_backfill_provider.sources.delta.reader import DeltaReader
-from airflow_backfill_provider.strategies.arrangement.table import ArrangementTable
-from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
-from tests.builders import NOW, barrier_of, window_of
+from tests.builders import barrier_of
 
 NO_SPARK = cast("SparkSession", None)
 IDENTITY = ViewIdentity("paid_orders", "a1")
@@ -60,62 +49,6 @@ def test_a_view_from_an_older_copy_is_refused(view):
 def test_a_view_of_another_incarnation_is_refused(view):
     with pytest.raises(MaterializedViewError, match="is no longer the view of job paid_orders"):
         view.require_ours(ViewIdentity("paid_orders", "b2"), barrier_of(2), TableVersion(version=0))
-
-
-def commit(stamp: dict[str, Any] | None = None, **fields: Any) -> Commit:
-    """Return a commit that changes rows, unless it is said otherwise."""
-    written = {"operation": "WRITE", "changes_data": True, "replaces_metadata": False, **fields}
-    text = None if stamp is None else json.dumps(stamp)
-    return Commit(version=3, timestamp=NOW, user_metadata=text, transactions={}, **written)
-
-
-BARRIER = barrier_of(2)
-OTHER_PLAN = barrier_of(2, upstream=window_of(to_version=9)).digest
-
-
-@pytest.mark.parametrize(
-    ("stamp", "ours", "before_any_epoch"),
-    [
-        ({"event": "create", "incarnation": "a1"}, False, True),
-        ({"event": "epoch", "incarnation": "a1", "epoch": 1, "digest": OTHER_PLAN}, False, True),
-        ({"event": "epoch", "incarnation": "a1", "epoch": 2, "digest": BARRIER.digest}, True, True),
-        ({"event": "epoch", "incarnation": "a1", "epoch": 2, "digest": OTHER_PLAN}, False, False),
-        ({"event": "epoch", "incarnation": "a1", "epoch": 3, "digest": OTHER_PLAN}, False, False),
-        ({"event": "epoch", "incarnation": "a0", "epoch": 2, "digest": BARRIER.digest}, False, False),
-        ({"event": "epoch", "incarnation": "a0", "epoch": 1, "digest": OTHER_PLAN}, False, False),
-        ({"event": "create", "incarnation": "a0"}, False, False),
-        ({"event": "compact", "incarnation": "a1"}, False, False),
-        ({"event": "fence"}, False, False),
-        (None, False, False),
-    ],
-)
-def test_a_commit_is_the_jobs_own_by_its_incarnation_and_its_plan(stamp, ours, before_any_epoch):
-    """I5: what an epoch wrote from another plan than the pinned one is nobody's."""
-    assert is_ours(commit(stamp), IDENTITY, BARRIER, TableVersion(version=1)) is ours
-    assert is_ours(commit(stamp), IDENTITY, BARRIER, None) is before_any_epoch
-
-
-@pytest.mark.parametrize(
-    ("fields", "harmless"),
-    [
-        ({"changes_data": False}, True),
-        ({"changes_data": False, "operation": "OPTIMIZE"}, True),
-        ({"changes_data": False, "operation": "SET TBLPROPERTIES", "replaces_metadata": True}, True),
-        ({"changes_data": False, "operation": "UNSET TBLPROPERTIES", "replaces_metadata": True}, True),
-        ({"changes_data": False, "operation": "CHANGE COLUMN", "replaces_metadata": True}, True),
-        ({"changes_data": False, "operation": "CLUSTER BY", "replaces_metadata": True}, True),
-        ({"changes_data": False, "operation": "ADD CONSTRAINT", "replaces_metadata": True}, True),
-        ({"changes_data": False, "operation": "DROP CONSTRAINT", "replaces_metadata": True}, True),
-        ({"changes_data": False, "operation": "RENAME COLUMN", "replaces_metadata": True}, False),
-        ({"changes_data": False, "operation": "CREATE OR REPLACE TABLE", "replaces_metadata": True}, False),
-        ({"changes_data": False, "operation": "ADD COLUMNS", "replaces_metadata": True}, False),
-        ({"changes_data": True, "operation": "SET TBLPROPERTIES", "replaces_metadata": True}, False),
-        ({"changes_data": True, "operation": "OPTIMIZE"}, False),
-    ],
-)
-def test_maintenance_is_harmless_and_whatever_touches_rows_or_columns_is_not(fields, harmless):
-    """I6: by what a commit did to the table, and only then by what it calls itself."""
-    assert is_harmless(commit(**fields)) is harmless
 
 
 def test_only_what_was_written_since_the_epoch_before_is_looked_at(view):
@@ -211,33 +144,3 @@ def test_columns_that_somebody_changed_are_called_that(view):
     ) as caught:
         view.table.require_untouched(IDENTITY, barrier_of(2), TableVersion(version=0))
     assert "repair" not in str(caught.value)
-
-
-def test_a_watermark_is_published_only_with_a_complete_view():
-    stamps: dict[bool, Mapping[str, object]] = {
-        completes: stamp_for(barrier_of(completes=completes), "changes") for completes in (False, True)
-    }
-    assert "watermark" not in stamps[False]
-    assert stamps[True] == {**stamps[False], "watermark": "2026-03-29T01:30:00+00:00", "digest": stamps[True]["digest"]}
-
-
-def test_nothing_is_added_to_an_arrangement_that_is_gone(lake):
-    """An append would make a new table, of changes alone."""
-    key = KeyOrder((KeyField(name="id", type="long"),))
-    source = JobRows(
-        location="/lake/orders",
-        reader=DeltaReader(NO_SPARK, "/lake/orders"),
-        types={"id": "long"},
-        key=key,
-        scan=by_vnode(key, OwnColumns()),
-        distribution_key=["id"],
-        vnode_count=4,
-        vnodes=frozenset(range(4)),
-        keys=EVERYTHING,
-    )
-    scan = VnodeScan(key, 4, source.vnodes)
-    path = str(lake / "arrangement")
-    gone = ArrangementTable(NO_SPARK, path, source, scan, base_epoch=0, identity=IDENTITY)
-    with pytest.raises(EpochFailedError, match="is gone, so epoch 2 cannot append to it"):
-        gone.append(cast("DataFrame", None), barrier_of(2), 3)
-    assert list(lake.iterdir()) == []

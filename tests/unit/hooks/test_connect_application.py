@@ -10,10 +10,8 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_backfill_provider.hooks import connect_application
-from airflow_backfill_provider.hooks.applications import application_hook
 from airflow_backfill_provider.hooks.backfill import InvalidConnectionError
 from airflow_backfill_provider.hooks.connect_application import ConnectApplicationHook
-from airflow_backfill_provider.hooks.spark_application import SparkApplicationHook
 from tests.waiting import start_waiting
 
 OPTIONS = {"AWS_SECRET_ACCESS_KEY": "very-secret-1"}
@@ -90,33 +88,6 @@ def test_what_the_worker_has_of_its_own_is_not_passed_on(connection, application
     assert environment["SPARK_REMOTE"] == "sc://localhost:15002"
     assert "SPARK_CONNECT_AUTHENTICATE_TOKEN" not in environment
     assert "AIRFLOW_BACKFILL_STORAGE_OPTIONS" not in environment
-
-
-@pytest.mark.parametrize(
-    ("conn_type", "host", "made"),
-    [
-        ("spark_connect", "spark.example", ConnectApplicationHook),
-        ("spark", "sc://spark.example", ConnectApplicationHook),
-        ("spark", "spark://spark.example", SparkApplicationHook),
-        ("spark", "yarn", SparkApplicationHook),
-    ],
-)
-def test_the_connection_decides_how_applications_get_to_spark(connection, conn_type, host, made):
-    conn_id = connection("any", conn_type, host=host)
-
-    hook = application_hook(spark_conn_id=conn_id, conf=None, storage_options=None, name="x")
-
-    assert type(hook) is made
-
-
-def test_without_a_connection_applications_are_submitted_here():
-    hook = application_hook(spark_conn_id=None, conf=None, storage_options=None, name="x")
-    assert type(hook) is SparkApplicationHook
-
-
-def test_a_connection_that_is_missing_is_an_error():
-    with pytest.raises(InvalidConnectionError, match="there is no Spark connection nowhere"):
-        application_hook(spark_conn_id="nowhere", conf=None, storage_options=None, name="x")
 
 
 @pytest.mark.parametrize("host", [None, "", "sc://spark.example/path", "spark.example/;token=very-secret"])

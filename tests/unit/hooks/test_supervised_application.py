@@ -16,9 +16,7 @@ from airflow.sdk.exceptions import AirflowException
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from airflow_backfill_provider.core.application import ApplicationRecord
-from airflow_backfill_provider.core.errors import StorageUnavailableError
 from airflow_backfill_provider.hooks.supervised_application import SupervisedApplication
-from airflow_backfill_provider.runtime.supervisor import Order, Supervisor
 from airflow_backfill_provider.state.applications import ApplicationRecords
 from tests.unit.lifeline import HANG_IN_BASH
 
@@ -223,14 +221,3 @@ def test_a_storage_that_does_not_answer_for_a_while_costs_neither_the_applicatio
 
     assert (end.succeeded, end.said) == (True, ("did it",))
     assert list(applications.parent.iterdir()) == [applications]
-
-
-def test_a_sign_of_life_that_cannot_be_written_ends_nothing(lake, tmp_path):
-    (lake / "state").write_text("a file in its place", encoding="utf-8")
-    order = Order(state=str(lake / "state"), name="epoch-1", attempt="a", command=["true"], environment={}, log="log")
-    supervisor = Supervisor(order)
-
-    supervisor._write(supervisor._current())
-
-    with pytest.raises(StorageUnavailableError):
-        supervisor._records.write(supervisor._current())

@@ -14,8 +14,8 @@ from airflow_backfill_provider.lake.row_counts import LoggedFile, RowCount, stor
 from airflow_backfill_provider.lake.table_files import table_files
 from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.sources.delta.versions import offset_of
-from tests.builders import commit_file, order_of
-from tests.deletion_vectors import actions_of, added_in, hide, removed, write_actions
+from tests.builders import order_of
+from tests.deletion_vectors import actions_of, added_in, write_actions
 
 LONG = order_of("long")
 
@@ -105,42 +105,3 @@ def test_an_estimate_says_so(table, monkeypatch):
 
 
 # --- deletion vectors -----------------------------------------------------------------------------
-
-
-def test_rows_that_a_deletion_vector_hides_are_none(table):
-    first = added_in(table, 0)
-    hide(table, first, [0, 3, 4])
-    files = files_of(table)
-    assert (files.live_rows(), files.row_count()) == (RowCount(12), 15)
-    found = {file.path: (file.row_count, file.hidden_rows, file.is_exact) for file in files.files(LONG)}
-    assert found[first["path"]] == (7, 3, True)
-    assert sorted((f.rows, f.deleted_rows) for f in table_files(str(table)).files) == [(5, 0), (10, 3)]
-    masks = files.hidden_rows()
-    assert masks is not None
-    assert masks[first["path"]].to_pylist().count(False) == 3, "what deltalake reads of the vector itself"
-
-
-def test_the_newest_deletion_vector_of_a_file_counts(table):
-    first = added_in(table, 0)
-    newest = hide(table, hide(table, first, [0]), [0, 3, 4, 5])
-    assert [files_of(table, version).live_rows().rows for version in (1, 2, 3)] == [15, 14, 11]
-    write_actions(table, 4, removed(newest), {"add": first})
-    assert files_of(table).live_rows() == RowCount(15), "put back without one"
-
-
-def test_deletion_vectors_are_found_in_a_checkpoint_and_behind_it(table):
-    first, second = added_in(table, 0), added_in(table, 1)
-    first = hide(table, first, [0, 3])
-    hide(table, second, [1])
-    DeltaTable(table).create_checkpoint()
-    for version in range(3):
-        commit_file(table, version).unlink()
-    assert files_of(table).live_rows() == RowCount(12)
-    hide(table, first, [0, 3, 4])
-    assert files_of(table).live_rows() == RowCount(11)
-
-
-@pytest.mark.parametrize("cardinality", [-1, 11])
-def test_a_deletion_vector_that_hides_more_than_there_is_makes_the_count_an_estimate(table, cardinality):
-    hide(table, added_in(table, 0), [0], cardinality=cardinality)
-    assert files_of(table).live_rows() == RowCount(15, is_exact=False)

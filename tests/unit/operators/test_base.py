@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -27,6 +28,12 @@ from airflow_backfill_provider.operators.shared_epoch import (
 )
 from airflow_backfill_provider.operators.verification import RepairWhatDiffersOperator, VerifyMaterializedViewOperator
 from tests.unit.stand_in import Lake, context
+
+
+@pytest.fixture
+def created(as_created: Callable[[], Lake]) -> Lake:
+    """The job, created."""
+    return as_created()
 
 
 def operators() -> list[type[BackfillOperator]]:

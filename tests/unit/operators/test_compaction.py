@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -10,6 +11,12 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider.operators.compaction import CompactMaterializedViewOperator
 from tests.unit.stand_in import Lake, StandInSpark, context
+
+
+@pytest.fixture
+def created(as_created: Callable[[], Lake]) -> Lake:
+    """The job, created."""
+    return as_created()
 
 
 def compact(lake: Lake, **arguments):

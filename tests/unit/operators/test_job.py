@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,12 @@ from airflow_backfill_provider.state.applications import ApplicationRecords
 from tests.builders import NOW
 from tests.plain_engine import CountingEngine
 from tests.unit.stand_in import Lake, StandInSpark, context
+
+
+@pytest.fixture
+def created(as_created: Callable[[], Lake]) -> Lake:
+    """The job, created."""
+    return as_created()
 
 
 def create(job):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,10 +19,9 @@ from tests.unit.stand_in import Lake, StandInSpark, context
 
 
 @pytest.fixture
-def ran(created: Lake) -> Lake:
+def ran(as_ran: Callable[[], Lake]) -> Lake:
     """The job, one epoch of which is committed."""
-    created.epochs(1)
-    return created
+    return as_ran()
 
 
 def verify(lake: Lake, ctx: Any = None, **arguments: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,12 @@ from airflow_backfill_provider.core.errors import StorageUnavailableError
 from airflow_backfill_provider.operators.watchdog import BackfillWatchdogOperator
 from airflow_backfill_provider.protocol import mutations
 from tests.unit.stand_in import SOMEBODY, Lake
+
+
+@pytest.fixture
+def created(as_created: Callable[[], Lake]) -> Lake:
+    """The job, created."""
+    return as_created()
 
 
 class XComs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 
 import pytest
 
@@ -13,6 +14,12 @@ from airflow_backfill_provider.plugin.observed_job import ObservedJob
 from airflow_backfill_provider.protocol import mutations, utc_now
 from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.unit.stand_in import Lake
+
+
+@pytest.fixture
+def created(as_created: Callable[[], Lake]) -> Lake:
+    """The job, created."""
+    return as_created()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,12 @@ from airflow_backfill_provider.plugin.observer import UNREADABLE, JobObserver
 from airflow_backfill_provider.plugin.registry import RegisteredJob
 from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.unit.stand_in import Lake
+
+
+@pytest.fixture
+def created(as_created: Callable[[], Lake]) -> Lake:
+    """The job, created."""
+    return as_created()
 
 
 def registered(lake: Lake, **changes) -> RegisteredJob:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import datetime as dt
-
 import pytest
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.errors import EpochFailedError
-from airflow_backfill_provider.core.failures import MOST_FAILURES, EpochFailure, is_worth_recording
 from airflow_backfill_provider.core.status import JobCondition
-from tests.builders import NOW
 from tests.unit.protocol import give_up_helpers
 from tests.unit.protocol.give_up_helpers import fail, heal, spoil
 
@@ -76,33 +72,3 @@ def test_that_a_failure_cannot_be_recorded_hides_nothing(backfilling, monkeypatc
     monkeypatch.setattr(type(store), "record_failure", broken)
     with pytest.raises(EpochFailedError, match="the network"):
         backfilling.run(barrier, engine)
-
-
-def failure_after(seconds, message="m"):
-    return EpochFailure(
-        epoch=1,
-        incarnation="a",
-        error="E",
-        message=message,
-        by="x",
-        at=NOW + dt.timedelta(seconds=seconds),
-        retryable=True,
-    )
-
-
-def test_months_of_failures_leave_few_records():
-    """Every ten minutes for half a year."""
-    recorded = []
-    for attempt in range(6 * 24 * 180):
-        failure = failure_after(600 * attempt)
-        if is_worth_recording(recorded, failure):
-            recorded.append(failure)
-    assert len(recorded) < MOST_FAILURES
-    assert recorded[-1].at - NOW > dt.timedelta(days=90)
-
-
-def test_another_failure_is_news_up_to_a_bound():
-    recorded = [failure_after(0), failure_after(1), failure_after(2)]
-    assert not is_worth_recording(recorded, failure_after(2.5))
-    assert is_worth_recording(recorded, failure_after(2.5, "another"))
-    assert not is_worth_recording(recorded * MOST_FAILURES, failure_after(10**9, "another"))

@@ -3,45 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
 
-from airflow_backfill_provider.core.errors import SparkUnavailableError
 from airflow_backfill_provider.runtime.class_archive import archive_path, java_options
-from airflow_backfill_provider.runtime.class_archiver import make_class_archive
-from airflow_backfill_provider.runtime.spark_settings import FEW_ROWS, JARS_VARIABLE, spark_conf
-
-JAVA = "#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n"
-WRITES = '#!/bin/sh\nfor word in "$@"; do case $word in *.py) cat "$word" >&2 || exit 3;; '
-WRITES += "*ArchiveClassesAtExit=*) options=$word;; esac; done\n"
-WRITES += 'file=${options#*ArchiveClassesAtExit=}; echo classes > "${file%%\\"*}"\n'
-
-
-def program(path: Path, text: str) -> Path:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o755)
-    return path
-
-
-@pytest.fixture
-def java(tmp_path, monkeypatch):
-    """A Java, and a Python beside which spark-submit would lie."""
-    found = program(tmp_path / "bin" / "java", JAVA)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
-    return found
-
-
-@pytest.fixture
-def jars(tmp_path, monkeypatch):
-    folder = tmp_path / "the jars"
-    folder.mkdir()
-    (folder / "delta.jar").touch()
-    monkeypatch.setenv(JARS_VARIABLE, str(folder))
-    return folder
+from airflow_backfill_provider.runtime.spark_settings import FEW_ROWS, spark_conf
 
 
 def options_of(master="local[*]", rows=None):
@@ -81,27 +47,3 @@ def test_an_archive_of_something_else_is_not_used(java, jars, replaced):
 
 def test_a_machine_without_java_has_no_archive(jars):
     assert archive_path(jars, "/nowhere/java") is None
-
-
-def test_making_an_archive_replaces_the_former_ones(java, jars):
-    former = jars / "classes-former.jsa"
-    former.touch()
-    program(java.with_name("spark-submit"), WRITES)
-    archive = make_class_archive()
-    assert archive.read_text(encoding="utf-8") == "classes\n"
-    assert sorted(jars.iterdir()) == sorted([archive, jars / "delta.jar"])
-    assert options_of() == java_options(archive)
-
-
-def test_a_spark_that_fails_says_why_and_leaves_no_archive(java, jars):
-    program(java.with_name("spark-submit"), "#!/bin/sh\necho 'no such option' >&2\nexit 1\n")
-    with pytest.raises(SparkUnavailableError, match=r"exit code 1\): no such option"):
-        make_class_archive()
-    assert list(jars.iterdir()) == [jars / "delta.jar"]
-
-
-def test_without_a_folder_of_jars_there_is_nothing_to_archive(java, tmp_path, monkeypatch):
-    monkeypatch.delenv(JARS_VARIABLE, raising=False)
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    with pytest.raises(SparkUnavailableError, match="put Delta's jars there first"):
-        make_class_archive()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -56,13 +57,13 @@ def server(initialize):
     listening.socket.close()
 
 
-@pytest.fixture
-def epoch(created: Lake):
+@pytest.fixture(scope="module")
+def epoch(as_ran: Callable[[], Lake]):
     """A committed epoch and the status after it; one version of the upstream is new."""
-    created.epochs(1)
-    created.append(range(5000, 5010))
-    status = created.backfill.status()
-    return status, created.backfill.store.commits()[-1].model_copy(
+    lake = as_ran()
+    lake.append(range(5000, 5010))
+    status = lake.backfill.status()
+    return status, lake.backfill.store.commits()[-1].model_copy(
         update={"upstream_output_row_count": 7, "seconds": {"snapshot": 2.5, "changes": 1.25}}
     )
 

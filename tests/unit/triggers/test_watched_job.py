@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted
 from airflow_backfill_provider.lake.version_watch import VersionsWatch
 from airflow_backfill_provider.triggers import watched_job
-from airflow_backfill_provider.triggers.conditions import EpochCommitted, Finished, VnodesCompleted, observe
+from airflow_backfill_provider.triggers.conditions import EpochCommitted, Finished, observe
 from tests.unit.stand_in import Lake
 
 CONNECTION = "airflow_backfill_default"
@@ -63,19 +61,6 @@ def test_jobs_are_the_same_by_their_tables_and_by_how_these_are_reached():
     assert watched_job.watched_job("s3a://lake/state", "one") is job
     assert watched_job.watched_job("s3a://lake/state", "two") is not job
     assert watched_job.watched_job("s3a://lake/another", "one") is not job
-
-
-def test_vnodes_are_completed_once_each_of_them_is(created: Lake):
-    """Under an arrangement each completes alone."""
-    settings = created.backfill.settings()
-    progress = (Completed(None, 0), Completed((7,), 3), InProgress((9,), 2), NotStarted())
-    reader: Any = SimpleNamespace(state=lambda: BackfillState(epoch=5, vnodes=progress))
-
-    notes = {vnodes: VnodesCompleted(vnodes).look(reader, settings) for vnodes in [(0, 1), (1, 2), ("2-3",), (0, 3)]}
-
-    assert notes[0, 1].value == {"vnodes": "0-1", "epoch": 5}
-    assert [notes[vnodes].value for vnodes in [(1, 2), ("2-3",), (0, 3)]] == [None] * 3
-    assert "vnodes 2 of job small_orders are not completed" in notes[1, 2].note
 
 
 def test_what_nobody_changed_is_looked_at_again_after_some_minutes():

@@ -15,7 +15,7 @@ import pytest
 from airflow_backfill_provider.core.errors import BackfillError, SparkServerUnavailableError, SparkUnavailableError
 from airflow_backfill_provider.core.remote import Remote
 from airflow_backfill_provider.runtime.local_engine import engine_files
-from airflow_backfill_provider.runtime.local_engine.engine_files import EngineRecord, running_engine, token_of
+from airflow_backfill_provider.runtime.local_engine.engine_files import running_engine, token_of
 from airflow_backfill_provider.runtime.local_engine.known_process import KnownProcess
 from airflow_backfill_provider.runtime.local_engine.server import EngineRunsError, start_engine, stop_engine
 
@@ -81,27 +81,6 @@ def test_secrets_are_on_no_command_line_and_in_no_file_that_others_can_read(spar
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
-def test_the_token_stays_so_that_a_connection_can_hold_it(spark_submit, port):
-    spark_submit()
-    start(port)
-    token = token_of(Remote(host="127.0.0.1", port=port))
-    stop_engine()
-    start(port)
-
-    assert token is not None
-    assert token_of(Remote(host="localhost", port=port)) == token
-
-
-def test_the_token_is_for_this_users_engine_only(spark_submit, port):
-    spark_submit()
-    start(port)
-
-    assert token_of(Remote(host="localhost", port=port + 1)) is None
-    assert token_of(Remote(host="spark.example", port=port)) is None
-    stop_engine()
-    assert token_of(Remote(host="localhost", port=port)) is None
-
-
 def test_a_stale_record_is_not_believed_although_its_process_number_is_in_use(spark_submit, port):
     spark_submit()
     record, _ = start(port)
@@ -117,13 +96,6 @@ def test_a_stale_record_is_not_believed_although_its_process_number_is_in_use(sp
     again, started = start(port)
     assert started
     assert again.process.pid != os.getpid()
-
-
-def test_a_record_that_cannot_be_read_is_none(state_home):
-    engine_files.make_folder()
-    engine_files.record_file().write_text("{", encoding="utf-8")
-
-    assert running_engine() is None
 
 
 def test_a_server_that_does_not_start_says_why_and_leaves_nothing(spark_submit, port):
@@ -169,8 +141,12 @@ def test_settings_are_written_so_that_java_reads_them_back():
     assert written == "spark.a\\ b=C:\\\\x\nspark.c=\\ d\\ne\nspark.jsön=ü=ö\n"
 
 
-def test_an_engine_record_survives_writing(spark_submit, port):
+def test_the_token_stays_so_that_a_connection_can_hold_it(spark_submit, port):
     spark_submit()
-    record, _ = start(port)
+    start(port)
+    token = token_of(Remote(host="127.0.0.1", port=port))
+    stop_engine()
+    start(port)
 
-    assert EngineRecord.model_validate_json(record.model_dump_json()) == record
+    assert token is not None
+    assert token_of(Remote(host="localhost", port=port)) == token

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from airflow_backfill_provider.core.columns import OwnColumns
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
+from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.strategies.arrangement import files as arrangement
-from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
+from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles, _pieces
 from airflow_backfill_provider.strategies.arrangement.place import location_of
 from tests.builders import in_order
 from tests.plain_arrangement import PlainArrangement
-from tests.property.backfilling import Backfilling
+from tests.property.backfilling import Backfilling, Prepared
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    def pause(made):
+        mutations.pause_job(store=made.store, requested_by="x")
+
+    return Prepared(tmp_path_factory.mktemp("prepared"), range(30), pause, strategy="arrangement", vnode_count=4)
 
 
 @pytest.fixture
-def backfilling(lake):
+def backfilling(prepared):
     """A paused job over the orders 0 to 29, whose arrangement lies in three files."""
-    made = Backfilling(lake, strategy="arrangement", vnode_count=4)
-    made.orders.add(*range(30))
-    made.create()
-    mutations.pause_job(store=made.store, requested_by="x")
-    return made
+    return prepared.restore()
 
 
 def seen(backfilling):
@@ -134,3 +139,18 @@ def test_what_is_dropped_leaves_nothing(backfilling):
     assert not files.exists()
     assert not Path(files.path).exists()
     files.drop()
+
+
+YEAR_10000 = 2_932_897
+"""Days since 1970."""
+
+
+def dates_of(*days):
+    return pa.array(days, pa.int32()).view(pa.date32())
+
+
+def test_the_newest_rows_of_an_arrangement_are_bounded_as_far_as_python_has_their_keys():
+    order = KeyOrder((KeyField(name="__vnode", type="integer"), KeyField(name="k", type="date")))
+    live = pa.table({"__vnode": pa.array([3], pa.int32()), "k": dates_of(YEAR_10000)})
+    ((file, _),) = _pieces(live, order, size=1)
+    assert (file.lower, file.upper) == ((3,), (3,))

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from tests.unit.cli.conftest import fails
+
 EQUAL = (
     "small_orders as of epoch 1, upstream offset 3: 10 rows expected, 0 missing, 0 unexpected, 0 repeated, 0 different"
 )
@@ -112,3 +114,8 @@ def test_the_status_says_when_the_view_was_verified_and_whether_it_is_right(ran,
     assert "\nverified    differs from its query at epoch 1, " in ran("status").stdout
     status = json.loads(ran("status", "--json").stdout)
     assert (status["verified"]["equal"], status["verification_waits"]) == (False, False)
+
+
+def test_verify_before_the_first_epoch_starts_no_spark(created, engine):
+    fails(created("verify"), "nothing to verify")
+    assert engine.starts == 0

@@ -1,7 +1,8 @@
 """
-Keys that Spark has and Python has not: bytes that are no UTF-8 in strings, and years before 1 or after 9999.
+The data files of a version: what they hold, and bounds of their keys.
 
-Each works, or is refused by the column's name (I6).
+Some keys exist in Spark and not in Python: bytes that are no UTF-8 in strings, and years before 1 or after 9999. Each
+of them works, or is refused by the column's name (I6).
 """
 
 from __future__ import annotations
@@ -14,12 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_backfill_provider.core.errors import UpstreamError
+from airflow_backfill_provider.core.errors import DataFileError, UpstreamError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder
 from airflow_backfill_provider.core.planner import plan_chunk
 from airflow_backfill_provider.lake.table_files import table_files
 from airflow_backfill_provider.sources.delta.versions import offset_of
-from airflow_backfill_provider.strategies.arrangement.files import _pieces
 from tests.builders import commit_file, write_table
 
 YEAR_10000 = 2_932_897
@@ -156,8 +156,42 @@ def test_a_partition_of_such_a_year_is_told_from_others_and_is_not_null(lake, va
     assert len({file.partition for file in table_files(str(path)).files}) == 3
 
 
-def test_the_newest_rows_of_an_arrangement_are_bounded_as_far_as_python_has_their_keys():
-    order = KeyOrder((KeyField(name="__vnode", type="integer"), KeyField(name="k", type="date")))
-    live = pa.table({"__vnode": pa.array([3], pa.int32()), "k": dates_of(YEAR_10000)})
-    ((file, _),) = _pieces(live, order, size=1)
-    assert (file.lower, file.upper) == ((3,), (3,))
+# --- what files hold ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def two_files(tmp_path_factory):
+    """Rows 1 to 3, and then 4 and null."""
+    path = tmp_path_factory.mktemp("two") / "files"
+    write_table(path, {"k": pa.array([3, 1, 2]), "text": pa.array(["c", "a", "b"])})
+    return write_table(path, {"k": pa.array([4, None]), "text": pa.array(["d", None])})
+
+
+def test_files_are_counted_and_measured_by_the_log(two_files):
+    files = two_files.files_at(offset_of(1))
+    assert (files.version, files.row_count(), files.live_rows().rows) == (1, 5, 5)
+    assert sorted(files.rows_by_file().values()) == [(2, 2), (3, 3)]
+    assert files.size() == sum(file.size for file in files.files(order_by("long"))) > 0
+    assert files.hidden_rows() == {}
+
+
+@pytest.mark.parametrize(
+    ("descending", "bounds"), [(False, [((1,), (3,)), ((None,), (4,))]), (True, [((3,), (1,)), ((None,), (4,))])]
+)
+def test_nulls_come_first_in_either_direction(two_files, descending, bounds):
+    found = two_files.files_at(offset_of(1)).files(order_by("long", descending=descending))
+    assert sorted(((file.lower, file.upper) for file in found), key=lambda pair: pair[1] == (4,)) == bounds
+
+
+def test_some_columns_of_a_file_are_read_under_their_own_names(two_files):
+    files = two_files.files_at(offset_of(1))
+    (second,) = [file.path for file in files.files(order_by("long")) if file.row_count == 2]
+    assert files.read(second, ["text"]).to_pydict() == {"text": ["d", None]}
+    assert files.read(second, ["text", "k"]).column_names == ["text", "k"]
+    with pytest.raises(DataFileError, match="nowhere.parquet"):
+        files.read("nowhere.parquet", ["k"])
+
+
+def test_statistics_come_with_an_index_of_exact_keys(two_files):
+    files, keys = two_files.files_at(offset_of(1)).statistics(order_by("long"))
+    assert [keys.nth(files, EVERYTHING, n) for n in range(1, 7)] == [(None,), (1,), (2,), (3,), (4,), None]

@@ -1,4 +1,4 @@
-"""The engine's commands, and the engine as a master, where no Spark is needed for it."""
+"""The engine's commands, where no Spark is needed for them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from airflow_backfill_provider.cli import spark
 from airflow_backfill_provider.cli.main import app
-from airflow_backfill_provider.core.errors import SparkServerUnavailableError
 
 
 @pytest.fixture(autouse=True)
@@ -37,30 +35,3 @@ def test_without_an_engine_there_is_nothing_to_end(tmp_path):
 @pytest.mark.parametrize("arguments", [["start", "--port", "0"], ["start", "--conf", "novalue"], ["restart"]])
 def test_wrong_usage(arguments):
     assert CliRunner().invoke(app, ["engine", *arguments]).exit_code == 2
-
-
-def test_a_token_on_the_command_line_is_refused(created, engine):
-    result = created("run", "--master", "sc://localhost/;token=very-secret")
-    assert result.exit_code == 2
-    assert "SPARK_CONNECT_AUTHENTICATE_TOKEN" in result.stderr
-    assert "very-secret" not in result.output
-    assert engine.starts == 0
-
-
-def test_a_token_in_the_environment_is_fine(created, engine, monkeypatch):
-    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost/;token=very-secret")
-    assert created("run").exit_code == 0
-    assert engine.starts == 1
-
-
-@pytest.mark.parametrize("master", ["sc://", "sc://host/path"])
-def test_an_address_that_is_none_is_wrong_usage(created, engine, master):
-    assert created("run", "--master", master).exit_code == 2
-    assert engine.starts == 0
-
-
-def test_the_engine_as_a_master_must_run():
-    with pytest.raises(
-        SparkServerUnavailableError, match="no engine is running; start it: airflow-backfill engine start"
-    ):
-        spark._remote("engine")

@@ -1,0 +1,72 @@
+"""The program: its commands, and how it is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from airflow_backfill_provider.cli.main import PANELS, app, main
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["run"],
+        ["status", "/does/not/exist.yaml"],
+        ["run", "{job}", "--max-epochs", "0"],
+        ["run", "{job}", "--conf", "novalue"],
+        ["throttle", "{job}"],
+        ["plan", "{job}", "--nope"],
+    ],
+)
+def test_wrong_usage(created, arguments):
+    result = CliRunner().invoke(app, [argument.format(job=created.file) for argument in arguments])
+    assert result.exit_code == 2
+
+
+@pytest.mark.slow
+def test_version_and_help():
+    assert CliRunner().invoke(app, ["--version"]).stdout.startswith("airflow-backfill 0.")
+    help_text = CliRunner().invoke(app, ["--help"]).stdout
+    for command in "plan create run status watch pause resume throttle rescale verify cancel rebuild".split():
+        assert command in help_text
+        assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
+
+
+@pytest.mark.slow
+def test_commands_without_spark_import_neither_spark_nor_airflow(created):
+    program = (
+        "import sys\n"
+        "from airflow_backfill_provider.cli.main import main\n"
+        "for command, *values in (['status'], ['plan'], ['throttle', '7']):\n"
+        "    sys.argv[:] = ['airflow-backfill', command, JOB, *values]\n"
+        "    try: main()\n"
+        "    except SystemExit as end: print(command, end.code, file=sys.stderr)\n"
+        "print(*sorted({'pyspark', 'airflow'} & set(sys.modules)), 'imported', file=sys.stderr)\n"
+    )
+    command = [sys.executable, "-c", f"JOB = {str(created.file)!r}\n{program}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines() == ["status 0", "plan 0", "throttle 0", "imported"]
+
+
+def test_each_command_has_its_place_in_the_help_and_says_what_it_does():
+    commands = [command for panel in PANELS.values() for command in panel]
+    assert len(commands) == len(set(commands)) == len(app.registered_commands)
+    assert all(command.__doc__ for command in commands)
+    names = "create run compact rebuild plan status watch verify pause resume throttle rescale repair cancel"
+    assert {command.__name__ for command in commands} == {*names.split(), "archive_classes"}
+    assert [group.name for group in app.registered_groups] == ["engine"]
+
+
+def test_a_program_that_is_interrupted_anywhere_ends_with_one_line(monkeypatch, capsys):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("airflow_backfill_provider.cli.main.app", interrupt)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert (end.value.code, capsys.readouterr().err.count("\n")) == (130, 1)

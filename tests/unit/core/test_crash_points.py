@@ -1,0 +1,46 @@
+"""The crash points: each has its place in the protocol."""
+
+from __future__ import annotations
+
+from airflow_backfill_provider.core import crash_points
+from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.stages import STAGES
+
+OF_NO_EPOCH = {CrashPoint.BEFORE_CREATION_COMMIT, CrashPoint.AFTER_CREATION_COMMIT}
+
+INSIDE_OF_A_STAGE = {
+    CrashPoint.AFTER_REMOVAL_COMMIT,
+    CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
+    CrashPoint.AFTER_ARRANGEMENT_COMMIT,
+}
+
+OF_SHARED_EPOCHS = {CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT}
+
+
+OF_GIVING_UP = {
+    CrashPoint.BEFORE_FENCE,
+    CrashPoint.AFTER_CHUNK_FENCE,
+    CrashPoint.AFTER_FENCE,
+    CrashPoint.BEFORE_GIVING_UP,
+}
+
+
+def test_every_crash_point_is_around_one_stage_or_known_to_be_elsewhere():
+    around = [point for stage in STAGES for point in (stage.before, stage.after) if point]
+    assert len(around) == len(set(around))
+    assert set(around) | OF_NO_EPOCH | INSIDE_OF_A_STAGE | OF_SHARED_EPOCHS | OF_GIVING_UP == set(CrashPoint)
+
+
+def test_the_stages_stand_in_the_order_of_their_crash_points():
+    around = [point for stage in STAGES for point in (stage.before, stage.after) if point]
+    assert around == [point for point in CrashPoint if point in around]
+
+
+def test_a_point_is_announced_to_what_is_installed_until_that_is_taken_out():
+    seen = []
+    crash_points.install(seen.append)
+    crash_points.reached(CrashPoint.AFTER_PIN)
+    crash_points.reached(CrashPoint.BEFORE_REPORT)
+    crash_points.install(None)
+    crash_points.reached(CrashPoint.AFTER_REPORT)
+    assert seen == [CrashPoint.AFTER_PIN, CrashPoint.BEFORE_REPORT]

@@ -1,0 +1,84 @@
+"""The events of a job as notifiers get them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+
+import pytest
+
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.progress import BackfillState, InProgress
+from airflow_backfill_provider.core.status import JobStatus, job_status
+from airflow_backfill_provider.core.verification import Verification
+from airflow_backfill_provider.core.verified_state import VerifiedState
+from airflow_backfill_provider.core.watchdog import Alarm, AlarmKind, ChangeFeed
+from airflow_backfill_provider.notifications.events import (
+    BackfillEvent,
+    EventKind,
+    alarm_event,
+    failed_event,
+    finished_event,
+    status_fields,
+)
+from tests.builders import NOW, barrier_of, commit_of, compared_of, pinned_verification_of, settings_of
+
+
+@pytest.fixture
+def status() -> JobStatus:
+    """A job whose last verification found a key that differs."""
+    barrier = barrier_of(1)
+    steps = compared_of(0, 1, (1, "very-secret")), compared_of(2, 3)
+    return job_status(
+        settings=settings_of(),
+        state=BackfillState(epoch=1, vnodes=(InProgress(("very-secret",), 1000),) * 4),
+        barriers=[barrier],
+        commits=[commit_of(barrier, rows_read=1000)],
+        feed=ChangeFeed(latest=Offset(0), kept_for=dt.timedelta(days=7)),
+        now=NOW,
+        verified=VerifiedState.of(Verification(pinned_verification_of(), steps)),
+    )
+
+
+@pytest.mark.parametrize("kind", AlarmKind)
+def test_an_alarm_is_told_by_its_own_kind_and_with_what_to_do_about_it(status, kind):
+    event = alarm_event(status, Alarm(kind=kind, message="it is late", remedy="run its epochs more often"))
+    assert event.as_template()["kind"] == kind
+    assert event.text == f"paid_orders {kind}: it is late; run its epochs more often"
+
+
+def test_a_finished_view_is_told_with_its_place_epoch_and_rows(status):
+    event = finished_event(status, "/lake/view")
+    assert (event.kind, event.remedy) == (EventKind.FINISHED, "")
+    assert event.text == "paid_orders finished: the view /lake/view is finished as of epoch 1, 1,000 rows were read"
+
+
+@pytest.mark.parametrize(("reason", "said"), [("", "task x failed"), ("no such key", "task x failed (no such key)")])
+def test_a_failure_is_told_with_its_reason_if_that_is_known(status, reason, said):
+    event = failed_event("paid_orders", "task x", reason, status)
+    assert (event.kind, event.message) == (EventKind.FAILED, said)
+    assert "running it again is safe" in event.remedy
+    assert event.status["rows_read"] == 1000
+
+
+def test_a_failure_of_a_job_whose_status_cannot_be_read_is_told_all_the_same():
+    assert failed_event("paid_orders", "task x", "", None).status is None
+
+
+def test_a_status_has_no_values_of_rows(status):
+    """Positions and keys are values of rows, and messages go to others."""
+    fields = status_fields(status)
+    assert "very-secret" not in json.dumps(fields)
+    assert "vnode_map" not in fields
+    assert (fields["verified"]["equal"], fields["name"]) == (False, "paid_orders")
+    assert "very-secret" in status.model_dump_json()
+
+
+def test_a_template_has_the_fields_and_the_text_and_is_plain(status):
+    template = finished_event(status, "/lake/view").as_template()
+    assert set(template) == {*BackfillEvent.model_fields, "text"}
+    assert json.loads(json.dumps(template)) == template
+
+
+def test_every_alarm_of_the_watchdog_is_a_kind_of_event():
+    assert {str(kind) for kind in AlarmKind} == {str(kind) for kind in EventKind} - {"finished", "failed"}

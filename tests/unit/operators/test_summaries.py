@@ -1,0 +1,122 @@
+"""What tasks return: plain values with the same names everywhere."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from airflow_backfill_provider.core.barrier import Mutation, PinnedMutation
+from airflow_backfill_provider.operators.summaries import (
+    barrier_summary,
+    epoch_event,
+    epoch_summary,
+    epochs_summary,
+    name_of_epochs,
+    no_barrier,
+    no_epoch,
+    settings_summary,
+)
+from tests.builders import NOW, barrier_of, commit_of, part_of, settings_of, window_of
+
+PAUSE = PinnedMutation(mutation=Mutation.PAUSE, requested_by="vera", requested_at=NOW)
+BARRIER = barrier_of(
+    7,
+    upstream=window_of(3, 5),
+    parts=(part_of(None, ("4",)), part_of(("4",), None)),
+    mutations=(PAUSE,),
+    paused=True,
+    warnings=("w",),
+)
+COMMIT = commit_of(BARRIER, completed=True, view_version=9)
+
+
+def test_a_barrier():
+    assert barrier_summary(BARRIER) == {
+        "epoch": 7,
+        "from_version": 3,
+        "to_version": 5,
+        "rate_limit": 100,
+        "parts": 2,
+        "paused": True,
+        "mutations": ["pause"],
+        "warnings": ["w"],
+    }
+
+
+def test_an_epoch():
+    assert epoch_summary(BARRIER, COMMIT, 0.5) == {
+        "epoch": 7,
+        "from_version": 3,
+        "to_version": 5,
+        "rows": 100,
+        "changes": 3,
+        "progress": 0.5,
+        "finished": True,
+    }
+
+
+def test_several_epochs_are_one_from_the_first_to_the_last():
+    barriers = [barrier_of(epoch, upstream=window_of(epoch, epoch + 1)) for epoch in (4, 5, 6)]
+    commits = [commit_of(barrier, completed=barrier.epoch == 6) for barrier in barriers]
+    assert epochs_summary(barriers, commits, 1.0) == {
+        "epoch": 6,
+        "epochs": [4, 5, 6],
+        "from_version": 4,
+        "to_version": 7,
+        "rows": 300,
+        "changes": 9,
+        "progress": 1.0,
+        "finished": True,
+    }
+
+
+@pytest.mark.parametrize(("progress", "finished"), [(0.4, False), (1.0, True)])
+def test_a_task_run_without_an_epoch_returns_the_same_fields_and_why(progress, finished):
+    summary = no_epoch("nothing changed", progress)
+    assert (summary["epoch"], summary["epochs"], summary["finished"]) == (None, [], finished)
+    assert set(summary) == {*epochs_summary([BARRIER], [COMMIT], 1.0), "reason"}
+    assert no_barrier("nothing changed") == {"epoch": None, "reason": "nothing changed"}
+
+
+@pytest.mark.parametrize(
+    ("epochs", "name"), [([], "nothing to do"), ([4], 4), ([4, 5], "4 to 5"), ([4, 5, 6], "4 to 6")]
+)
+def test_a_task_run_is_named_by_its_epochs(epochs, name):
+    assert name_of_epochs(epochs) == name
+
+
+def test_the_event_of_an_epoch_says_how_far_the_view_is():
+    backfill = SimpleNamespace(job=SimpleNamespace(name="paid_orders"))
+    event = epoch_event(backfill, BARRIER, COMMIT)
+    assert event == {
+        "job": "paid_orders",
+        **epoch_summary(BARRIER, COMMIT, 1.0),
+        "rows_read": 700,
+        "view_version": 9,
+        "watermark": NOW.isoformat(),
+    }
+
+
+def test_the_settings_in_force():
+    settings = settings_of(paused=True, rate_limit=7, finished_epoch=3)
+    assert settings_summary(settings) == {
+        "name": "paid_orders",
+        "incarnation": "a1",
+        "paused": True,
+        "rate_limit": 7,
+        "parallelism": 1,
+        "cancelled": False,
+        "finished_epoch": 3,
+    }
+
+
+def test_all_of_them_are_values_that_xcom_keeps():
+    values = [
+        barrier_summary(BARRIER),
+        epochs_summary([BARRIER], [COMMIT], 0.5),
+        no_epoch("x", 0.5),
+        settings_summary(settings_of()),
+    ]
+    assert json.loads(json.dumps(values)) == values

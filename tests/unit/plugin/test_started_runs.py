@@ -1,0 +1,148 @@
+"""Which DAG a job is shown under, of those that know it: the one that runs it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+
+import pytest
+from airflow.models import import_all_models
+from airflow.models.asset import AssetEvent, AssetModel, TaskOutletAssetReference
+from airflow.models.base import Base
+from airflow.models.dagrun import DagRun
+from airflow.models.xcom import XComModel
+from airflow.utils.state import DagRunState
+from sqlalchemy import create_engine, event, select
+from sqlalchemy.orm import Session
+
+from airflow_backfill_provider.assets import CONNECTION, DEFINITION, JOB_XCOM, VIEW_GROUP
+from airflow_backfill_provider.plugin import started_runs
+from airflow_backfill_provider.plugin.registry import TaskRuns, jobs_of_dags
+from tests.builders import NOW, job_fields
+
+DAGS = ["a_schedule", "backfill_manual", "on_commits"]
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """Airflow's tables in memory."""
+    import_all_models()
+    engine = create_engine("sqlite://")
+    event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA foreign_keys = OFF"))
+    Base.metadata.create_all(engine)
+    return engine
+
+
+@pytest.fixture
+def session(tables):
+    """A session that is rolled back, with one view, which two DAGs have among their outlets."""
+    with Session(tables) as session:
+        session.add(
+            AssetModel(
+                id=1, name="paid_orders", uri="file:///lake/view", group=VIEW_GROUP, extra={DEFINITION: job_fields()}
+            )
+        )
+        for dag_id in ("a_schedule", "on_commits"):
+            session.add(TaskOutletAssetReference(asset_id=1, dag_id=dag_id, task_id="run_epoch", created_at=NOW))
+        session.flush()
+        yield session
+
+
+def ran(session, dag_id, minute):
+    when = NOW + dt.timedelta(minutes=minute)
+    session.add(AssetEvent(asset_id=1, source_dag_id=dag_id, source_run_id="r", source_task_id="t", timestamp=when))
+    session.flush()
+
+
+def shown_under(session):
+    (job,) = jobs_of_dags(session, DAGS)
+    return job.dag_ids
+
+
+def test_a_job_is_shown_under_the_dag_that_ran_it_last(session):
+    assert shown_under(session) == ("a_schedule", "on_commits")
+    ran(session, "backfill_manual", 1)
+    assert shown_under(session) == ("backfill_manual", "a_schedule", "on_commits")
+    ran(session, "on_commits", 2)
+    assert shown_under(session) == ("on_commits", "backfill_manual", "a_schedule")
+
+
+# --- jobs that a DAG run creates ------------------------------------------------------------------
+
+
+def creates(session, dag_id, *values, run_id="run_1", state=DagRunState.RUNNING):
+    """Let a DAG run push some XComs under the key of this package, one after another."""
+    run = session.scalar(select(DagRun).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id))
+    if run is None:
+        run = DagRun(dag_id=dag_id, run_id=run_id, run_type="manual", run_after=NOW, state=state)
+        session.add(run)
+        session.flush()
+    for number, value in enumerate(values):
+        session.add(
+            XComModel(
+                dag_run_id=run.id,
+                dag_id=dag_id,
+                run_id=run_id,
+                task_id=f"create_{number}",
+                map_index=-1,
+                key=JOB_XCOM,
+                value=json.dumps(value),
+                timestamp=NOW + dt.timedelta(minutes=number),
+            )
+        )
+    session.flush()
+
+
+def xcom(name="paid_orders", conn_id="backfill_default", **fields):
+    return {DEFINITION: job_fields(name=name, **fields), CONNECTION: conn_id}
+
+
+def found(session, *dag_ids):
+    return [(job.name, job.dag_ids) for job in started_runs.jobs_with_started(session, dag_ids or DAGS)]
+
+
+def test_a_job_is_shown_before_its_first_epoch(session):
+    """A DAG that learns its job at run time has no asset until then."""
+    creates(session, "backfill_manual", xcom("other_orders", "lake"))
+    assert found(session, "backfill_manual") == [("other_orders", ("backfill_manual",))]
+    assert found(session, "a_schedule") == [("paid_orders", ("a_schedule",))]
+    (job,) = started_runs.jobs_with_started(session, ["backfill_manual"])
+    assert (job.definition, job.backfill_conn_id) == (job_fields(name="other_orders"), "lake")
+
+
+@pytest.mark.parametrize("state", [DagRunState.SUCCESS, DagRunState.FAILED])
+def test_what_an_ended_run_created_is_not_shown_under_its_dag(session, state):
+    creates(session, "backfill_manual", xcom("other_orders"), state=state)
+    assert found(session, "backfill_manual") == []
+
+
+def test_a_job_that_a_run_begins_is_one_with_the_job_that_other_dags_know(session):
+    (known,) = jobs_of_dags(session, DAGS)
+    creates(session, "backfill_manual", {DEFINITION: known.definition, CONNECTION: known.backfill_conn_id})
+    assert found(session) == [("paid_orders", ("backfill_manual", "a_schedule", "on_commits"))]
+
+
+def test_of_a_job_that_was_created_twice_the_last_definition_counts(session):
+    creates(session, "backfill_manual", xcom("o", rate_limit=1), xcom("o", rate_limit=2))
+    (job,) = started_runs.jobs_with_started(session, ["backfill_manual"])
+    assert job.definition["rate_limit"] == 2
+
+
+@pytest.mark.parametrize(
+    "value", [None, 7, [], {}, {DEFINITION: "x"}, {DEFINITION: {}, CONNECTION: "c"}, {DEFINITION: job_fields()}]
+)
+def test_what_other_tasks_push_under_that_key_is_no_job(session, value):
+    creates(session, "backfill_manual", value)
+    assert found(session, "backfill_manual") == []
+
+
+def test_a_run_has_the_jobs_that_it_emitted_and_before_that_those_that_it_created(session):
+    creates(session, "backfill_manual", xcom("other_orders"), run_id="r", state=DagRunState.SUCCESS)
+    runs = TaskRuns(run_id="r")
+
+    def names():
+        return [job.name for job in started_runs.jobs_of_task_runs_with_started(session, "backfill_manual", runs)]
+
+    assert names() == ["other_orders"]
+    ran(session, "backfill_manual", 1)
+    assert names() == ["paid_orders"]

@@ -1,0 +1,311 @@
+"""Deciding what the next epoch does: from values alone, so no table is written here."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from airflow_backfill_provider.core.barrier import Mutation, PinnedRange, PinnedRead, Repair
+from airflow_backfill_provider.core.errors import StateError
+from airflow_backfill_provider.core.failures import GivenUp
+from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.planner import ChunkPlan
+from airflow_backfill_provider.core.progress import Completed, InProgress, NotStarted
+from airflow_backfill_provider.core.requester import Requester
+from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.protocol.decision import (
+    PARTIAL_REPAIR,
+    Basis,
+    hinges_on_changes,
+    idle_commit,
+    next_barrier,
+    plan_epoch,
+    why_idle,
+)
+from airflow_backfill_provider.strategies.base import SnapshotPlan
+from tests.builders import NOW, barrier_of, commit_of, job_of, settings_of, window_of
+from tests.unit.strategies.scan_states import state_of
+
+WHO = Requester(user="vera")
+FIRST, NEXT, LAST = KeyRange(None, (5,)), KeyRange((5,), (9,)), KeyRange((5,), None)
+NOTHING = SnapshotPlan(1000)
+AT_5 = InProgress((5,), 100)
+
+
+def chunk_of(*ranges, warnings=()):
+    part = ChunkPlan(
+        ranges=ranges, rows=9, completes=False, scanned_files=1, scanned_rows=9, scanned_bytes=9, warnings=warnings
+    )
+    return SnapshotPlan(1000, parts=(part,))
+
+
+def begun(*, visibility="every_epoch", **changes):
+    """A job after its first epoch, which read up to 5 as of version 3."""
+    settings = settings_of(job_of(visibility=visibility, strategy="no_shuffle"), rate_limit=100)
+    previous = barrier_of(1, read_before=(), parts=(), upstream=window_of(-1, 3))
+    facts = {
+        "history": [settings],
+        "state": state_of(*[AT_5] * 4, epoch=1),
+        "previous": previous,
+        "commit": commit_of(previous, rows_read=100),
+        "last_epoch": 1,
+    }
+    return Basis(**{**facts, **changes})
+
+
+def fresh(**changes):
+    """A job before its first epoch."""
+    settings = settings_of(rate_limit=100)
+    state = settings.scan.initial(0)
+    return Basis(**{"history": [settings], "state": state, "previous": None, "commit": None, "last_epoch": 0} | changes)
+
+
+def planned(basis, chunk=NOTHING, *, may_wait=False, offset=7):
+    return plan_epoch(basis, chunk, Offset(offset), may_wait=may_wait)
+
+
+# --- what is known --------------------------------------------------------------------------------
+
+
+def test_a_first_window_begins_where_the_job_was_created():
+    start = HistoryPoint(offset=4, mark="m")
+    basis = fresh(history=[settings_of(start=start, strategy="arrangement")])
+    assert (basis.from_offset, basis.reached_point, basis.oldest_offset) == (Offset(4), start, Offset(4))
+    assert (basis.read_before, basis.read_as_of, basis.resting_offset) == ((), (), None)
+
+
+def test_a_window_begins_where_the_one_before_ended():
+    """I1."""
+    basis = begun()
+    assert (basis.from_offset, basis.reached_point.offset, basis.oldest_offset) == (Offset(3), Offset(3), Offset(3))
+    assert basis.read_before == (FIRST,)
+    assert basis.read_as_of == ()
+
+
+def test_rows_whose_changes_wait_are_as_of_when_they_were_read():
+    waiting = barrier_of(1, publishes=False, upstream=window_of(2, 3))
+    basis = begun(previous=waiting)
+    assert [read.offset.number for read in basis.read_as_of] == [2, 3]
+    assert (basis.oldest_offset, basis.from_offset) == (Offset(2), Offset(3))
+
+
+@pytest.mark.parametrize(("given_up", "strategy", "offset"), [(False, "no_shuffle", 3), (True, "no_shuffle", None)])
+def test_the_next_chunk_may_rest_at_the_offset_of_the_newest_one(given_up, strategy, offset):
+    """A chunk that was given up would fail there again."""
+    why = GivenUp(error="E", message="m", by="x", at=NOW, to_offset=3, settings_sequence=1) if given_up else None
+    basis = begun(previous=barrier_of(1, publishes=False, upstream=window_of(2, 3), given_up=why))
+    assert basis.resting_offset == (None if offset is None else Offset(offset))
+
+
+def test_an_arrangement_rests_at_no_offset():
+    basis = begun(
+        history=[settings_of(strategy="arrangement")],
+        previous=barrier_of(1, publishes=False, upstream=window_of(2, 3)),
+    )
+    assert basis.resting_offset is None
+
+
+def record(sequence, change, **fields):
+    return settings_of(sequence=sequence, change=change, requested_at=NOW + dt.timedelta(minutes=sequence), **fields)
+
+
+def test_new_records_are_those_that_no_barrier_of_the_incarnation_has():
+    history = [
+        record(1, SettingsChange.CREATE),
+        record(2, SettingsChange.REPAIR, incarnation="a0", repair=Repair(vnodes=(0,))),
+        record(3, SettingsChange.REPAIR, repair=Repair(vnodes=(3,))),
+        record(4, SettingsChange.REPAIR, repair=Repair(vnodes=(1,), keys=(("7",),))),
+        record(5, SettingsChange.PAUSE, paused=True),
+    ]
+    basis = begun(history=history)
+    assert [new.sequence for new in basis.new_records] == [3, 4, 5]
+    assert basis.repair == Repair(vnodes=(1, 3), keys=(("7",),))
+    assert basis.settings.paused
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+def test_the_state_that_the_last_epoch_left_is_accepted():
+    begun().require_state(1, "/state")
+    fresh().require_state(0, "/state")
+
+
+def test_a_state_of_an_epoch_that_is_pinned_meanwhile_is_accepted():
+    begun(state=state_of(*[AT_5] * 4, epoch=2)).require_state(2, "/state")
+
+
+def test_a_state_after_the_end_of_the_log_is_refused():
+    """I6: the log was put back from an older copy."""
+    with pytest.raises(StateError, match="state at /state is of epoch 2, but the barrier log ends with epoch 1"):
+        begun(state=state_of(*[AT_5] * 4, epoch=2)).require_state(1, "/state")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        state_of(*[AT_5] * 4, epoch=0),
+        state_of(*[InProgress((5,), 99)] * 4, epoch=1),
+        state_of(*[NotStarted()] * 4, epoch=1),
+    ],
+)
+def test_a_state_from_before_the_last_epoch_is_refused(state):
+    """I1: going on from it would read rows twice."""
+    with pytest.raises(StateError, match=r"epoch 1 left 100 as of epoch 1; it was restored or changed"):
+        begun(state=state).require_state(1, "/state")
+
+
+def test_a_state_that_is_not_completed_although_the_epoch_completed_it_is_refused():
+    basis = begun()
+    completed = basis.commit.model_copy(update={"completed": True})
+    with pytest.raises(StateError, match="it was restored or changed"):
+        begun(commit=completed).require_state(1, "/state")
+    begun(commit=completed, state=state_of(*[Completed((5,), 100)] * 4, epoch=1)).require_state(1, "/state")
+
+
+# --- what the epoch does --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("chunk", "completes"), [(NOTHING, False), (chunk_of(NEXT), False), (chunk_of(LAST), True)])
+def test_an_epoch_completes_with_the_chunk_after_which_nothing_is_left(chunk, completes):
+    assert begun().completes(chunk) is completes
+    assert planned(begun(), chunk).completes is completes
+
+
+@pytest.mark.parametrize(("visibility", "could_wait"), [("every_epoch", False), ("on_finish", True)])
+def test_changes_can_wait_only_if_the_view_is_shown_when_it_is_finished(visibility, could_wait):
+    assert begun(visibility=visibility).could_wait is could_wait
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"state": state_of(*[NotStarted()] * 4)},
+        {"state": state_of(*[Completed((5,), 100)] * 4, epoch=1)},
+    ],
+)
+def test_changes_of_nothing_and_of_a_finished_view_do_not_wait(changes):
+    assert not begun(visibility="on_finish", **changes).could_wait
+
+
+def test_changes_do_not_wait_behind_a_repair():
+    settings = begun(visibility="on_finish").settings
+    repair = settings.model_copy(update={"sequence": 2, "repair": Repair(vnodes=(1,)), "change": SettingsChange.REPAIR})
+    assert not begun(history=[settings, repair]).could_wait
+
+
+def test_an_epoch_that_may_wait_waits_unless_it_completes():
+    basis = begun(previous=barrier_of(1, publishes=False, upstream=window_of(2, 3)))
+    waits, completes = planned(basis, chunk_of(NEXT), may_wait=True), planned(basis, chunk_of(LAST), may_wait=True)
+    assert (waits.waits, waits.changes_after, waits.needs_changes) == (True, Offset(3), False)
+    assert (completes.waits, completes.changes_after, completes.needs_changes) == (False, Offset(2), True)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "read", "needs"),
+    [("no_shuffle", False, False), ("no_shuffle", True, True), ("arrangement", False, True)],
+)
+def test_changes_are_written_of_rows_that_were_read_and_kept_for_an_arrangement(strategy, read, needs):
+    settings = settings_of(strategy=strategy)
+    state = state_of(*[AT_5] * 4) if read else settings.scan.initial(0)
+    assert planned(fresh(history=[settings], state=state)).needs_changes is needs
+
+
+# --- what it does not -----------------------------------------------------------------------------
+
+
+def test_an_epoch_with_a_chunk_has_something_to_do_whatever_changes():
+    chunk = chunk_of(NEXT)
+    assert why_idle(begun(), planned(begun(), chunk), has_changes=False) == ""
+    assert not hinges_on_changes(begun(), planned(begun(), chunk))
+    assert why_idle(fresh(), planned(fresh(), SnapshotPlan(1000, prepares=True)), has_changes=False) == ""
+
+
+def test_an_epoch_without_a_chunk_hinges_on_changes():
+    basis = begun(history=[settings_of(rate_limit=0)])
+    assert hinges_on_changes(basis, planned(basis))
+    assert why_idle(basis, planned(basis), has_changes=True) == ""
+    expected = "the rate limit is 0, and the upstream has no changes after offset 3"
+    assert why_idle(basis, planned(basis), has_changes=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("basis", "may_wait", "why"),
+    [
+        (begun(history=[settings_of(paused=True)]), True, "paused, and changes of what was read wait until the view"),
+        (fresh(history=[settings_of(paused=True)]), False, "paused, and nothing was read yet that could change"),
+        (
+            begun(state=state_of(*[Completed((5,), 100)] * 4, epoch=1)),
+            False,
+            "the upstream has no changes after offset 3",
+        ),
+    ],
+)
+def test_an_idle_epoch_says_why(basis, may_wait, why):
+    assert why_idle(basis, planned(basis, may_wait=may_wait), has_changes=False).startswith(why)
+
+
+# --- the barrier and the commit -------------------------------------------------------------------
+
+
+def test_a_barrier_pins_what_was_decided():
+    history = [
+        begun().settings,
+        record(2, SettingsChange.THROTTLE, rate_limit=50),
+        record(3, SettingsChange.REPAIR, rate_limit=50, repair=Repair(keys=(("7",),))),
+    ]
+    basis = begun(history=history, last_epoch=4)
+    window = window_of(3, 7)
+    barrier = next_barrier(basis, planned(basis, chunk_of(NEXT, warnings=("w",))), window, requester=WHO, now=NOW)
+    assert (barrier.epoch, barrier.prev_epoch, barrier.windows) == (5, 4, (window,))
+    assert barrier.read_before == (PinnedRange(after=None, up_to=("5",)),)
+    assert [part.ranges for part in barrier.parts] == [(PinnedRange(after=("5",), up_to=("9",)),)]
+    assert (barrier.publishes, barrier.completes, barrier.older_offset) == (True, False, None)
+    assert (barrier.rate_limit, barrier.settings_sequence) == (50, 3)
+    assert [pinned.mutation for pinned in barrier.mutations] == [Mutation.THROTTLE, Mutation.REPAIR]
+    assert (barrier.repair, barrier.warnings) == (Repair(keys=(("7",),)), ("w", PARTIAL_REPAIR))
+    assert (barrier.injected_by, barrier.injected_at) == (WHO, NOW)
+    assert barrier.definition == basis.settings.definition_digest
+
+
+def test_a_repair_of_all_vnodes_leaves_nothing_unchecked():
+    history = [begun().settings, record(2, SettingsChange.REPAIR, repair=Repair(vnodes=(0, 1, 2, 3)))]
+    basis = begun(history=history)
+    assert next_barrier(basis, planned(basis), window_of(3, 7), requester=WHO, now=NOW).warnings == ()
+
+
+@pytest.mark.parametrize(("offset", "older"), [(7, None), (3, Offset(3))])
+def test_a_chunk_that_is_read_before_the_windows_end_says_where(offset, older):
+    basis = begun(visibility="on_finish")
+    decided = planned(basis, chunk_of(NEXT), may_wait=True, offset=offset)
+    barrier = next_barrier(basis, decided, window_of(3, 7), requester=WHO, now=NOW)
+    assert (barrier.publishes, barrier.older_offset) == (False, older)
+    assert barrier.view_after[-1].offset == (older or Offset(7))
+    without = next_barrier(basis, planned(basis, may_wait=True, offset=3), window_of(3, 7), requester=WHO, now=NOW)
+    assert without.older_offset is None
+
+
+def test_an_idle_epoch_commits_the_state_as_it_is():
+    before = commit_of(barrier_of(1), view_version=9, rows_present=80)
+    basis = begun(commit=before)
+    barrier = next_barrier(basis, planned(basis), window_of(3, 7), requester=WHO, now=NOW)
+    commit = idle_commit(barrier, basis, NOW)
+    assert (commit.epoch, commit.digest, commit.committed_at) == (2, barrier.digest, NOW)
+    assert (commit.snapshot_read_row_count, commit.upstream_output_row_count, commit.rows_read) == (0, 0, 100)
+    assert (commit.state_epoch, commit.completed, commit.tables) == (1, False, before.tables)
+
+
+def test_an_idle_epoch_after_a_gap_knows_no_versions():
+    """Another incarnation's epoch lies in between, whose versions this one must not go on from."""
+    basis = begun(last_epoch=4)
+    barrier = next_barrier(basis, planned(basis), window_of(3, 7), requester=WHO, now=NOW)
+    assert idle_commit(barrier, basis, NOW).tables is None
+
+
+def test_ranges_that_were_read_at_several_offsets_are_pinned_with_them():
+    basis = begun(previous=barrier_of(1, publishes=False, upstream=window_of(2, 3)))
+    barrier = next_barrier(basis, planned(basis), window_of(3, 7), requester=WHO, now=NOW)
+    assert barrier.read_as_of == basis.previous.view_after
+    assert all(isinstance(read, PinnedRead) for read in barrier.read_as_of)

@@ -1,0 +1,37 @@
+"""A Java and a folder of jars, with scripts in their place."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from airflow_backfill_provider.runtime.spark_settings import JARS_VARIABLE
+
+JAVA = "#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n"
+
+
+def program(path: Path, text: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def java(tmp_path, monkeypatch):
+    """A Java, and a Python beside which spark-submit would lie."""
+    found = program(tmp_path / "bin" / "java", JAVA)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    return found
+
+
+@pytest.fixture
+def jars(tmp_path, monkeypatch):
+    folder = tmp_path / "the jars"
+    folder.mkdir()
+    (folder / "delta.jar").touch()
+    monkeypatch.setenv(JARS_VARIABLE, str(folder))
+    return folder

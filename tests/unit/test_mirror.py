@@ -1,0 +1,144 @@
+"""
+The unit tests mirror the package, so that a module's tests are where anybody looks for them.
+
+``airflow_backfill_provider/core/scan.py`` has ``tests/unit/core/test_scan.py``. Tests of one module may be cut by
+subject: ``test_scan_divide.py`` is about ``scan``, too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "airflow_backfill_provider"
+UNIT = ROOT / "tests" / "unit"
+
+ENGINE = "tests/integration/engine"
+AIRFLOW = "tests/integration/airflow"
+
+
+class Untested(NamedTuple):
+    """Why a module has no unit tests, and where it is tested; ``None`` if it only declares something."""
+
+    why: str
+    where: str | None
+
+
+def on_spark(test: str) -> Untested:
+    return Untested("it works on Spark's data frames", f"{ENGINE}/{test}.py")
+
+
+WITHOUT = {
+    # What only declares something.
+    "core/engine.py": Untested("a protocol, and values without rules", None),
+    "strategies/cost.py": Untested("a value without rules", None),
+    "strategies/reader.py": Untested("an interface", f"{ENGINE}/test_another_strategy.py"),
+    # What works on Spark alone.
+    "engine/created_types.py": on_spark("test_upstream_schemas"),
+    "engine/job_rows.py": on_spark("test_bad_input"),
+    "engine/lasting_values.py": on_spark("test_lasting_values"),
+    "engine/net_changes.py": on_spark("test_net_changes"),
+    "engine/predicates.py": on_spark("test_predicates"),
+    "engine/query.py": on_spark("test_names"),
+    "engine/row_account.py": on_spark("test_suspect_statistics"),
+    "engine/row_hash.py": on_spark("test_verification"),
+    "engine/stamped_table.py": on_spark("test_stamped_table"),
+    "execution/compared_sides.py": on_spark("test_verification"),
+    "execution/epoch.py": on_spark("test_epochs"),
+    "execution/expected.py": on_spark("test_verification"),
+    "execution/repeated_keys.py": on_spark("test_bad_input"),
+    "execution/spark_engine.py": on_spark("test_epochs"),
+    "execution/tables.py": on_spark("test_giving_up"),
+    "shapes/row/repair.py": on_spark("test_verification"),
+    "shapes/row/writer.py": on_spark("test_epochs"),
+    "sources/delta/reader.py": on_spark("test_net_changes"),
+    "strategies/arrangement/reader.py": on_spark("test_arrangement"),
+    "strategies/in_place_reader.py": on_spark("test_suspect_statistics"),
+    "runtime/class_training.py": Untested("a program for spark-submit", "tests/unit/runtime/test_class_archiver.py"),
+    "runtime/connect_engine.py": Untested("it needs a Spark Connect server", f"{ENGINE}/test_warm_engine.py"),
+    "runtime/spark_session.py": Untested("it starts a JVM", f"{ENGINE}/test_object_store.py"),
+    # What answers requests with Airflow's database and users behind it.
+    "plugin/mutations.py": Untested("endpoints of Airflow's API", f"{AIRFLOW}/test_pages_api.py"),
+    "plugin/read_endpoints.py": Untested("endpoints of Airflow's API", f"{AIRFLOW}/test_pages_api.py"),
+    "operators/epoch_reporting.py": Untested(
+        "a base class; its operators are tested", "tests/unit/operators/test_epoch.py"
+    ),
+}
+"""Modules that have no unit tests under their own names."""
+
+OTHERS = {
+    "docs/test_pages.py": "the documentation's pages",
+    "docs/test_port_map.py": "one of them, which names code and tests",
+    "demo/test_table.py": "the tables that the demo's writer makes",
+    "protocol/test_chained_views.py": "what all steps say of an upstream that is an unfinished view",
+    "state/test_damage.py": "damage to any control table",
+    "state/test_long_haul.py": "all control tables after many epochs",
+    "test_lifeline.py": "a helper of these tests",
+    "test_house.py": "rules for all files of code",
+    "test_mirror.py": "these tests themselves",
+}
+"""Test files that are about no single module."""
+
+
+def modules() -> list[str]:
+    """Return the modules by their paths in the package; a folder's own code is tested by its kinds."""
+    files = (file for file in PACKAGE.rglob("*.py") if file.name != "__init__.py")
+    return sorted(str(file.relative_to(PACKAGE)) for file in files)
+
+
+def _has_code(file: Path) -> bool:
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    return any(not isinstance(node, ast.Expr | ast.Import | ast.ImportFrom) for node in body)
+
+
+def named_by(test: str) -> Iterator[Path]:
+    """Yield what a test file may be named after: a module or folder of the package, or one beside the package."""
+    path = Path(test)
+    words = path.stem.removeprefix("test_").split("_")
+    for count in range(len(words), 0, -1):
+        name = path.parent / "_".join(words[:count])
+        for root in (PACKAGE, ROOT):
+            yield from (root / name.with_suffix(".py"), root / name)
+
+
+TESTS = sorted(str(file.relative_to(UNIT)) for file in UNIT.rglob("test_*.py"))
+ABOUT = {test: next((found for found in named_by(test) if found.exists()), None) for test in TESTS}
+"""Test file → the module that it is about: the one with the longest name."""
+
+
+def test_each_module_has_tests_under_its_own_name():
+    tested = set(ABOUT.values())
+    missing = [module for module in modules() if PACKAGE / module not in tested and module not in WITHOUT]
+    assert [module for module in missing if _has_code(PACKAGE / module)] == []
+
+
+def test_each_test_file_is_named_after_a_module():
+    assert [test for test, module in ABOUT.items() if module is None and test not in OTHERS] == []
+
+
+@pytest.mark.parametrize("module", WITHOUT)
+def test_a_module_without_tests_under_its_name_is_tested_where_it_is_said(module):
+    assert (PACKAGE / module).is_file()
+    assert PACKAGE / module not in ABOUT.values(), "it has tests under its name: take it out of the list"
+    where = WITHOUT[module].where
+    assert where is None or (ROOT / where).is_file()
+
+
+@pytest.mark.parametrize("test", OTHERS)
+def test_a_test_file_that_is_named_otherwise_is_there_and_names_no_module(test):
+    assert test in TESTS
+    assert ABOUT[test] is None
+
+
+def test_names_are_found_by_their_longest_part():
+    assert (
+        next(found for found in named_by("core/test_verification_text.py") if found.exists()).stem
+        == "verification_text"
+    )
+    assert next(found for found in named_by("protocol/test_run_shared_crashes.py") if found.exists()).stem == "run"
+    assert not any(found.exists() for found in named_by("protocol/test_runs.py"))
