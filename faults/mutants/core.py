@@ -47,8 +47,8 @@ MUTANTS = (
         breaks="With fewer rows to read than task runs, no task run reads one, and the job never ends.",
         invariant="I4",
         file="airflow_backfill_provider/core/planner.py",
-        old="run: share + (place < odd) for place, run in enumerate(hungry)",
-        new="run: share for place, run in enumerate(hungry)",
+        old="part: share + (index < remainder) for index, part in enumerate(open_parts)",
+        new="part: share for part in open_parts",
         killers=(f"{PLANNER_PARTS}::test_a_rate_limit_below_the_number_of_task_runs_leaves_some_without_a_part",),
     ),
     Mutant(

@@ -69,7 +69,7 @@ QUICK = ("delta-rs, an arrangement, a settled time zone",)
 def test_a_plain_case_ends_right(spark: SparkSession, lake, name):
     case = PLAIN[name]
     outcome = Game(case, spark, lake).play()
-    assert (outcome.result, outcome.about) == ("right", case.told())
+    assert (outcome.result, outcome.about) == ("right", case.summary())
     assert outcome.checks >= 2
 
 

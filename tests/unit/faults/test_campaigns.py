@@ -10,7 +10,7 @@ import pytest
 from faults.campaigns import CAMPAIGNS
 
 PAGE = Path(__file__).parents[3] / "docs/faults.md"
-PLAN = PAGE.read_text(encoding="utf-8").partition("## What was played last")[0]
+PLAN = PAGE.read_text(encoding="utf-8").partition("## The last results")[0]
 LINE = re.compile(
     r"^\| `(?P<name>[a-z-]+)` \| .* \| (?P<quick>[\d,]+) \| (?P<full>\d+(?:,\d{3})*).*\|$",
     re.MULTILINE,

@@ -30,7 +30,7 @@ def test_a_failure_is_recorded_with_who_when_and_what(backfilling):
     status = backfilling.backfill.status()
     assert status.condition is JobCondition.RUNNING
     assert status.last_failure.error == "EpochFailedError"
-    assert "the same one" in status.last_failure.remedy
+    assert "it retries the pinned one" in status.last_failure.remedy
     backfilling.run(barrier)
     assert backfilling.backfill.status().last_failure is None
 
