@@ -7,12 +7,12 @@ import os
 import socket
 from pathlib import Path
 
-from airflow_backfill_provider.core.errors import BackfillError, JobNotCreatedError
+from airflow_backfill_provider.core.errors import JobNotCreatedError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.runtime.spark_settings import STORAGE_OPTIONS_VARIABLE, storage_options_from_environment
+from airflow_backfill_provider.runtime.spark_settings import storage_options_from_environment
 
 
 def open_job(file: Path) -> Backfill:
@@ -20,8 +20,9 @@ def open_job(file: Path) -> Backfill:
     Open the job in a file, without checking that it was created.
 
     :raises InvalidJobError: if the definition is not valid.
+    :raises StorageOptionsError: if the object store's options in the environment are not valid.
     """
-    return Backfill(BackfillJob.from_yaml(file), _storage_options())
+    return Backfill(BackfillJob.from_yaml(file), storage_options_from_environment())
 
 
 def created_job(file: Path) -> tuple[Backfill, JobSettings]:
@@ -62,12 +63,3 @@ def user() -> str:
         # A container may run under a user id without a name.
         name = str(os.getuid())
     return f"{name}@{socket.gethostname()}"
-
-
-def _storage_options() -> dict[str, str]:
-    try:
-        return storage_options_from_environment()
-    except (ValueError, AttributeError):
-        raise BackfillError(
-            f'{STORAGE_OPTIONS_VARIABLE} is not a JSON object of strings; unset it, or write it as {{"NAME": "value"}}'
-        ) from None

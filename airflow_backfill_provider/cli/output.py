@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Return a console for standard output that prints text without markup."""
+    """Return a console for standard output that prints text as it is."""
     from rich.console import Console
 
-    return Console(soft_wrap=True, markup=False, highlight=False)
+    return Console(soft_wrap=True, markup=False, emoji=False, highlight=False)
 
 
 def print_json(value: object) -> None:

@@ -17,7 +17,14 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from airflow_backfill_provider.core.errors import SparkUnavailableError
+from pydantic import TypeAdapter, ValidationError
+
+from airflow_backfill_provider.core.errors import (
+    BackfillError,
+    SparkSettingError,
+    SparkUnavailableError,
+    StorageOptionsError,
+)
 from airflow_backfill_provider.runtime import class_archive
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
@@ -48,6 +55,8 @@ _DELTA = {
     # Spark's own pattern, and Azure's names of secrets: these must not appear in Spark's UI or its event log.
     "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|account[.]key|encryption[.]key",
 }
+
+_STRINGS = TypeAdapter(dict[str, str])
 
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
@@ -155,8 +164,13 @@ def require_java() -> None:
 
 
 def storage_options_from_environment() -> dict[str, str]:
-    """Return the object store's options that the submitter passed in the environment."""
-    return {str(name): str(value) for name, value in json.loads(os.environ.get(STORAGE_OPTIONS_VARIABLE, "{}")).items()}
+    """
+    Return the object store's options that the submitter passed in the environment.
+
+    :raises StorageOptionsError: if the variable is not a JSON object of strings; its value may be secret, so the
+        message does not quote it.
+    """
+    return _strings(STORAGE_OPTIONS_VARIABLE, StorageOptionsError)
 
 
 def storage_options_to_environment(options: Mapping[str, str] | None) -> dict[str, str]:
@@ -165,8 +179,21 @@ def storage_options_to_environment(options: Mapping[str, str] | None) -> dict[st
 
 
 def session_conf_from_environment() -> dict[str, str]:
-    """Return the configuration that the submitter passed for the session on a Spark Connect server."""
-    return {str(name): str(value) for name, value in json.loads(os.environ.get(SESSION_CONF_VARIABLE, "{}")).items()}
+    """
+    Return the configuration that the submitter passed for the session on a Spark Connect server.
+
+    :raises SparkSettingError: if the variable is not a JSON object of strings.
+    """
+    return _strings(SESSION_CONF_VARIABLE, SparkSettingError)
+
+
+def _strings(variable: str, error: type[BackfillError]) -> dict[str, str]:
+    try:
+        return _STRINGS.validate_json(os.environ.get(variable, "{}"), strict=True)
+    except ValidationError:
+        raise error(
+            f'{variable} is not a JSON object of strings; unset it, or write it as {{"NAME": "value"}}'
+        ) from None
 
 
 def session_conf_to_environment(conf: Mapping[str, object]) -> dict[str, str]:

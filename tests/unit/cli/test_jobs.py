@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from airflow_backfill_provider.cli import jobs
-from airflow_backfill_provider.core.errors import BackfillError, InvalidJobError, JobNotCreatedError
+from airflow_backfill_provider.core.errors import InvalidJobError, JobNotCreatedError, StorageOptionsError
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.runtime.spark_settings import STORAGE_OPTIONS_VARIABLE
 from tests.unit.cli.conftest import fails
@@ -21,10 +21,10 @@ def test_bad_storage_options(job, monkeypatch):
     assert "[secret" not in result.stderr
 
 
-@pytest.mark.parametrize("options", ["[]", '"x"', "1"])
+@pytest.mark.parametrize("options", ["[]", '"x"', "1", '{"a": {"b": "c"}}', '{"a": 1}', '{"a": null}'])
 def test_storage_options_are_an_object_of_texts(job, monkeypatch, options):
     monkeypatch.setenv(STORAGE_OPTIONS_VARIABLE, options)
-    with pytest.raises(BackfillError, match="is not a JSON object of strings"):
+    with pytest.raises(StorageOptionsError, match="is not a JSON object of strings"):
         jobs.open_job(job.file)
 
 

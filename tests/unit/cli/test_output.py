@@ -9,7 +9,7 @@ from airflow_backfill_provider.cli.output import console, print_json
 
 def test_text_is_printed_as_it_is(capsys):
     """A path may look like markup, and must not be broken into lines."""
-    text = "[bold]läke[/bold] " + "x" * 500 + " 7"
+    text = "[bold]läke[/bold] :smile: " + "x" * 500 + " 7"
     console().print(text)
     assert capsys.readouterr().out == f"{text}\n"
 

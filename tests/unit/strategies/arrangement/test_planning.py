@@ -89,9 +89,7 @@ def test_the_first_epoch_makes_it_and_reads_nothing_yet(orders, tmp_path, restri
 
 def test_one_that_epochs_read_before_must_be_there(orders, tmp_path):
     """I6."""
-    with pytest.raises(
-        StateError, match="arrangement of job paid_orders is gone .*, but epochs have already read"
-    ):
+    with pytest.raises(StateError, match="arrangement of job paid_orders is gone .*, but epochs have already read"):
         planned(orders, tmp_path, previous=barrier_of())
 
 
