@@ -42,6 +42,7 @@ class Backfilling:
         self.job = job_of(lake, **{"upstream": upstream, "query": EVERYTHING, "rate_limit": 3, **job})
         self.engines: list[MemoryEngine] = []
         self._ticks = 0
+        self._looking: Backfill | None = None
 
     @property
     def backfill(self) -> Backfill:
@@ -50,8 +51,10 @@ class Backfilling:
 
     @property
     def store(self) -> Any:
-        """The job's control tables."""
-        return self.backfill.store
+        """The job's control tables for looking at them; it remembers what did not change since the last look."""
+        if self._looking is None or self._looking.job.state != self.job.state:
+            self._looking = self.backfill
+        return self._looking.store
 
     @property
     def view(self) -> View:
@@ -84,7 +87,7 @@ class Backfilling:
     ) -> protocol.Injection:
         """Ask for a barrier."""
         return protocol.inject_barrier(
-            store=self.store,
+            store=self.backfill.store,
             upstream=self.orders.table,
             requester=requester,
             until=until,
@@ -100,15 +103,21 @@ class Backfilling:
 
     def run(self, barrier: Barrier, engine: MemoryEngine | None = None) -> EpochCommit:
         """Run a pinned barrier."""
-        return protocol.run_barrier(barrier, store=self.store, engine=engine or self.engine(), clock=self.clock)
+        return protocol.run_barrier(
+            barrier, store=self.backfill.store, engine=engine or self.engine(), clock=self.clock
+        )
 
     def changes(self, barrier: Barrier, engine: MemoryEngine | None = None) -> EpochCommit | None:
         """Apply the changes of a pinned barrier that several runs share."""
-        return protocol.run_changes(barrier, store=self.store, engine=engine or self.engine(), clock=self.clock)
+        return protocol.run_changes(
+            barrier, store=self.backfill.store, engine=engine or self.engine(), clock=self.clock
+        )
 
     def part(self, barrier: Barrier, part: int, engine: MemoryEngine | None = None) -> EpochCommit | None:
         """Read one part of a pinned barrier that several runs share."""
-        return protocol.run_part(barrier, part, store=self.store, engine=engine or self.engine(), clock=self.clock)
+        return protocol.run_part(
+            barrier, part, store=self.backfill.store, engine=engine or self.engine(), clock=self.clock
+        )
 
     def epoch(self) -> EpochCommit:
         """Inject and run one epoch."""
@@ -172,7 +181,7 @@ class Backfilling:
         return [row for _, row in sorted(rows, key=cmp_to_key(lambda a, b: order.compare(a[0], b[0])))]
 
     def _with(self) -> dict[str, Any]:
-        return {"store": self.store, "engine": self.engine, "clock": self.clock}
+        return {"store": self.backfill.store, "engine": self.engine, "clock": self.clock}
 
 
 class Prepared:
