@@ -255,5 +255,6 @@ def test_progress_and_plan_are_of_the_part_that_the_job_is_about(lake, strategy,
     assert (status.rows_read, status.rows_estimated) == (read, rows)
     assert status.progress == pytest.approx(read / rows)
     assert make_plan(backfilling.backfill).rows_left == rows - read
+    mutations.throttle_job(50, store=backfilling.store, requested_by="x")
     backfilling.finish()
     assert backfilling.backfill.status().progress == 1.0

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 )
 def test_a_job_about_a_part_of_the_upstream_shows_that_part(lake, strategy, restriction, ids):
     """I1, while rows come into the part and leave it."""
-    backfilling = Backfilling(lake, rate_limit=1, strategy=strategy, restrict_to=restriction)
+    backfilling = Backfilling(lake, rate_limit=2, strategy=strategy, restrict_to=restriction)
     backfilling.orders.add(None, *range(1, 10))
     backfilling.create()
     backfilling.epoch()
