@@ -23,6 +23,8 @@ def mostly_exhaustive(values: Iterable[Any], quick: Collection[Any]) -> list[Any
     return [value if value in quick else exhaustive(value) for value in values]
 
 
-def mostly_exhaustive_combinations(combinations: Iterable[tuple[Any, ...]], quick: Collection[tuple[Any, ...]]) -> list[Any]:
+def mostly_exhaustive_combinations(
+    combinations: Iterable[tuple[Any, ...]], quick: Collection[tuple[Any, ...]]
+) -> list[Any]:
     """Return combinations of several arguments of which `make test` plays some."""
     return [values if values in quick else exhaustive(*values) for values in combinations]

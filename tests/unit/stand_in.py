@@ -7,7 +7,8 @@ Airflow is imported where it is needed only: programs that stand for Spark's app
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.compaction import CompactionPolicy
 from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.maintenance import compaction
@@ -74,9 +76,7 @@ class StandInSpark:
                 assert state == backfill.job.state
                 run_epoch(backfill, int(epoch))
             case ["--state", _, "--epoch", epoch, "--epochs", epochs, *until]:
-                from airflow_backfill_provider.hooks.errors import airflow_errors
-
-                with airflow_errors():
+                with as_in_airflow():
                     self._run_epochs(backfill, int(epoch), int(epochs), until[1] if until else None)
             case ["--state", _, "--epoch", epoch, "--step", "changes"]:
                 protocol.run_changes(backfill.store.pinned(int(epoch)), store=backfill.store, engine=CountingEngine())
@@ -87,13 +87,12 @@ class StandInSpark:
                 policy = CompactionPolicy(at=int(at))
                 compaction.compact_job(backfill, engine=CountingEngine, policy=policy)
             case ["verify" | "repair" as action, "--state", _, "--requester", who, *steps]:
-                from airflow_backfill_provider.hooks.errors import airflow_errors
                 from airflow_backfill_provider.runtime import spark_application as application
 
                 asked = {"state": backfill.job.state, "requester": Requester.model_validate_json(who)}
                 more = {"steps": int(steps[1]) if steps else None} if action == "verify" else {}
                 run = {"verify": application.verify, "repair": application.repair}[action]
-                with airflow_errors():
+                with as_in_airflow():
                     run(lambda *_: CountingEngine(self.missing), {}, **asked, **more)
             case ["create" | "rebuild" as action, "--job", _, "--requested-by", who]:
                 actions = {"create": creation.create_job, "rebuild": creation.rebuild_job}
@@ -117,6 +116,18 @@ class StandInSpark:
     def epochs(self) -> list[int]:
         """The epochs that were submitted."""
         return [int(call[call.index("--epoch") + 1]) for call in self.submitted if "--epoch" in call]
+
+
+@contextmanager
+def as_in_airflow() -> Iterator[None]:
+    """Translate errors as the hook does; without an error, Airflow is not needed."""
+    try:
+        yield
+    except BackfillError:
+        from airflow_backfill_provider.hooks.errors import airflow_errors
+
+        with airflow_errors():
+            raise
 
 
 def failure(message: str, retryable: bool) -> Exception:

@@ -48,7 +48,9 @@ QUICK = {("finished", "poke"), ("epoch", "reschedule"), ("progress", "deferrable
 """Every sensor and every mode once."""
 
 each_mode = pytest.mark.parametrize("mode", list(MODES))
-each_in_each_mode = pytest.mark.parametrize(("kind", "mode"), mostly_exhaustive_combinations(product(SENSORS, MODES), QUICK))
+each_in_each_mode = pytest.mark.parametrize(
+    ("kind", "mode"), mostly_exhaustive_combinations(product(SENSORS, MODES), QUICK)
+)
 
 
 def sensor(lake: Lake, kind: str, mode: str, **arguments) -> BackfillSensor:
@@ -108,7 +110,10 @@ def test_what_is_reached_already_succeeds_at_once(created: Lake, kind, mode):
 
 
 @pytest.mark.parametrize(
-    ("kind", "mode"), mostly_exhaustive_combinations(product(SENSORS, MODES), QUICK | {("finished", "deferrable"), ("epoch", "deferrable")})
+    ("kind", "mode"),
+    mostly_exhaustive_combinations(
+        product(SENSORS, MODES), QUICK | {("finished", "deferrable"), ("epoch", "deferrable")}
+    ),
 )
 def test_what_is_reached_meanwhile_succeeds_with_the_same_value(created: Lake, kind, mode):
     assert run(sensor(created, kind, mode), created.finish) == SENSORS[kind][1]
