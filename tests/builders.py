@@ -355,6 +355,19 @@ def commit_file(path: str | Path, version: int) -> Path:
     return Path(path) / "_delta_log" / f"{version:020d}.json"
 
 
+Logged = tuple[tuple[str, int, int], ...]
+
+
+def logged(path: str | Path) -> Logged:
+    """Return names, sizes and times of the files of a table's log; they differ if anything was committed to it."""
+    try:
+        with os.scandir(Path(path) / "_delta_log") as files:
+            found = [(file.name, (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files]
+    except FileNotFoundError:
+        return ()
+    return tuple(sorted(found))
+
+
 def edit_commit(path: str | Path, version: int, **info: Any) -> None:
     """Change a version's commit information, such as ``timestamp`` (milliseconds); ``None`` takes it out."""
     file = commit_file(path, version)

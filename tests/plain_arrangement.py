@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.lake.key_index import arrow_type
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.arrangement.place import location_of
-from tests.builders import in_order
+from tests.builders import Logged, in_order, logged
 
 Row = dict[str, Any]
 
@@ -27,6 +28,12 @@ FILES = 3
 """What the base of an arrangement is cut into."""
 
 _LOCK = threading.RLock()
+
+
+@lru_cache(256)
+def _read(path: str, _: Logged) -> list[Row]:
+    """Return the rows of an arrangement, which are read often between two commits."""
+    return DeltaTable(path).to_pyarrow_table().to_pylist()
 
 
 class Change(NamedTuple):
@@ -117,7 +124,7 @@ class PlainArrangement:
     def _entries(self) -> list[Row]:
         if not ArrangementFiles(self._path).exists():
             raise EpochFailedError(f"the arrangement at {self._path} is gone")
-        return DeltaTable(self._path).to_pyarrow_table().to_pylist()
+        return _read(self._path, logged(self._path))
 
     def _table(self, changes: Mapping[Position, Change], epoch: int) -> pa.Table:
         entries = []

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
@@ -18,12 +18,19 @@ from airflow_backfill_provider.core.keys import KeyField, KeyRange, Position
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.lake.key_index import arrow_type
 from airflow_backfill_provider.lake.vnode_hash import vnodes_of
-from tests.builders import Key
+from tests.builders import Key, Logged, commit_file, logged
 from tests.plain_arrangement import Change, PlainArrangement, Row, Rows
 
 
 def read_version(path: str, version: int) -> list[Row]:
-    """Return the rows of a Delta table at a version."""
+    """Return the rows of a Delta table at a version; many tests read the same ones, so the newest are remembered."""
+    return _read_version(
+        path, version, tuple(file for file in logged(path) if file[0] <= commit_file(path, version).name)
+    )
+
+
+@lru_cache(256)
+def _read_version(path: str, version: int, _: Logged) -> list[Row]:
     answer = QueryBuilder().register("upstream", DeltaTable(path, version=version)).execute("SELECT * FROM upstream")
     return pa.table(answer.read_all()).to_pylist()
 

@@ -21,3 +21,10 @@ def exhaustive(*values: Any, name: str | None = None) -> Any:
 def mostly_exhaustive(values: Iterable[Any], quick: Collection[Any]) -> list[Any]:
     """Return variants of which `make test` plays some."""
     return [value if value in quick else exhaustive(value) for value in values]
+
+
+def mostly_exhaustive_combinations(
+    combinations: Iterable[tuple[Any, ...]], quick: Collection[tuple[Any, ...]]
+) -> list[Any]:
+    """Return combinations of several arguments of which `make test` plays some."""
+    return [values if values in quick else exhaustive(*values) for values in combinations]

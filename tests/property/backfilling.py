@@ -18,6 +18,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.protocol import creation
 from airflow_backfill_provider.protocol.backfill import Backfill
+from airflow_backfill_provider.state.store import BackfillStore
 from tests.builders import NOW, Key, Orders, Template, job_of
 from tests.plain_source import PlainSource
 from tests.property.memory_engine import EVERYTHING, MemoryEngine, Output, View, Warehouse, query_rows
@@ -42,16 +43,19 @@ class Backfilling:
         self.job = job_of(lake, **{"upstream": upstream, "query": EVERYTHING, "rate_limit": 3, **job})
         self.engines: list[MemoryEngine] = []
         self._ticks = 0
+        self._looking: Backfill | None = None
 
     @property
     def backfill(self) -> Backfill:
-        """The job with its tables, opened again for each step, so that nothing is remembered."""
+        """The job with its tables, opened again for each process, so that nothing is remembered."""
         return Backfill(self.job)
 
     @property
     def store(self) -> Any:
-        """The job's control tables."""
-        return self.backfill.store
+        """The job's control tables for looking at them; it remembers what did not change since the last look."""
+        if self._looking is None or self._looking.job.state != self.job.state:
+            self._looking = self.backfill
+        return self._looking.store
 
     @property
     def view(self) -> View:
@@ -80,11 +84,16 @@ class Backfilling:
         return creation.rebuild_job(self.job, requested_by="rebuilder", **self._with(), upstream=self.orders.table)
 
     def ask(
-        self, requester: Requester = TESTER, until: dt.datetime | None = None, epochs: int = 1
+        self,
+        requester: Requester = TESTER,
+        until: dt.datetime | None = None,
+        epochs: int = 1,
+        *,
+        store: BackfillStore | None = None,
     ) -> protocol.Injection:
         """Ask for a barrier."""
         return protocol.inject_barrier(
-            store=self.store,
+            store=store or self.backfill.store,
             upstream=self.orders.table,
             requester=requester,
             until=until,
@@ -98,29 +107,40 @@ class Backfilling:
         assert injection.barrier is not None, injection.reason
         return injection.barrier
 
-    def run(self, barrier: Barrier, engine: MemoryEngine | None = None) -> EpochCommit:
+    def run(
+        self, barrier: Barrier, engine: MemoryEngine | None = None, *, store: BackfillStore | None = None
+    ) -> EpochCommit:
         """Run a pinned barrier."""
-        return protocol.run_barrier(barrier, store=self.store, engine=engine or self.engine(), clock=self.clock)
+        store = store or self.backfill.store
+        return protocol.run_barrier(barrier, store=store, engine=engine or self.engine(), clock=self.clock)
 
     def changes(self, barrier: Barrier, engine: MemoryEngine | None = None) -> EpochCommit | None:
         """Apply the changes of a pinned barrier that several runs share."""
-        return protocol.run_changes(barrier, store=self.store, engine=engine or self.engine(), clock=self.clock)
+        return protocol.run_changes(
+            barrier, store=self.backfill.store, engine=engine or self.engine(), clock=self.clock
+        )
 
     def part(self, barrier: Barrier, part: int, engine: MemoryEngine | None = None) -> EpochCommit | None:
         """Read one part of a pinned barrier that several runs share."""
-        return protocol.run_part(barrier, part, store=self.store, engine=engine or self.engine(), clock=self.clock)
+        return protocol.run_part(
+            barrier, part, store=self.backfill.store, engine=engine or self.engine(), clock=self.clock
+        )
 
     def epoch(self) -> EpochCommit:
-        """Inject and run one epoch."""
-        return self.run(self.inject())
+        """Inject and run one epoch, as one process."""
+        store = self.backfill.store
+        injection = self.ask(store=store)
+        assert injection.barrier is not None, injection.reason
+        return self.run(injection.barrier, store=store)
 
     def epochs(self, most: int = 40) -> Iterator[EpochCommit]:
-        """Run epochs until there is nothing to do."""
+        """Run epochs until there is nothing to do, as one process."""
+        store = self.backfill.store
         for _ in range(most):
-            barrier = self.ask().barrier
+            barrier = self.ask(store=store).barrier
             if barrier is None:
                 return
-            commit = self.run(barrier)
+            commit = self.run(barrier, store=store)
             yield commit
             if commit.completed and barrier.upstream.to_offset.number == self.orders.table.latest().number:
                 return
@@ -172,7 +192,7 @@ class Backfilling:
         return [row for _, row in sorted(rows, key=cmp_to_key(lambda a, b: order.compare(a[0], b[0])))]
 
     def _with(self) -> dict[str, Any]:
-        return {"store": self.store, "engine": self.engine, "clock": self.clock}
+        return {"store": self.backfill.store, "engine": self.engine, "clock": self.clock}
 
 
 class Prepared:

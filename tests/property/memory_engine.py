@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -39,7 +40,7 @@ from airflow_backfill_provider.lake.view_identity import (
     view_identity,
 )
 from airflow_backfill_provider.protocol import EpochWrites, PartWrites
-from tests.builders import PAID, Key
+from tests.builders import PAID, Key, Logged, logged
 from tests.plain_arrangement import Change, Row, Rows
 from tests.plain_source import PlainSource, read_version
 
@@ -313,7 +314,7 @@ class MemoryEngine:
     def _view(self, settings: JobSettings) -> View:
         path, mine = settings.job["materialized_view"], ViewIdentity.of(settings)
         view = self.warehouse.views.get(path)
-        if view is None or view.identity != mine or view_identity(path) != mine:
+        if view is None or view.identity != mine or _identity(path, logged(path)) != mine:
             raise MaterializedViewError(f"{path} is not the view of {mine} any more")
         return view
 
@@ -331,6 +332,12 @@ def query_rows(settings: JobSettings, rows: Mapping[Key, Row | None]) -> list[tu
     """Return what the job's query makes of rows."""
     query = QUERIES[settings.job["query"]]
     return [(key, output) for key, row in rows.items() if row is not None and (output := query(row)) is not None]
+
+
+@lru_cache(256)
+def _identity(path: str, _: Logged) -> ViewIdentity | None:
+    """Return the identity of a view, which is asked for more often than anybody commits to it."""
+    return view_identity(path)
 
 
 def _require_usable(path: str, job: str, incarnations: frozenset[str]) -> ViewIdentity | None:

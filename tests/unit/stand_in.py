@@ -1,30 +1,36 @@
-"""A job on real control tables and a real upstream, and a stand-in for Spark, so that no test here starts a JVM."""
+"""
+A job on real control tables and a real upstream, and a stand-in for Spark, so that no test here starts a JVM.
+
+Airflow is imported where it is needed only: programs that stand for Spark's applications import this module.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from airflow.sdk.api.datamodels._generated import DagRunType
-from airflow.sdk.execution_time.context import OutletEventAccessors
 from deltalake import write_deltalake
 
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.compaction import CompactionPolicy
 from airflow_backfill_provider.core.epoch_record import EpochCommit
+from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.requester import Requester
-from airflow_backfill_provider.hooks.errors import airflow_error, airflow_errors
 from airflow_backfill_provider.maintenance import compaction
 from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
 from tests.plain_engine import CountingEngine, make
+
+if TYPE_CHECKING:
+    from airflow.sdk.api.datamodels._generated import DagRunType
 
 ROWS = 1000
 SOMEBODY = Requester(user="somebody")
@@ -58,13 +64,11 @@ class StandInSpark:
         self.submitted.append([application, *arguments])
         self.rows.append(rows)
         if self.before:
-            message, retryable = self.before.pop(0)
-            raise airflow_error(message, retryable=retryable)
+            raise failure(*self.before.pop(0))
         if not self.lazy:
             self._do(backfill, arguments)
         if self.after:
-            message, retryable = self.after.pop(0)
-            raise airflow_error(message, retryable=retryable)
+            raise failure(*self.after.pop(0))
 
     def _do(self, backfill: Backfill, arguments: Sequence[str]) -> None:
         match list(arguments):
@@ -72,7 +76,7 @@ class StandInSpark:
                 assert state == backfill.job.state
                 run_epoch(backfill, int(epoch))
             case ["--state", _, "--epoch", epoch, "--epochs", epochs, *until]:
-                with airflow_errors():
+                with as_in_airflow():
                     self._run_epochs(backfill, int(epoch), int(epochs), until[1] if until else None)
             case ["--state", _, "--epoch", epoch, "--step", "changes"]:
                 protocol.run_changes(backfill.store.pinned(int(epoch)), store=backfill.store, engine=CountingEngine())
@@ -88,7 +92,7 @@ class StandInSpark:
                 asked = {"state": backfill.job.state, "requester": Requester.model_validate_json(who)}
                 more = {"steps": int(steps[1]) if steps else None} if action == "verify" else {}
                 run = {"verify": application.verify, "repair": application.repair}[action]
-                with airflow_errors():
+                with as_in_airflow():
                     run(lambda *_: CountingEngine(self.missing), {}, **asked, **more)
             case ["create" | "rebuild" as action, "--job", _, "--requested-by", who]:
                 actions = {"create": creation.create_job, "rebuild": creation.rebuild_job}
@@ -112,6 +116,25 @@ class StandInSpark:
     def epochs(self) -> list[int]:
         """The epochs that were submitted."""
         return [int(call[call.index("--epoch") + 1]) for call in self.submitted if "--epoch" in call]
+
+
+@contextmanager
+def as_in_airflow() -> Iterator[None]:
+    """Translate errors as the hook does; without an error, Airflow is not needed."""
+    try:
+        yield
+    except BackfillError:
+        from airflow_backfill_provider.hooks.errors import airflow_errors
+
+        with airflow_errors():
+            raise
+
+
+def failure(message: str, retryable: bool) -> Exception:
+    """Return how the hook reports that an application failed."""
+    from airflow_backfill_provider.hooks.errors import airflow_error
+
+    return airflow_error(message, retryable=retryable)
 
 
 @dataclass
@@ -217,14 +240,17 @@ def context(
     *,
     run_id: str = "run_1",
     map_index: int = -1,
-    run_type: DagRunType = DagRunType.MANUAL,
+    run_type: DagRunType | None = None,
     data_interval_start: dt.datetime | None = None,
     data_interval_end: dt.datetime | None = None,
 ) -> Any:
     """What Airflow hands to a task run, as far as the operators look at it."""
+    from airflow.sdk.api.datamodels._generated import DagRunType
+    from airflow.sdk.execution_time.context import OutletEventAccessors
+
     return {
         "ti": TaskRun(run_id, task_id, map_index),
-        "dag_run": SimpleNamespace(run_type=run_type),
+        "dag_run": SimpleNamespace(run_type=run_type or DagRunType.MANUAL),
         "data_interval_start": data_interval_start,
         "data_interval_end": data_interval_end,
         "outlet_events": OutletEventAccessors(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from itertools import pairwise
 
@@ -18,10 +19,18 @@ from demo.writer import Writer
 pytestmark = pytest.mark.slow  # makes a table as large as the writer needs
 
 
+@pytest.fixture(scope="module")
+def created(tmp_path_factory):
+    """The table, created once; to be copied."""
+    path = tmp_path_factory.mktemp("created") / "orders"
+    create_orders(path, 6000)
+    return path
+
+
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, created):
     folder = DemoFolder(tmp_path)
-    create_orders(folder.orders, 6000)
+    shutil.copytree(created, folder.orders)
     return folder
 
 

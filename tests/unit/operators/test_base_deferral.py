@@ -258,17 +258,17 @@ def test_whoever_takes_up_a_barrier_waits_for_the_application_that_is_at_it(crea
 
 def test_an_application_that_dies_in_between_is_followed_by_one_for_what_is_left(created: Lake, submitting):
     submitting.program = FAILS_AFTER_THE_COMMIT
-    operator = run(created, epochs_per_run=3)
+    operator = run(created, epochs_per_run=2)
     submitting.epochs = 1
     event = event_of(deferred(operator))
     with pytest.raises(AirflowException, match="too late"):
-        run(created, epochs_per_run=3).resume(context("run_epoch"), event)
+        run(created, epochs_per_run=2).resume(context("run_epoch"), event)
     assert created.backfill.store.last_epoch() == 1
 
     submitting.program, submitting.epochs = WORKS, None
-    event = event_of(deferred(run(created, epochs_per_run=3)))
+    event = event_of(deferred(run(created, epochs_per_run=2)))
 
-    assert run(created, epochs_per_run=3).resume(context("run_epoch"), event)["epochs"] == [1, 2, 3]
+    assert run(created, epochs_per_run=2).resume(context("run_epoch"), event)["epochs"] == [1, 2]
     assert record(created, "epoch-1").succeeded
 
 

@@ -23,6 +23,7 @@ from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.verification.verifier import ask_for_verification
 from tests.builders import NOW, Orders, commit_file, committed_at, job_of
 from tests.property.backfilling import Backfilling, Prepared
+from tests.variants import exhaustive
 
 
 @pytest.fixture(scope="module")
@@ -232,17 +233,20 @@ def test_damaged_verifications_are_a_warning_and_everything_else_is_shown(backfi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
 @pytest.mark.parametrize(
-    ("restriction", "rows"),
+    ("restriction", "rows", "strategy"),
     [
-        ({}, 100),
-        ({"keys": {"after": [19], "up_to": [39]}}, 20),
-        ({"keys": {"after": [89]}}, 10),
-        ({"vnodes": ["0-1"]}, 50),
+        exhaustive({}, 100, "no_shuffle"),
+        ({}, 100, "arrangement"),
+        ({"keys": {"after": [19], "up_to": [39]}}, 20, "no_shuffle"),
+        exhaustive({"keys": {"after": [19], "up_to": [39]}}, 20, "arrangement"),
+        exhaustive({"keys": {"after": [89]}}, 10, "no_shuffle"),
+        ({"keys": {"after": [89]}}, 10, "arrangement"),
+        ({"vnodes": ["0-1"]}, 50, "no_shuffle"),
+        ({"vnodes": ["0-1"]}, 50, "arrangement"),
     ],
 )
-def test_progress_and_plan_are_of_the_part_that_the_job_is_about(lake, strategy, restriction, rows):
+def test_progress_and_plan_are_of_the_part_that_the_job_is_about(lake, restriction, rows, strategy):
     """A share of the whole upstream would never come near its end, and the time that is left would be wrong."""
     backfilling = Backfilling(lake, rate_limit=5, strategy=strategy, restrict_to=restriction)
     backfilling.orders.add(*range(100))
@@ -255,5 +259,6 @@ def test_progress_and_plan_are_of_the_part_that_the_job_is_about(lake, strategy,
     assert (status.rows_read, status.rows_estimated) == (read, rows)
     assert status.progress == pytest.approx(read / rows)
     assert make_plan(backfilling.backfill).rows_left == rows - read
+    mutations.throttle_job(50, store=backfilling.store, requested_by="x")
     backfilling.finish()
     assert backfilling.backfill.status().progress == 1.0

@@ -19,6 +19,7 @@ from tests.dying import Died, dies_at
 from tests.plain_source import PlainSource
 from tests.property.backfilling import Backfilling
 from tests.unit.protocol.creation_helpers import _die
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -68,8 +69,17 @@ def test_an_empty_upstream_is_arranged_and_completes_at_once(lake):
     assert [row[0] for row in backfilling.rows()] == [None, 5]
 
 
-@pytest.mark.parametrize("point", [CrashPoint.BEFORE_ARRANGEMENT_COMMIT, CrashPoint.AFTER_ARRANGEMENT_COMMIT])
-@pytest.mark.parametrize("repair", ["create", "rebuild", "epoch"])
+@pytest.mark.parametrize(
+    ("point", "repair"),
+    [
+        (CrashPoint.BEFORE_ARRANGEMENT_COMMIT, "create"),
+        exhaustive(CrashPoint.BEFORE_ARRANGEMENT_COMMIT, "rebuild"),
+        (CrashPoint.BEFORE_ARRANGEMENT_COMMIT, "epoch"),
+        exhaustive(CrashPoint.AFTER_ARRANGEMENT_COMMIT, "create"),
+        (CrashPoint.AFTER_ARRANGEMENT_COMMIT, "rebuild"),
+        exhaustive(CrashPoint.AFTER_ARRANGEMENT_COMMIT, "epoch"),
+    ],
+)
 def test_a_creation_that_died_around_the_arrangement_is_completed(arranging, point, repair):
     """I2: by creating again, by rebuilding, or by the next epoch, whatever was written meanwhile."""
 

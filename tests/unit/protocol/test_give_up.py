@@ -22,6 +22,7 @@ from tests.unit.protocol.give_up_helpers import fail, finish, heal, spoil
 places = give_up_helpers.places
 vnodes = give_up_helpers.vnodes
 backfilling = give_up_helpers.backfilling
+dying = give_up_helpers.dying
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -60,49 +61,49 @@ def test_a_later_chunk_is_given_up_and_the_changes_that_were_applied_stay(backfi
     finish(backfilling)
 
 
-def test_an_epoch_of_a_finished_view_is_given_up_and_the_next_window_begins_where_it_did(backfilling):
-    backfilling.finish()
-    before = backfilling.store.newest_barrier(backfilling.store.settings())
-    rows = backfilling.rows()
-    spoil(backfilling, 3)
-    barrier = fail(backfilling)
-    left = backfilling.store.pinned(barrier.epoch)
+def test_an_epoch_of_a_finished_view_is_given_up_and_the_next_window_begins_where_it_did(dying):
+    dying.finish()
+    before = dying.store.newest_barrier(dying.store.settings())
+    rows = dying.rows()
+    spoil(dying, 3)
+    barrier = fail(dying)
+    left = dying.store.pinned(barrier.epoch)
     assert (left.upstream.from_offset.number, left.upstream.to_offset.number) == (before.upstream.to_offset.number,) * 2
     assert [read.offset.number for read in left.view_after] == [read.offset.number for read in before.view_after]
     assert left.completes
-    assert backfilling.store.commit_of(barrier.epoch).completed
-    assert backfilling.rows() == rows
-    backfilling.assert_truth()
-    heal(backfilling, 3)
-    again = backfilling.inject()
+    assert dying.store.commit_of(barrier.epoch).completed
+    assert dying.rows() == rows
+    dying.assert_truth()
+    heal(dying, 3)
+    again = dying.inject()
     assert again.upstream.from_offset.number == barrier.upstream.from_offset.number
     assert again.upstream.to_offset.number == barrier.upstream.to_offset.number + 1
-    finish(backfilling)
+    finish(dying)
 
 
-def test_it_fails_again_until_the_row_is_corrected(backfilling):
-    backfilling.finish()
-    spoil(backfilling, 3)
-    epochs = [fail(backfilling).epoch for _ in range(3)]
+def test_it_fails_again_until_the_row_is_corrected(dying):
+    dying.finish()
+    spoil(dying, 3)
+    epochs = [fail(dying).epoch for _ in range(3)]
     assert epochs == [epochs[0], epochs[0] + 1, epochs[0] + 2]
-    heal(backfilling, 3)
-    finish(backfilling)
+    heal(dying, 3)
+    finish(dying)
 
 
-def test_what_the_epoch_was_the_first_to_carry_is_asked_again(backfilling):
-    backfilling.finish()
-    mutations.repair_job(keys=[[4]], store=backfilling.store, requested_by="x")
-    spoil(backfilling, 4)
-    barrier = fail(backfilling)
+def test_what_the_epoch_was_the_first_to_carry_is_asked_again(dying):
+    dying.finish()
+    mutations.repair_job(keys=[[4]], store=dying.store, requested_by="x")
+    spoil(dying, 4)
+    barrier = fail(dying)
     assert barrier.repair
-    left = backfilling.store.pinned(barrier.epoch)
+    left = dying.store.pinned(barrier.epoch)
     assert not left.repair
     assert left.mutations == ()
-    heal(backfilling, 4)
-    again = backfilling.inject()
+    heal(dying, 4)
+    again = dying.inject()
     assert again.repair == barrier.repair
     assert again.mutations == barrier.mutations
-    finish(backfilling)
+    finish(dying)
 
 
 def test_changes_that_wait_are_given_up_too(tmp_path):
@@ -124,18 +125,18 @@ def test_changes_that_wait_are_given_up_too(tmp_path):
 # --- who is told what -----------------------------------------------------------------------------
 
 
-def test_a_retry_of_the_task_run_pins_a_new_epoch(backfilling):
-    spoil(backfilling, *range(10))
-    first = backfilling.inject(TASK_RUN)
+def test_a_retry_of_the_task_run_pins_a_new_epoch(dying):
+    spoil(dying, *range(10))
+    first = dying.inject(TASK_RUN)
     with pytest.raises(QueryFailedError):
-        backfilling.run(first)
-    assert backfilling.store.epochs_of(TASK_RUN).barriers == ()
-    heal(backfilling, *range(10))
-    again = backfilling.ask(TASK_RUN)
+        dying.run(first)
+    assert dying.store.epochs_of(TASK_RUN).barriers == ()
+    heal(dying, *range(10))
+    again = dying.ask(TASK_RUN)
     assert again.commit is None
     assert again.barrier.epoch == first.epoch + 1
-    backfilling.run(again.barrier)
-    assert backfilling.ask(TASK_RUN).commit is not None
+    dying.run(again.barrier)
+    assert dying.ask(TASK_RUN).commit is not None
 
 
 def test_a_late_attempt_is_told_that_its_epoch_was_given_up(backfilling):
@@ -148,20 +149,20 @@ def test_a_late_attempt_is_told_that_its_epoch_was_given_up(backfilling):
     assert EpochGivenUpError.retryable
 
 
-def test_an_injector_that_is_late_for_a_given_up_epoch_pins_the_next(backfilling):
-    spoil(backfilling, *range(10))
+def test_an_injector_that_is_late_for_a_given_up_epoch_pins_the_next(dying):
+    spoil(dying, *range(10))
 
-    store = backfilling.store
+    store = dying.store
     pin = type(store).pin
 
     def late(self, barrier):
         patch.undo()
-        fail(backfilling)
+        fail(dying)
         return pin(self, barrier)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(store), "pin", late)
-        injection = backfilling.ask(Requester(user="late"))
+        injection = dying.ask(Requester(user="late"))
     assert injection.barrier.epoch == 2
     assert injection.commit is None
 

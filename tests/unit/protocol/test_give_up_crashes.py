@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import product
 
 import pytest
 
@@ -17,7 +18,7 @@ from airflow_backfill_provider.core.errors import (
 from tests.dying import died, dies_at
 from tests.unit.protocol import give_up_helpers
 from tests.unit.protocol.give_up_helpers import fail, finish, heal, spoil
-from tests.variants import exhaustive
+from tests.variants import exhaustive, mostly_exhaustive, mostly_exhaustive_combinations
 
 places = give_up_helpers.places
 vnodes = give_up_helpers.vnodes
@@ -56,7 +57,12 @@ def test_giving_up_that_died_is_completed_by_whoever_comes_next(dying, point, he
     finish(dying)
 
 
-@pytest.mark.parametrize("point", OF_GIVING_UP)
+@pytest.mark.parametrize(
+    "point",
+    mostly_exhaustive(
+        OF_GIVING_UP, [CrashPoint.BEFORE_FENCE, CrashPoint.AFTER_CHUNK_FENCE, CrashPoint.BEFORE_GIVING_UP]
+    ),
+)
 def test_two_that_give_up_at_once_leave_the_same(dying, point):
     dying.epoch()
     spoil(dying, *range(10))
@@ -92,8 +98,17 @@ ASLEEP = [
 ]
 
 
-@pytest.mark.parametrize("point", ASLEEP)
-@pytest.mark.parametrize("then", ["nothing", "an epoch", "a rebuild"])
+@pytest.mark.parametrize(
+    ("point", "then"),
+    mostly_exhaustive_combinations(
+        product(ASLEEP, ["nothing", "an epoch", "a rebuild"]),
+        [
+            (CrashPoint.BEFORE_SNAPSHOT_COMMIT, "nothing"),
+            (CrashPoint.BEFORE_CHANGES_COMMIT, "an epoch"),
+            (CrashPoint.AFTER_CHANGES_COMMIT, "a rebuild"),
+        ],
+    ),
+)
 def test_an_attempt_that_slept_while_its_epoch_was_given_up_writes_nothing(dying, point, then):
     """I5: its data file was there, say, and another attempt's was not."""
     dying.epoch()

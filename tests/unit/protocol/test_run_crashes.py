@@ -14,6 +14,7 @@ from airflow_backfill_provider.core.progress import InProgress
 from tests.dying import dies_at
 from tests.unit.protocol import run_helpers
 from tests.unit.protocol.run_helpers import POINTS, outcome, while_asleep_at
+from tests.variants import mostly_exhaustive
 
 prepared = run_helpers.prepared
 backfilling = run_helpers.backfilling
@@ -117,7 +118,13 @@ def assert_nothing_happened_to_the_rebuilt(backfilling):
 AFTER_STATE = {CrashPoint.AFTER_STATE_COMMIT, CrashPoint.BEFORE_LOG_COMMIT}
 
 
-@pytest.mark.parametrize("point", [point for point in AFTER_INJECTION if point not in AFTER_STATE])
+@pytest.mark.parametrize(
+    "point",
+    mostly_exhaustive(
+        [point for point in AFTER_INJECTION if point not in AFTER_STATE],
+        [CrashPoint.BEFORE_CHANGES_COMMIT, CrashPoint.AFTER_SNAPSHOT_COMMIT, CrashPoint.BEFORE_STATE_COMMIT],
+    ),
+)
 def test_a_zombie_that_wakes_up_after_a_rebuild_is_refused(begun, point):
     """I5: its incarnation is over."""
     with pytest.raises(BackfillError):

@@ -20,6 +20,7 @@ from tests.unit.protocol.run_helpers import (
     outcome,
     while_asleep_at,
 )
+from tests.variants import mostly_exhaustive
 
 prepared_arrangement = run_helpers.prepared_arrangement
 arranged = run_helpers.arranged
@@ -125,7 +126,13 @@ def test_parts_at_once_commit_the_epoch_once(arranged, arranged_undisturbed):
     assert outcome(arranged) == arranged_undisturbed[2]
 
 
-@pytest.mark.parametrize("point", [*OF_PARTS, *OF_THE_COMMIT])
+@pytest.mark.parametrize(
+    "point",
+    mostly_exhaustive(
+        [*OF_PARTS, *OF_THE_COMMIT],
+        [CrashPoint.BEFORE_SNAPSHOT_COMMIT, CrashPoint.AFTER_REPORT, CrashPoint.AFTER_STATE_COMMIT],
+    ),
+)
 def test_a_part_that_wakes_up_after_its_epochs_successor_changes_nothing(arranged, arranged_undisturbed, point):
     """I5: a zombie returns the commit that the others made."""
     barrier = arranged.inject()
@@ -142,7 +149,18 @@ def test_a_part_that_wakes_up_after_its_epochs_successor_changes_nothing(arrange
     assert outcome(arranged) == arranged_undisturbed[3]
 
 
-@pytest.mark.parametrize("point", OF_CHANGES)
+@pytest.mark.parametrize(
+    "point",
+    mostly_exhaustive(
+        OF_CHANGES,
+        [
+            CrashPoint.BEFORE_CHANGES_COMMIT,
+            CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
+            CrashPoint.AFTER_ARRANGEMENT_COMMIT,
+            CrashPoint.BEFORE_REPORT,
+        ],
+    ),
+)
 def test_changes_that_wake_up_after_their_epochs_successor_change_nothing(arranged, arranged_undisturbed, point):
     """I5."""
     barrier = arranged.inject()
@@ -162,7 +180,9 @@ def test_a_step_that_wakes_up_after_its_epoch_was_committed_returns_the_commit(a
     assert found == arranged.store.commit_of(2)
 
 
-@pytest.mark.parametrize("point", OF_PARTS)
+@pytest.mark.parametrize(
+    "point", mostly_exhaustive(OF_PARTS, [CrashPoint.AFTER_SNAPSHOT_COMMIT, CrashPoint.BEFORE_REPORT])
+)
 def test_a_part_that_wakes_up_after_a_rebuild_is_refused(arranged, point):
     """I5: its incarnation is over."""
     barrier = arranged.inject()

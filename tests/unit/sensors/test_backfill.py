@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +28,7 @@ from airflow_backfill_provider.sensors.backfill import (
     VnodesCompletedSensor,
 )
 from tests.unit.stand_in import Lake, context
+from tests.variants import mostly_exhaustive_combinations
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
@@ -42,8 +44,13 @@ MODES: dict[str, dict[str, Any]] = {
     "deferrable": {"deferrable": True},
 }
 
-each_sensor = pytest.mark.parametrize("kind", list(SENSORS))
+QUICK = {("finished", "poke"), ("epoch", "reschedule"), ("progress", "deferrable"), ("vnodes", "deferrable")}
+"""Every sensor and every mode once."""
+
 each_mode = pytest.mark.parametrize("mode", list(MODES))
+each_in_each_mode = pytest.mark.parametrize(
+    ("kind", "mode"), mostly_exhaustive_combinations(product(SENSORS, MODES), QUICK)
+)
 
 
 def sensor(lake: Lake, kind: str, mode: str, **arguments) -> BackfillSensor:
@@ -95,22 +102,24 @@ def resume(waiting: BackfillSensor, deferred: TaskDeferred, ctx: Any) -> Any:
     return waiting.resume_execution(deferred.method_name, arguments, ctx)
 
 
-@each_mode
-@each_sensor
+@each_in_each_mode
 def test_what_is_reached_already_succeeds_at_once(created: Lake, kind, mode):
     created.finish()
 
     assert run(sensor(created, kind, mode)) == SENSORS[kind][1]
 
 
-@each_mode
-@each_sensor
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    mostly_exhaustive_combinations(
+        product(SENSORS, MODES), QUICK | {("finished", "deferrable"), ("epoch", "deferrable")}
+    ),
+)
 def test_what_is_reached_meanwhile_succeeds_with_the_same_value(created: Lake, kind, mode):
     assert run(sensor(created, kind, mode), created.finish) == SENSORS[kind][1]
 
 
-@each_mode
-@each_sensor
+@each_in_each_mode
 def test_a_job_that_is_not_created_yet_is_waited_for(orders: Lake, kind, mode):
     def create_and_finish() -> None:
         orders.create()
@@ -119,15 +128,13 @@ def test_a_job_that_is_not_created_yet_is_waited_for(orders: Lake, kind, mode):
     assert run(sensor(orders, kind, mode), create_and_finish) == SENSORS[kind][1]
 
 
-@each_mode
-@each_sensor
+@each_in_each_mode
 def test_a_cancelled_job_fails_for_good(created: Lake, kind, mode):
     with pytest.raises(AirflowFailException, match="job small_orders was cancelled"):
         run(sensor(created, kind, mode), created.cancel)
 
 
-@each_mode
-@each_sensor
+@each_in_each_mode
 def test_a_job_that_was_cancelled_before_fails_for_good(created: Lake, kind, mode):
     created.cancel()
 
@@ -135,15 +142,13 @@ def test_a_job_that_was_cancelled_before_fails_for_good(created: Lake, kind, mod
         run(sensor(created, kind, mode))
 
 
-@each_mode
-@each_sensor
+@each_in_each_mode
 def test_a_soft_failure_skips(created: Lake, kind, mode):
     with pytest.raises(AirflowSkipException):
         run(sensor(created, kind, mode, soft_fail=True), created.cancel)
 
 
-@each_mode
-@each_sensor
+@each_in_each_mode
 def test_a_wait_without_end_times_out(created: Lake, kind, mode):
     with pytest.raises(AirflowSensorTimeout):
         run(sensor(created, kind, mode, timeout=0.2), lambda: time.sleep(0.3))
