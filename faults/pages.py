@@ -60,7 +60,7 @@ def play_requests(api: Api, case: int, random: random.Random) -> Outcome:
     before = store.settings_history()
     try:
         if kind == "from a stranger":
-            attack.as_stranger(operation)
+            attack.without_login(operation)
         else:
             attack.as_admin(operation, GenerationMode.POSITIVE if kind == "allowed" else GenerationMode.NEGATIVE)
     except BaseExceptionGroup as failures:

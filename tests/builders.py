@@ -36,7 +36,7 @@ PAID = "SELECT id, amount * 100 AS cents FROM upstream WHERE status = 'paid'"
 Key = tuple[KeyValue | None, ...]
 
 
-def shown_after(barrier: Barrier, order: KeyOrder) -> tuple[KeyRange, ...]:
+def visible_after(barrier: Barrier, order: KeyOrder) -> tuple[KeyRange, ...]:
     """Return the ranges whose rows the view shows once an epoch is committed (I1)."""
     return tuple(covered for read in barrier.view_after for covered in decoded(read.ranges, order))
 
@@ -344,7 +344,7 @@ def write_table(path: str | Path, columns: dict[str, pa.Array], **options: Any) 
     return DeltaSource(str(path))
 
 
-def put_back(copy: str | Path, path: str | Path) -> None:
+def restore_copy(copy: str | Path, path: str | Path) -> None:
     """Put a folder back as an older copy of it is."""
     shutil.rmtree(path)
     shutil.copytree(copy, path)

@@ -64,12 +64,12 @@ def data_files(folder: str) -> list[Path]:
 
 @contextmanager
 def kept_aside(lakehouse: Lakehouse, folder: str) -> Iterator[None]:
-    """Copy a folder before it is damaged, for :func:`put_back`."""
+    """Copy a folder before it is damaged, for :func:`restore_copy`."""
     shutil.copytree(folder, lakehouse.folder / KEPT)
     yield
 
 
-def put_back(path: Callable[[Lakehouse], str]) -> Mend:
+def restore_copy(path: Callable[[Lakehouse], str]) -> Mend:
     """Return what puts the copy of a folder back in its place."""
 
     def mend(lakehouse: Lakehouse) -> None:

@@ -7,7 +7,7 @@ import shutil
 
 from deltalake import DeltaTable
 
-from faults.classes.fault import Fault, adding_to, kept_aside, put_back
+from faults.classes.fault import Fault, adding_to, kept_aside, restore_copy
 from tests.integration.engine.lakehouse import Lakehouse
 
 FAULTS: dict[str, Fault] = {}
@@ -29,7 +29,7 @@ for _name, _table, _how in (
     ("the barrier log is restored", "barrier_log", "restore"),
 ):
 
-    @fault(_name, refused=True, mend=put_back(_state))
+    @fault(_name, refused=True, mend=restore_copy(_state))
     def _stranger_of_state(lakehouse: Lakehouse, _: random.Random, table: str = _table, how: str = _how) -> None:
         with kept_aside(lakehouse, _state(lakehouse)):
             opened = DeltaTable(f"{_state(lakehouse)}/{table}")
@@ -42,7 +42,7 @@ for _name, _table, _how in (
                 opened.update(updates={column: f"{column} + 1"})
 
 
-@fault("the control tables are gone", refused=True, mend=put_back(_state))
+@fault("the control tables are gone", refused=True, mend=restore_copy(_state))
 def _no_state(lakehouse: Lakehouse, _: random.Random) -> None:
     with kept_aside(lakehouse, _state(lakehouse)):
         shutil.rmtree(_state(lakehouse))

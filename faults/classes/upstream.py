@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from faults.classes.fault import Fault, Mend, adding_to, data_files, kept_aside, put_back, rebuild
+from faults.classes.fault import Fault, Mend, adding_to, data_files, kept_aside, rebuild, restore_copy
 from faults.table_shapes import COLUMNS, QUERY, change
 from tests.builders import commit_file
 from tests.integration.engine.lakehouse import Lakehouse
@@ -216,7 +216,7 @@ FAULTS["a feature of a newer Delta is switched on"] = Fault(
 )
 
 
-@fault("its data files are damaged", mend=put_back(lambda lakehouse: lakehouse.upstream_path))
+@fault("its data files are damaged", mend=restore_copy(lambda lakehouse: lakehouse.upstream_path))
 def _damage_upstream(lakehouse: Lakehouse, random: random.Random) -> None:
     change(lakehouse, random, 1)
     with kept_aside(lakehouse, lakehouse.upstream_path):
@@ -225,7 +225,7 @@ def _damage_upstream(lakehouse: Lakehouse, random: random.Random) -> None:
             file.write_bytes(random.randbytes(100))
 
 
-@fault("its newest commit is cut off", mend=put_back(lambda lakehouse: lakehouse.upstream_path), refused=True)
+@fault("its newest commit is cut off", mend=restore_copy(lambda lakehouse: lakehouse.upstream_path), refused=True)
 def _damage_log(lakehouse: Lakehouse, random: random.Random) -> None:
     change(lakehouse, random, 1)
     with kept_aside(lakehouse, lakehouse.upstream_path):

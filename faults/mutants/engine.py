@@ -22,7 +22,7 @@ MUTANTS = (
         file="airflow_backfill_provider/engine/stamped_table.py",
         old="if None not in (written_at, since.written_at) and written_at != since.written_at:",
         new="if False:",
-        killers=(f"{STAMPED_TABLE}::test_a_table_goes_on_from_where_the_previous_epoch_left_it",),
+        killers=(f"{STAMPED_TABLE}::test_a_table_continues_where_the_previous_epoch_left_it",),
     ),
     Mutant(
         name="cleaned-up-log-believed",
@@ -31,7 +31,7 @@ MUTANTS = (
         file="airflow_backfill_provider/engine/stamped_table.py",
         old="if since is None or oldest > since.version + 1:",
         new="if False:",
-        killers=(f"{STAMPED_TABLE}::test_versions_behind_the_previous_epoch_that_were_cleaned_up_are_refused",),
+        killers=(f"{STAMPED_TABLE}::test_missing_versions_after_the_previous_epoch_are_refused",),
     ),
     Mutant(
         name="session-as-it-is",
@@ -51,7 +51,7 @@ MUTANTS = (
         file="airflow_backfill_provider/engine/stamps.py",
         old='return int(str(stamp["epoch"])) < barrier.epoch',
         new='return int(str(stamp["epoch"])) <= barrier.epoch',
-        killers=(f"{STAMPED_TABLE}::test_a_part_is_found_behind_other_parts_of_its_epoch",),
+        killers=(f"{STAMPED_TABLE}::test_a_part_is_found_before_other_parts_of_its_epoch",),
     ),
     Mutant(
         name="another-plan-believed",
@@ -69,7 +69,7 @@ MUTANTS = (
         file="airflow_backfill_provider/engine/predicates.py",
         old="_column(field) <= literal(field, bound)",
         new="_column(field) < literal(field, bound)",
-        killers=(f"{PREDICATES}::test_a_value_is_that_of_the_range_that_the_key_lies_in",),
+        killers=(f"{PREDICATES}::test_a_key_gets_the_value_of_its_range",),
         spark=True,
     ),
     Mutant(
@@ -79,7 +79,7 @@ MUTANTS = (
         file="airflow_backfill_provider/engine/predicates.py",
         old="return column.isNull() | (column > point if field.descending else column < point)",
         new="return column > point if field.descending else column < point",
-        killers=(f"{PREDICATES}::test_a_value_is_that_of_the_range_that_the_key_lies_in",),
+        killers=(f"{PREDICATES}::test_a_key_gets_the_value_of_its_range",),
         spark=True,
     ),
     Mutant(
@@ -89,7 +89,7 @@ MUTANTS = (
         file="airflow_backfill_provider/engine/net_changes.py",
         old="feed = rows.changes(after, up_to).filter(wanted)\n    keys",
         new="feed = rows.changes(after, up_to).filter(wanted & ~F.col(rows.change_type).contains('pre'))\n    keys",
-        killers=(f"{EPOCHS}::test_row_that_moves_from_behind_the_position_into_the_chunk_is_read_once",),
+        killers=(f"{EPOCHS}::test_row_that_moves_from_after_the_position_into_the_chunk_is_read_once",),
         spark=True,
     ),
     Mutant(
@@ -162,7 +162,7 @@ MUTANTS = (
         file="airflow_backfill_provider/engine/stamped_table.py",
         old="if not (is_ours(commit, identity, barrier, since) or is_harmless(commit)):",
         new="if not (is_ours(commit, identity, barrier, since) or commit.changes_data):",
-        killers=("tests/integration/engine/test_foreign_writes.py::test_view_written_by_a_stranger",),
+        killers=("tests/integration/engine/test_foreign_writes.py::test_view_written_by_another_writer",),
         spark=True,
     ),
     Mutant(

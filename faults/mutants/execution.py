@@ -13,7 +13,9 @@ MUTANTS = (
         file="airflow_backfill_provider/execution/epoch.py",
         old="net=self._net.filter(self._visible),",
         new="net=self._net,",
-        killers=(f"{EPOCHS}::test_what_is_asked_for_between_the_epochs_of_one_run_is_in_the_next[arrangement]",),
+        killers=(
+            f"{EPOCHS}::test_mutations_between_the_epochs_of_one_task_run_take_effect_with_the_next_epoch[arrangement]",
+        ),
         spark=True,
     ),
     Mutant(

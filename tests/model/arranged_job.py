@@ -53,7 +53,7 @@ def hash_of_key(key: Key) -> int:
 VNODES: dict[Distribution, int] = {by_status: 3, by_amount: 3, by_key: 4}
 
 
-def net_by_place(changes: Iterable[Change], vnode_of: Distribution) -> Net:
+def net_by_position(changes: Iterable[Change], vnode_of: Distribution) -> Net:
     """
     Return what the changes come to at each (vnode, key) that they touch.
 
@@ -75,7 +75,7 @@ class Protocol:
     empty_merge_has_txn: bool = True
     parts_have_txn: Literal["each", "shared", "none"] = "each"
     all_parts_awaited: bool = True
-    net: Callable[[Iterable[Change], Distribution], Net] = net_by_place
+    net: Callable[[Iterable[Change], Distribution], Net] = net_by_position
     filter_vnode: Callable[[Key], int] | None = None
     filter_by: Literal["old", "new", "last_row"] = "old"
     chunk_at: Literal["up_to", "after"] = "up_to"

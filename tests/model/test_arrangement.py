@@ -55,7 +55,7 @@ def test_view_is_true_after_every_epoch(
 @pytest.mark.slow
 @DETERMINISTIC
 @given(SCENARIOS, QUERIES, DISTRIBUTIONS, SHARING)
-def test_it_comes_to_the_same_end_as_the_oracle(
+def test_it_ends_with_the_same_view_as_the_oracle(
     scenario: Scenario, query: Query, vnode_of: Distribution, sharing: list[int]
 ) -> None:
     """I1: the classical executor and many positions give the same view of the same history."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.model.arranged_attempts import ARRANGED_POINTS, Attempt
 from tests.model.arranged_explore import MIXED, SHARED_EPOCHS, WHOLE_EPOCHS, explore_arranged
-from tests.model.arranged_job import VNODES, Net, Protocol, by_amount, by_status, hash_of_key, net_by_place
+from tests.model.arranged_job import VNODES, Net, Protocol, by_amount, by_status, hash_of_key, net_by_position
 from tests.model.arranged_runs import WHOLE, ArrangedRun, check_chunks
 from tests.model.arranged_tables import Distribution
 from tests.model.checks import DETERMINISTIC, find_violation
@@ -117,7 +117,7 @@ def test_no_interleaving_breaks_anything(search: str) -> None:
 def net_by_key(changes: Iterable[Change], vnode_of: Distribution) -> Net:
     """The last change of a key decides, in its row's vnode; what it left behind in another one is forgotten."""
     last = {change.row.key: change for change in as_stream(changes)}
-    return net_by_place(last.values(), vnode_of)
+    return net_by_position(last.values(), vnode_of)
 
 
 # Each lacks one rule. The search over all interleavings finds the shortest way to the damage.

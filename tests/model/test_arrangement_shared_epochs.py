@@ -82,7 +82,7 @@ def test_a_rescale_takes_effect_at_the_next_barrier(first: int, then: int, done:
     assert sum(run.world.state.row_counts) == len(rows)
 
 
-def test_a_run_ends_vnodes_in_progress_before_it_begins_others() -> None:
+def test_a_task_run_completes_vnodes_in_progress_before_it_begins_others() -> None:
     """After a rescale to 1, a task run owns several vnodes in progress. It ends them in order, then begins others."""
     run = begun(0, 0, 1, 1, 2, 2, parallelism=2, rate_limit=2)
     assert run.world.state.vnodes == (at(1), at(3), NOT_STARTED)
@@ -92,7 +92,7 @@ def test_a_run_ends_vnodes_in_progress_before_it_begins_others() -> None:
     assert run.world.state.vnodes == (COMPLETED, COMPLETED, at(5))
 
 
-def test_fewer_rows_than_runs() -> None:
+def test_fewer_rows_than_task_runs() -> None:
     """I4: with one row per epoch for three task runs, one of them reads in each epoch, until all rows are read."""
     run = begun(0, 1, 2, 0, 1, 2, parallelism=3)
     read = []
@@ -101,7 +101,7 @@ def test_fewer_rows_than_runs() -> None:
     assert read == [1] * 6
 
 
-def test_a_run_gets_what_another_does_not_need() -> None:
+def test_a_task_run_gets_the_rows_that_another_does_not_need() -> None:
     """I4: the rate limit is shared fairly, not evenly."""
     run = begun(0, 1, 1, 1, 1, 2, parallelism=3)
     plan = run.run(Barrier(rate_limit=5))

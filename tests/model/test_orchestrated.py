@@ -58,7 +58,7 @@ def test_view_is_true_after_every_epoch(scenario: Scenario, query: Query, planne
 @pytest.mark.slow
 @DETERMINISTIC
 @given(scenarios(), QUERIES, st.lists(st.integers(0, 4), min_size=1, max_size=4))
-def test_both_orders_come_to_the_same_end(scenario: Scenario, query: Query, pace: list[int]) -> None:
+def test_both_orders_end_with_the_same_view(scenario: Scenario, query: Query, pace: list[int]) -> None:
     """I1: the oracle and our order give the same view of the same history."""
     classical, ours = ClassicalRun(scenario, query, pace), OrchestratedRun(scenario, query)
     for run in (classical, ours):

@@ -166,7 +166,7 @@ def test_planners_agree_in_whatever_order_the_files_come(table, rate_limit, rand
 
 @given(tables(), st.integers(0, 40), RATE_LIMITS)
 @settings(max_examples=50)
-def test_any_point_of_the_key_space_is_a_position_to_go_on_from(table, place, rate_limit):
+def test_a_scan_continues_from_any_point_of_the_key_space(table, place, rate_limit):
     """Positions are no keys: their row may be deleted, and a rate limit may have changed in between."""
     everything = in_order([key for keys in table.keys.values() for key in keys], table.order)
     after = everything[place] if place < len(everything) else None
@@ -183,7 +183,7 @@ def test_any_point_of_the_key_space_is_a_position_to_go_on_from(table, place, ra
 
 @given(tables(), st.none() | RATE_LIMITS)
 @settings(max_examples=50)
-def test_what_is_said_to_be_scanned_holds_the_chunk(table, rate_limit):
+def test_the_plan_counts_enough_files_and_rows_for_its_chunk(table, rate_limit):
     for plan, rows in table.chunks(rate_limit):
         chunk = set(rows)
         holding = [path for path, keys in table.keys.items() if chunk & set(keys)]

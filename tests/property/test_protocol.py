@@ -239,7 +239,7 @@ EPOCHS = 5
     st.sampled_from(Visibility),
 )
 @settings(max_examples=16)
-def test_epochs_in_one_run_leave_what_as_many_runs_leave(initial, times, most, strategy, visibility):
+def test_several_epochs_in_one_task_run_end_like_as_many_task_runs(initial, times, most, strategy, visibility):
     """I1 after each epoch, and the same barriers, commits and rows: nothing is carried over between two epochs."""
     left = []
     for epochs in (1, most):

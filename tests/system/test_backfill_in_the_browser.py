@@ -69,7 +69,7 @@ def test_a_new_user_takes_a_backfill_from_the_form_to_its_end(site: Site, orders
     a_viewer_sees_it_and_cannot_act(site, visit)
     run = the_run_is_over(site)
     nothing_is_read_while_paused(page, orders)
-    the_run_tells_its_story(visit, run)
+    the_run_has_its_log_and_links(visit, run)
 
     orders.append({400: 7})
     orders.delete(1)
@@ -141,7 +141,7 @@ def nothing_is_read_while_paused(page: Page, orders: Orders) -> None:
     expect(page.get_by_text("Paused: epochs read no history, but still apply changes.")).to_be_visible()
 
 
-def the_run_tells_its_story(visit: Visit, run: str) -> None:
+def the_run_has_its_log_and_links(visit: Visit, run: str) -> None:
     """Its tab has the job, and the task of the first epoch has a log and links that say what it did."""
     path = f"/dags/{DAG}/runs/{urllib.parse.quote(run, safe='')}"
     page = visit(f"{path}/plugin/backfill-run")

@@ -226,7 +226,7 @@ def brightness(colour: str) -> float:
     return sum(int(part) for part in re.findall(r"\d+", colour)) / (3 * 255)
 
 
-def test_a_page_that_is_not_looked_at_asks_nothing(site: Site, visit):
+def test_a_hidden_page_sends_no_requests(site: Site, visit):
     page = visit("/")
     page.clock.install()
     page.goto(f"{site.url}{job('watched')}")

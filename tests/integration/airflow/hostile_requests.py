@@ -62,7 +62,7 @@ class Attack:
 
         self._send_all(operation, mode, send)
 
-    def as_stranger(self, operation: Any) -> None:
+    def without_login(self, operation: Any) -> None:
         """Send what the contract allows, without being known."""
 
         def send(case: Any) -> None:

@@ -79,7 +79,7 @@ class Story:
 
 
 @pytest.mark.exhaustive
-def test_runs_come_when_they_are_needed_and_wait_where_they_are_told_to(tmp_path: Path):
+def test_runs_start_when_they_are_needed_and_wait_for_an_approval(tmp_path: Path):
     """One test, because it starts Airflow's processes."""
     lake = Lake(tmp_path)
     lake.append(range(ROWS))

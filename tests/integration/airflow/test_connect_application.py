@@ -80,7 +80,7 @@ def test_a_task_that_keeps_its_slot_runs_on_the_server_too(orders: Orders, warm:
     assert read_token() not in "".join(capfd.readouterr())
 
 
-def test_a_server_that_is_not_there_may_be_there_for_the_next_try(orders: Orders, monkeypatch):
+def test_an_unreachable_server_is_worth_a_retry(orders: Orders, monkeypatch):
     definition = orders.define(name="lost_orders", materialized_view=str(orders.folder / "lost"))
     fields = {"conn_type": "spark", "host": "sc://localhost", "port": free_port(), "password": "very-secret"}
     monkeypatch.setenv("AIRFLOW_CONN_GONE", json.dumps(fields))

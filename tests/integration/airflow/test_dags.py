@@ -16,7 +16,7 @@ CLI = "from airflow_backfill_provider.cli.main import app; app()"
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(1200)]
 
 
-def test_a_backfill_lives_through_its_dags(orders: Orders, environment, run_dag):
+def test_the_dags_run_a_backfill_from_creation_to_cancellation(orders: Orders, environment, run_dag):
     """One test, because every step builds on the one before and starts Spark."""
     environment.setenv("AIRFLOW_BACKFILL_BARRIERS", "2")
 
@@ -76,7 +76,7 @@ def test_a_backfill_lives_through_its_dags(orders: Orders, environment, run_dag)
 
 
 @pytest.mark.exhaustive
-def test_a_task_run_carries_several_epochs(orders: Orders, environment, run_dag, tmp_path):
+def test_a_task_run_runs_several_epochs(orders: Orders, environment, run_dag, tmp_path):
     """One application, and still an event of the view for each epoch."""
     orders.define(name="carried_orders", materialized_view=str(tmp_path / "carried orders"))
 
@@ -92,7 +92,7 @@ def test_a_task_run_carries_several_epochs(orders: Orders, environment, run_dag,
 
 
 @pytest.mark.exhaustive
-def test_a_view_that_was_finished_from_the_command_line_is_told_of_once(
+def test_a_view_that_the_command_line_finished_is_reported_once(
     orders: Orders, environment, run_dag, tmp_path, spark_remote
 ):
     """A command line emits no asset events; the next run of the job's DAG does."""

@@ -55,7 +55,7 @@ def run_told(airflow_database, tmp_path, monkeypatch, webhooks):
     return run
 
 
-def test_callbacks_tell_what_finished_and_what_failed(lake, run_told, webhooks):
+def test_callbacks_report_what_finished_and_what_failed(lake, run_told, webhooks):
     """Issue part 8."""
     orders = Lake(lake)
     orders.append(range(1000))

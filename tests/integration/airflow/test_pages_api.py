@@ -118,7 +118,7 @@ def test_a_change_is_sent(api: Api):
         ({"run_id": "another"}, False),
     ],
 )
-def test_a_run_has_the_jobs_that_it_reported_and_else_those_of_its_dag(api: Api, question, narrowed):
+def test_a_run_has_the_jobs_that_it_reported_or_those_of_its_dag(api: Api, question, narrowed):
     answer = api.get("dags/without_backfill/jobs", params=question).json()
 
     assert ([row["name"] for row in answer["jobs"]], answer["narrowed"]) == (["chosen"], narrowed)
@@ -137,12 +137,12 @@ def test_a_jobs_connection_is_read_and_never_sent(api: Api):
 
 
 @pytest.mark.parametrize("path", ["jobs", "dags/refresh_watched/jobs", job("watched"), f"{job('watched')}/log"])
-def test_nobody_reads_without_being_known(api: Api, path):
+def test_reading_requires_a_login(api: Api, path):
     assert api.get(path, None).status_code == 401
 
 
 @pytest.mark.parametrize(("action", "body"), ACTIONS.items())
-def test_only_who_may_run_the_dag_may_act(api: Api, action, body):
+def test_changing_a_job_requires_the_right_to_run_the_dag(api: Api, action, body):
     """Invariant of the pages: acting needs the right to run the DAG."""
     store = api.lakes["watched"].backfill.store
 
@@ -156,7 +156,7 @@ def asked(api: Api, monkeypatch: pytest.MonkeyPatch) -> list[Question]:
     return record_questions(monkeypatch)
 
 
-def test_reading_takes_the_right_to_read_the_dag_and_acting_the_right_to_run_it(api: Api, asked):
+def test_reading_asks_for_the_right_to_read_the_dag_and_changing_for_the_right_to_run_it(api: Api, asked):
     """Other auth managers distinguish rights that Airflow's simple one grants together."""
     for path in ("dags/refresh_watched/jobs", f"{job('watched')}/log"):
         asked.clear()
@@ -172,7 +172,7 @@ def test_reading_takes_the_right_to_read_the_dag_and_acting_the_right_to_run_it(
     assert set(asked) == {("GET", None, "refresh_watched"), run}, "the answer also says whether the user may act"
 
 
-def test_one_users_answer_is_not_anothers(api: Api):
+def test_two_users_get_different_answers(api: Api):
     """The answer says whether the user may act, and no proxy may cache it."""
     answers = [api.get(job("watched"), user) for user in ("vera", "admin")]
     assert len({answer.headers["ETag"] for answer in answers}) == 2
@@ -185,7 +185,7 @@ def without_watched(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("without_watched")
-def test_who_may_not_read_a_dag_sees_nothing_of_its_jobs(api: Api):
+def test_a_user_who_may_not_read_a_dag_sees_none_of_its_jobs(api: Api):
     for path in ("dags/refresh_watched/jobs", job("watched"), f"{job('watched')}/log"):
         assert api.get(path).status_code == 403
         assert api.get(path, "admin").status_code == 200
@@ -203,7 +203,7 @@ def test_a_job_of_another_dag_is_not_found(api: Api, path):
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
-def test_a_form_of_another_site_cannot_act(api: Api, content_type):
+def test_a_form_on_another_site_cannot_change_a_job(api: Api, content_type):
     """A browser would send the form with the user's cookie, and does not ask first for these three content types."""
     cookie = api.headers("admin")["Authorization"].split()[1]
     headers = {"Content-Type": content_type, "Cookie": f"_token={cookie}"}
@@ -217,7 +217,7 @@ def test_a_form_of_another_site_cannot_act(api: Api, content_type):
 # --- changing settings ----------------------------------------------------------------------------
 
 
-def test_settings_are_changed_and_who_did_it_is_known(api: Api):
+def test_a_change_of_settings_records_who_made_it(api: Api):
     path, store = job("throttled"), api.lakes["throttled"].backfill.store
 
     assert api.post(f"{path}/pause", {}).json()["state"] == "paused"
@@ -235,7 +235,7 @@ def test_settings_are_changed_and_who_did_it_is_known(api: Api):
     assert store.settings().rate_limit is None
 
 
-def test_a_verification_is_asked_for_and_then_the_repair_of_what_it_found(api: Api):
+def test_a_verification_is_requested_and_then_the_repair_of_what_it_found(api: Api):
     path, backfill = job("unproved"), api.lakes["unproved"].backfill
     assert "was not verified yet" in api.post(f"{path}/repair", {}).json()["detail"]
     assert api.post(f"{path}/verify", {}).json()["summary"]["verification_waits"] is True
@@ -317,11 +317,11 @@ def test_hostile_requests_get_an_answer_of_the_contract(api: Api, mode):
         attack.as_admin(operation, mode)
 
 
-def test_hostile_strangers_get_nothing(api: Api):
+def test_hostile_requests_without_a_login_get_nothing(api: Api):
     attack = Attack(api, "hostile", settings(max_examples=5))
     before = api.lakes["hostile"].backfill.store.settings()
     for operation in operations_of_pages():
-        attack.as_stranger(operation)
+        attack.without_login(operation)
     assert api.lakes["hostile"].backfill.store.settings() == before
 
 

@@ -54,7 +54,7 @@ def command_lines() -> Iterator[CommandLines]:
 
 
 @pytest.mark.exhaustive
-def test_secrets_are_shown_nowhere(orders: Orders, environment, run_dag, command_lines, capfd, tmp_path):
+def test_secrets_appear_nowhere(orders: Orders, environment, run_dag, command_lines, capfd, tmp_path):
     """An epoch, and a task that fails, with the options of an object store that local tables do not need."""
     extra = {"secret_storage_options": SECRETS, "storage_options": {"AWS_REGION": "eu-north-1"}}
     connection = {"conn_type": "airflow_backfill", "extra": json.dumps(extra)}

@@ -95,7 +95,7 @@ class Story:
 
 
 @pytest.mark.exhaustive
-def test_whatever_dies_the_epoch_runs_once(tmp_path: Path):
+def test_each_epoch_runs_once_whatever_dies(tmp_path: Path):
     """One test for all, because it starts Airflow's processes."""
     lake = Lake(tmp_path, {"rate_limit": 100})
     for first in range(0, 1000, 250):

@@ -51,7 +51,7 @@ def run_at(airflow_database):
     return run
 
 
-def test_an_alarm_fails_the_run_is_told_once_and_goes(stalled, webhooks, run_at, monkeypatch):
+def test_an_alarm_fails_the_run_and_is_reported_once(stalled, webhooks, run_at, monkeypatch):
     """Issue parts 8 and 9."""
     server = {"conn_type": "http", "host": "http://127.0.0.1", "port": webhooks.port}
     monkeypatch.setenv("AIRFLOW_CONN_CHAT", json.dumps(server))

@@ -128,7 +128,7 @@ def test_a_strategy_from_outside_survives_crashes_and_ends_with_the_query_of_its
     numbers.assert_truth()
 
 
-def test_a_strategy_that_nobody_registered_is_refused_with_those_that_there_are() -> None:
+def test_an_unregistered_strategy_is_refused_with_the_names_of_the_registered_ones() -> None:
     with pytest.raises(InvalidJobError, match="'auto', 'no_shuffle' or 'arrangement'"):
         BackfillJob(
             name="orders",

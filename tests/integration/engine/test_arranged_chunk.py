@@ -112,7 +112,7 @@ def test_a_chunk_has_and_counts_the_rows_of_its_ranges_as_of_its_epoch(arrangeme
             assert chunk.count() == Counter(vnode for vnode, _, _ in expected(epoch, ranges))
 
 
-def test_a_key_that_was_inserted_while_it_was_there_is_refused(arrangement: ArrangementTable) -> None:
+def test_an_insert_of_an_existing_key_is_refused(arrangement: ArrangementTable) -> None:
     """I6: the second row of a key of the base, and of one that a change had brought."""
     with arrangement.chunk(barrier_of(4), [KeyRange((1,), (2,))]) as chunk:
         assert chunk.count() == {2: 3}, "what the base has is looked at where its rows are read"

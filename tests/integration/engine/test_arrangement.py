@@ -147,7 +147,7 @@ def test_composite_null_and_string_keys(lakehouse: Lakehouse, vnode_count: int) 
 
 
 @pytest.mark.exhaustive
-def test_runs_share_an_epoch_and_only_the_failed_part_is_redone(customers: Lakehouse) -> None:
+def test_task_runs_share_an_epoch_and_only_the_failed_part_is_redone(customers: Lakehouse) -> None:
     """Parallel applications: one applies the changes, each reads its part, the last one to report commits."""
     create(customers, parallelism=3)
     store = customers.backfill.store
@@ -287,7 +287,7 @@ def test_a_key_inserted_twice_is_refused_before_the_view_has_it(customers: Lakeh
         customers.finish()
 
 
-def test_an_arrangement_that_is_gone_is_no_empty_upstream(customers: Lakehouse) -> None:
+def test_a_missing_arrangement_is_refused(customers: Lakehouse) -> None:
     """I6: epochs began to read it; made again it would have other rows."""
     create(customers)
     customers.epoch()
@@ -318,7 +318,7 @@ def test_a_part_of_the_upstream(customers: Lakehouse, strategy: str) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
-def test_a_repair_writes_chosen_rows_anew(customers: Lakehouse, strategy: str) -> None:
+def test_a_repair_rewrites_the_chosen_rows(customers: Lakehouse, strategy: str) -> None:
     """Whatever somebody did to the view: rows gone, doubled, changed, and rows that no upstream ever had."""
     create(customers, strategy=strategy)
     store = customers.backfill.store
@@ -346,7 +346,7 @@ def test_a_repair_writes_chosen_rows_anew(customers: Lakehouse, strategy: str) -
 
 
 @pytest.mark.exhaustive
-def test_columns_that_parquet_could_not_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_column_names_that_parquet_does_not_allow(spark: SparkSession, tmp_path: Path) -> None:
     """The arrangement carries whatever names and types the upstream has."""
     lakehouse = Lakehouse(spark, tmp_path)
     lakehouse.make_upstream(

@@ -77,7 +77,7 @@ def test_view_of_another_job(numbers: Lakehouse) -> None:
         numbers.create(name="second")
 
 
-def test_a_row_that_the_query_fails_on_is_said_without_its_value(numbers: Lakehouse) -> None:
+def test_a_row_that_the_query_fails_on_is_reported_without_its_value(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5, query="SELECT id, CAST(substring(name, 2) AS INT) AS number FROM upstream")
     numbers.sql("INSERT INTO {upstream} VALUES (9, 'a card number', 9)")
     with pytest.raises(errors.QueryFailedError, match=r"CAST_INVALID_INPUT.*try_cast") as caught:
@@ -86,7 +86,7 @@ def test_a_row_that_the_query_fails_on_is_said_without_its_value(numbers: Lakeho
 
 
 @pytest.mark.exhaustive
-def test_hostile_names_stay_in_their_place(lakehouse: Lakehouse) -> None:
+def test_hostile_names_and_values_are_data(lakehouse: Lakehouse) -> None:
     """Column names and values with quotes are treated as data everywhere."""
     lakehouse.make_upstream("id BIGINT, `o'br\"ien-x` STRING")
     lakehouse.sql("INSERT INTO {upstream} VALUES (1, '`'), (2, \"'; DROP TABLE x\"), (3, NULL)")
@@ -102,7 +102,7 @@ def test_hostile_names_stay_in_their_place(lakehouse: Lakehouse) -> None:
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
-def test_a_property_that_delta_refuses_is_mended_by_creating_again(numbers: Lakehouse) -> None:
+def test_a_property_that_delta_refuses_is_corrected_by_creating_again(numbers: Lakehouse) -> None:
     """Only Delta knows which values are valid, and it checks them when the view is created."""
     with pytest.raises(errors.MaterializedViewError, match="checkpointInterval needs to be a positive integer"):
         numbers.create(table_properties={"delta.checkpointInterval": "often"})
@@ -111,7 +111,7 @@ def test_a_property_that_delta_refuses_is_mended_by_creating_again(numbers: Lake
     numbers.assert_equals_query("SELECT * FROM {upstream}")
 
 
-def test_a_log_without_a_commit_is_no_obstacle(numbers: Lakehouse) -> None:
+def test_a_job_is_created_over_a_log_without_a_commit(numbers: Lakehouse) -> None:
     """I2: a process that dies while it creates a table leaves such a log."""
     log = Path(numbers.view_path, "_delta_log")
     log.mkdir(parents=True)

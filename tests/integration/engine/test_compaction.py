@@ -59,7 +59,7 @@ def paths(path: str) -> set[str]:
 
 
 @pytest.mark.exhaustive
-def test_after_thirty_small_epochs_a_compaction_leaves_few_files_and_nobody_notices(numbers: Lakehouse):
+def test_after_thirty_small_epochs_a_compaction_leaves_few_files_and_readers_notice_nothing(numbers: Lakehouse):
     """I1, I2: same rows for new and running readers, none in the change feed, and the epochs go on."""
     numbers.create(rate_limit=10, table_properties=CHANGE_DATA_FEED)
     for step in range(30):
@@ -128,7 +128,7 @@ def test_an_epoch_that_died_is_redone_after_a_compaction(numbers: Lakehouse):
 
 
 @pytest.mark.exhaustive
-def test_maintenance_by_hand_is_not_taken_for_a_strangers_write(numbers: Lakehouse):
+def test_maintenance_by_hand_does_not_count_as_a_foreign_write(numbers: Lakehouse):
     numbers.create(rate_limit=40)
     for _ in range(4):
         numbers.epoch()
@@ -269,7 +269,7 @@ def test_an_epoch_that_loses_to_a_compaction_writes_once_more_and_is_right(gated
 
 
 @pytest.mark.exhaustive
-def test_an_epoch_that_loses_to_a_stranger_does_not_write_over_it(gated: Lakehouse, gate: Gate):
+def test_an_epoch_that_loses_to_another_writer_does_not_overwrite_its_rows(gated: Lakehouse, gate: Gate):
     """I6: the next attempt refuses what the stranger wrote."""
 
     def stranger(other: Lakehouse) -> None:

@@ -57,7 +57,7 @@ QUICK = ("both go and one comes", "the second row gets a key of its own")
 
 @pytest.mark.parametrize("corrections", [QUICK, exhaustive(tuple(CORRECTIONS))], ids=["some", "all"])
 @pytest.mark.parametrize("shape", [exhaustive("no_shuffle"), exhaustive("on_finish"), "arrangement"])
-def test_a_window_that_has_mistakes_and_their_corrections_goes_through(
+def test_a_window_with_mistakes_and_their_corrections_is_applied(
     lakehouse: Lakehouse, shape: str, corrections: tuple[str, ...]
 ) -> None:
     """I1: what the upstream has in the end counts, of rows that were read and of others, also of a finished view."""
@@ -78,7 +78,7 @@ def test_a_window_that_has_mistakes_and_their_corrections_goes_through(
         exhaustive("arrangement", 11, name="of a row that was not read, arranged"),
     ],
 )
-def test_what_was_refused_goes_through_once_it_is_corrected(lakehouse: Lakehouse, shape: str, key: int) -> None:
+def test_a_refused_window_is_applied_once_it_is_corrected(lakehouse: Lakehouse, shape: str, key: int) -> None:
     """I6: no epoch stays pinned that can never be run."""
     begun(lakehouse, **SHAPES[shape])
     lakehouse.sql(f"INSERT INTO {{upstream}} VALUES ({key}, 300, 'second')")

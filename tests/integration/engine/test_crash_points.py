@@ -106,7 +106,7 @@ def test_killed_in_the_second_of_three_epochs(spark_remote: str, numbers: Lakeho
 
 
 @pytest.mark.exhaustive
-def test_killed_at_the_points_of_an_epoch_that_runs_share(spark_remote: str, shared_numbers: Lakehouse) -> None:
+def test_killed_at_the_points_of_an_epoch_that_task_runs_share(spark_remote: str, shared_numbers: Lakehouse) -> None:
     """I2 with vnodes on their own: each attempt dies one step later, at what only such an epoch passes."""
     for point in sorted(OF_ARRANGEMENTS, reverse=True) + sorted(OF_SHARED_EPOCHS, reverse=True):
         assert dies(spark_remote, shared_numbers, point), point

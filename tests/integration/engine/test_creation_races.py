@@ -40,7 +40,7 @@ def made(lakehouse: Lakehouse) -> int:
     return sum(commit is not None and '"event": "create"' in (commit.user_metadata or "") for commit in commits)
 
 
-def test_a_view_that_two_create_at_once_is_made_once(numbers: Lakehouse) -> None:
+def test_a_view_that_two_processes_create_at_once_is_made_once(numbers: Lakehouse) -> None:
     other = late(numbers, lambda mine: mine.create(rate_limit=10))
     numbers.create(rate_limit=10)
     numbers.epoch()
@@ -50,7 +50,7 @@ def test_a_view_that_two_create_at_once_is_made_once(numbers: Lakehouse) -> None
     numbers.assert_equals_query("SELECT * FROM {upstream}")
 
 
-def test_two_who_create_at_the_same_moment_have_one_view(numbers: Lakehouse) -> None:
+def test_two_creations_at_the_same_moment_make_one_view(numbers: Lakehouse) -> None:
     """Both commit at once: who comes second finds the table made, or says by name that it was not the one."""
     first = late(numbers, lambda mine: mine.create(rate_limit=10))
     second = late(numbers, lambda mine: mine.create(rate_limit=10))

@@ -65,7 +65,7 @@ def test_a_text_like_a_variable_means_itself(lakehouse: Lakehouse) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_column_dropped_and_made_anew_is_another_one(lakehouse: Lakehouse) -> None:
+def test_a_column_that_was_dropped_and_added_again_is_another_column(lakehouse: Lakehouse) -> None:
     """I6: its name and its type are the old ones, and all of its values are gone."""
     lakehouse.make_upstream("id BIGINT, name STRING", {**CHANGE_DATA_FEED, "delta.columnMapping.mode": "name"})
     lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(30)")

@@ -109,7 +109,7 @@ def test_swapped_keys_inside_one_version_keep_both_rows(lakehouse: Lakehouse) ->
     assert sorted(map(tuple, lakehouse.view().collect())) == [(0, "five"), (5, "zero"), (9, "nine")]
 
 
-def test_row_that_moves_from_behind_the_position_into_the_chunk_is_read_once(lakehouse: Lakehouse) -> None:
+def test_row_that_moves_from_after_the_position_into_the_chunk_is_read_once(lakehouse: Lakehouse) -> None:
     """A re-keyed row leaves the old position's side and is read by the chunk of the same epoch."""
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(10)")
@@ -124,7 +124,7 @@ def test_row_that_moves_from_behind_the_position_into_the_chunk_is_read_once(lak
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
-def test_finished_view_stays_fresh_and_an_epoch_without_changes_is_no_epoch(lakehouse: Lakehouse) -> None:
+def test_finished_view_stays_fresh_and_no_epoch_is_run_without_changes(lakehouse: Lakehouse) -> None:
     """Completed vnodes let all changes through, state is written only when it changed."""
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.sql("INSERT INTO {upstream} SELECT id, 'a' FROM range(5)")
@@ -261,7 +261,9 @@ def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
 
 
 @pytest.mark.parametrize("strategy", [exhaustive("no_shuffle"), "arrangement"])
-def test_what_is_asked_for_between_the_epochs_of_one_run_is_in_the_next(lakehouse: Lakehouse, strategy: str) -> None:
+def test_mutations_between_the_epochs_of_one_task_run_take_effect_with_the_next_epoch(
+    lakehouse: Lakehouse, strategy: str
+) -> None:
     """One engine, and each epoch a barrier of its own: changes, a pause, a resume with a repair, and another limit."""
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(40)")

@@ -13,7 +13,7 @@ from airflow_backfill_provider.engine.view import MaterializedView
 from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, ViewIdentity, view_properties
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.strategies.arrangement.place import location_of
-from tests.builders import put_back
+from tests.builders import restore_copy
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
 
@@ -46,7 +46,7 @@ def test_an_older_copy_of_the_view_that_was_written_on_is_refused(orders: Lakeho
     copy = tmp_path / "copy"
     shutil.copytree(orders.view_path, copy)
     orders.epoch()
-    put_back(copy, orders.view_path)
+    restore_copy(copy, orders.view_path)
     for number in range(3):
         orders.spark.sql(f"ALTER TABLE {view_of(orders)} SET TBLPROPERTIES ('number' = '{number}')")
     with pytest.raises(MaterializedViewError, match="restored from an older copy and written since: rebuild the job"):
@@ -75,7 +75,7 @@ def test_an_older_copy_of_the_arrangement_is_refused(orders: Lakehouse, tmp_path
     shutil.copytree(arrangement, copy)
     orders.sql("UPDATE {upstream} SET name = 'changed'")
     orders.epoch()
-    put_back(copy, arrangement)
+    restore_copy(copy, arrangement)
     with pytest.raises(StateError, match=r"arrangement: .* is at version \d+, but epoch 2 left it at version \d+"):
         orders.epoch()
 
@@ -99,7 +99,7 @@ def test_one_key_in_two_vnodes_is_refused_whether_the_first_is_read_or_not(order
     assert orders.view().count() == orders.view().select("id").distinct().count()
 
 
-def test_a_strangers_row_does_not_stand_in_the_way_of_its_own_repair(orders: Lakehouse) -> None:
+def test_a_foreign_row_does_not_prevent_its_own_repair(orders: Lakehouse) -> None:
     """The upstream inserts the key afterwards; with the stranger's row there the merge would call it a duplicate."""
     orders.create()
     orders.finish()
@@ -125,7 +125,7 @@ def test_a_repair_still_refuses_a_key_that_the_upstream_has_twice(orders: Lakeho
 
 
 @pytest.mark.exhaustive
-def test_a_sleeper_does_not_mark_the_view_of_a_rebuild_as_finished(
+def test_an_attempt_that_slept_through_a_rebuild_does_not_mark_its_view_as_finished(
     orders: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I5: it looked whose view it is, slept through the rebuild, and goes on."""

@@ -13,7 +13,7 @@ from tests.variants import exhaustive
 pytestmark = pytest.mark.spark
 
 
-def test_view_written_by_a_stranger(numbers: Lakehouse) -> None:
+def test_view_written_by_another_writer(numbers: Lakehouse) -> None:
     """The epoch refuses the view before it writes anything."""
     numbers.create(rate_limit=5)
     numbers.epoch()
@@ -24,7 +24,7 @@ def test_view_written_by_a_stranger(numbers: Lakehouse) -> None:
     assert {row["id"] for row in numbers.view().collect()} == {0, 2, 3, 4}
 
 
-def test_view_restored_by_a_stranger(numbers: Lakehouse) -> None:
+def test_view_restored_by_another_writer(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()
     path = numbers.view_path.replace("`", "``")
@@ -40,7 +40,9 @@ def test_view_restored_by_a_stranger(numbers: Lakehouse) -> None:
         exhaustive(CrashPoint.BEFORE_STATE_COMMIT, 2),
     ],
 )
-def test_view_written_by_a_stranger_while_an_epoch_runs(numbers: Lakehouse, moment: CrashPoint, committed: int) -> None:
+def test_view_written_by_another_writer_while_an_epoch_runs(
+    numbers: Lakehouse, moment: CrashPoint, committed: int
+) -> None:
     """I6: this epoch finds a write between two of its own. The next epoch finds one after this epoch's last check."""
     numbers.create(rate_limit=3)
     numbers.epoch()
@@ -61,7 +63,7 @@ def test_view_written_by_a_stranger_while_an_epoch_runs(numbers: Lakehouse, mome
     numbers.assert_equals_query("SELECT * FROM {upstream}")
 
 
-def test_maintenance_of_the_view_is_welcome(numbers: Lakehouse) -> None:
+def test_maintenance_of_the_view_is_accepted(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()
     path = numbers.view_path.replace("`", "``")

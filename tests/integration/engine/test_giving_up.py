@@ -93,7 +93,7 @@ def test_a_row_of_a_finished_view_is_corrected(numbers: Lakehouse, strategy: str
 
 
 @pytest.mark.exhaustive
-def test_a_window_with_the_bad_row_and_its_correction_is_no_trouble(numbers: Lakehouse) -> None:
+def test_a_window_with_the_bad_row_and_its_correction_is_applied(numbers: Lakehouse) -> None:
     incarnation = numbers.create(query=HALVES).incarnation
     numbers.finish()
     spoil(numbers, 3)
@@ -114,7 +114,7 @@ def test_waiting_changes_of_a_bad_row_are_corrected(numbers: Lakehouse, strategy
     finish(numbers, incarnation)
 
 
-def test_a_repair_of_a_bad_row_is_asked_again(numbers: Lakehouse) -> None:
+def test_a_repair_of_a_bad_row_is_requested_again(numbers: Lakehouse) -> None:
     incarnation = numbers.create(query=HALVES).incarnation
     numbers.finish()
     spoil(numbers, 4)

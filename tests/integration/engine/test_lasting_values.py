@@ -95,7 +95,7 @@ def check_query_text(session: SparkSession, query: str) -> None:
 
 
 @pytest.mark.parametrize("expression", MOVING)
-def test_a_value_that_may_be_another_one_tomorrow_is_refused(session: SparkSession, expression: str) -> None:
+def test_a_value_that_may_differ_tomorrow_is_refused(session: SparkSession, expression: str) -> None:
     with pytest.raises(InvalidJobError, match="query: .*(tomorrow|each day)"):
         check(session, expression)
 
@@ -140,13 +140,13 @@ def test_a_view_has_one_meaning_though_the_session_changes_between_epochs(lakeho
     lakehouse.assert_truth()
 
 
-def test_a_function_of_the_catalog_cannot_stand_for_one_of_sparks_own(session: SparkSession) -> None:
+def test_a_function_of_the_catalog_cannot_replace_a_built_in_one(session: SparkSession) -> None:
     """Why a name on the list of Spark's functions can be trusted."""
     session.sql("CREATE TEMPORARY FUNCTION upper(x STRING) RETURNS STRING RETURN concat('theirs', x)")
     assert session.sql("SELECT upper('a')").head() == ("A",)
 
 
-def test_every_function_of_spark_was_looked_at(spark: SparkSession) -> None:
+def test_every_function_of_spark_is_classified(spark: SparkSession) -> None:
     """What nobody has classified is refused; this says so before a user does."""
     ours = {"table_changes", "table_changes_by_path"}
     names = {row.function for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()} | ours
@@ -163,7 +163,7 @@ def test_every_function_of_spark_was_looked_at(spark: SparkSession) -> None:
     assert {name for name, times in found.items() if times != 1} == grammar
 
 
-def test_every_setting_of_spark_was_looked_at(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_setting_of_spark_is_classified(spark: SparkSession, tmp_path: Path) -> None:
     """What nobody has looked at is unset in every session; this says so before a user misses it."""
     spark.range(1).write.format("delta").save(str(tmp_path / "table"))
     java = spark._jvm

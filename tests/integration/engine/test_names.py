@@ -120,7 +120,7 @@ def test_a_key_column_may_begin_with_a_dot(lakehouse: Lakehouse) -> None:
 
 
 @pytest.mark.exhaustive
-def test_columns_with_braces_are_no_places_for_rows(lakehouse: Lakehouse) -> None:
+def test_column_names_with_braces_are_not_replaced_by_rows(lakehouse: Lakehouse) -> None:
     """A template holds the relation's place in braces."""
     lakehouse.make_upstream(
         "`{rows}` BIGINT, `a{b}` STRING, `{0}}` STRING",

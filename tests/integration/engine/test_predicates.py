@@ -46,7 +46,7 @@ def ranges_of(order, keys, seed):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(order.names))
-def test_a_value_is_that_of_the_range_that_the_key_lies_in(spark, order, seed):
+def test_a_key_gets_the_value_of_its_range(spark, order, seed):
     keys = keys_of(order, seed)
     ranges = ranges_of(order, keys, seed)
     random.Random(seed).shuffle(ranges)
@@ -60,12 +60,12 @@ def test_a_value_is_that_of_the_range_that_the_key_lies_in(spark, order, seed):
         assert holding == ([] if value is None else [value])
 
 
-def test_of_no_range_there_is_no_value(spark):
+def test_no_ranges_give_no_value(spark):
     (row,) = spark.range(1).select(value_of(ORDERS[0], {}).alias("value")).collect()
     assert row["value"] is None
 
 
-def test_a_range_behind_one_without_an_end_is_refused(spark):
+def test_a_range_after_one_without_an_end_is_refused(spark):
     with pytest.raises(ValueError, match="no end"):
         value_of(ORDERS[0], {KeyRange((1,), None): 1, KeyRange((2,), (3,)): 2})
 

@@ -37,7 +37,7 @@ CHAINS = {
 
 
 @pytest.mark.parametrize("written", ["pipes", exhaustive("WITH")])
-def test_a_query_in_steps_is_the_view_that_one_select_is(lakehouse: Lakehouse, written: str) -> None:
+def test_a_query_in_steps_gives_the_same_view_as_one_select(lakehouse: Lakehouse, written: str) -> None:
     """I1: through changes that enter and leave the filter, with the key in a hidden column."""
     strategy, query, flat = CHAINS[written]
     lakehouse.make_upstream("id BIGINT, name STRING, amount BIGINT")

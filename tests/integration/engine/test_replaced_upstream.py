@@ -89,7 +89,7 @@ def test_changes_vacuumed_before_an_epoch_read_them(numbers: Lakehouse) -> None:
     assert numbers.view().count() == 5
 
 
-def test_change_feed_off_meanwhile(numbers: Lakehouse) -> None:
+def test_change_feed_switched_off_between_epochs(numbers: Lakehouse) -> None:
     numbers.create(rate_limit=5)
     numbers.epoch()
     numbers.sql("ALTER TABLE {upstream} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")

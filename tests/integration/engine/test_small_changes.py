@@ -40,7 +40,7 @@ def merges(fresh: Lakehouse) -> list[str]:
     return [row["operationParameters"]["predicate"] for row in found]
 
 
-def test_every_change_of_keys_of_many_types_gets_through(fresh: Lakehouse) -> None:
+def test_every_change_of_keys_of_many_types_is_applied(fresh: Lakehouse) -> None:
     fresh.sql("UPDATE {upstream} SET note = 'changed' WHERE hash(number, amount) % 9 = 0")
     fresh.sql("UPDATE {upstream} SET note = 'hidden' WHERE hash(number, amount) % 10 = 0")
     fresh.sql("DELETE FROM {upstream} WHERE hash(number, amount) % 11 = 0")
@@ -51,7 +51,7 @@ def test_every_change_of_keys_of_many_types_gets_through(fresh: Lakehouse) -> No
     fresh.assert_equals_query("SELECT * FROM {upstream} WHERE note <> 'hidden'")
 
 
-def test_a_key_of_nulls_that_the_view_does_not_have_is_removed_from_nowhere(lakehouse: Lakehouse) -> None:
+def test_a_key_of_nulls_that_the_view_lacks_is_not_removed(lakehouse: Lakehouse) -> None:
     """Delta takes it for a match in a table with deletion vectors, and fails."""
     lakehouse.make_upstream("id BIGINT, name STRING, note STRING")
     lakehouse.sql("INSERT INTO {upstream} VALUES (NULL, NULL, 'hidden'), (NULL, 'a', 'hidden'), (1, 'b', 'shown')")
@@ -70,14 +70,14 @@ def test_a_key_of_nulls_that_the_view_does_not_have_is_removed_from_nowhere(lake
     lakehouse.assert_equals_query("SELECT * FROM {upstream} WHERE note <> 'hidden'")
 
 
-def test_a_key_that_the_view_has_already_gets_through_to_be_refused(fresh: Lakehouse) -> None:
+def test_a_key_that_the_view_already_has_is_refused(fresh: Lakehouse) -> None:
     fresh.sql("INSERT INTO {upstream} SELECT name, number, amount, at, raw, 'twice' FROM {upstream} WHERE number = 1")
     with pytest.raises(errors.DuplicateKeyError, match="a key that it already has"):
         fresh.epoch()
 
 
 @pytest.mark.exhaustive
-def test_a_view_whose_key_was_widened_is_asked_in_its_own_type(fresh: Lakehouse) -> None:
+def test_a_view_with_a_widened_key_is_read_in_its_own_type(fresh: Lakehouse) -> None:
     view = f"delta.`{fresh.view_path.replace('`', '``')}`"
     fresh.sql(f"ALTER TABLE {view} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
     fresh.sql(f"ALTER TABLE {view} ALTER COLUMN number TYPE BIGINT")
@@ -86,7 +86,7 @@ def test_a_view_whose_key_was_widened_is_asked_in_its_own_type(fresh: Lakehouse)
     fresh.assert_equals_query("SELECT * FROM {upstream} WHERE note <> 'hidden'")
 
 
-def test_few_unchanged_rows_get_through(fresh: Lakehouse) -> None:
+def test_few_unchanged_rows_pass_the_key_filter(fresh: Lakehouse) -> None:
     view = fresh.view()
     types = {field.name: field.dataType.simpleString() for field in view.schema.fields if field.name in KEY}
     changed = view.orderBy("number").limit(20)

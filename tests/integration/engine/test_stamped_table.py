@@ -85,7 +85,7 @@ def log(tmp_path):
     return Log(tmp_path / "view")
 
 
-def test_a_part_that_no_epoch_wrote_yet_is_not_looked_for_beyond_the_epoch_before(log):
+def test_the_search_for_a_part_that_no_epoch_wrote_ends_at_the_previous_epoch(log):
     for epoch in (1, 2, 3):
         log.write(epoch, snapshot_part(0))
     log.damage(1)
@@ -93,7 +93,7 @@ def test_a_part_that_no_epoch_wrote_yet_is_not_looked_for_beyond_the_epoch_befor
     assert not log.table.is_written(CHANGES, IDENTITY, barrier_of(4))
 
 
-def test_a_part_is_found_behind_other_parts_of_its_epoch(log):
+def test_a_part_is_found_before_other_parts_of_its_epoch(log):
     log.write(1, snapshot_part(0))
     log.write(2, CHANGES)
     log.write(2, snapshot_part(0))
@@ -102,7 +102,7 @@ def test_a_part_is_found_behind_other_parts_of_its_epoch(log):
     assert not log.table.is_written(snapshot_part(2), IDENTITY, barrier_of(2))
 
 
-def test_a_later_epoch_of_the_part_is_seen_behind_other_parts_of_later_epochs(log):
+def test_a_later_epoch_of_the_part_is_found_before_other_parts_of_later_epochs(log):
     """I5: an attempt that was overtaken writes nothing."""
     log.write(2, snapshot_part(0))
     log.write(2, CHANGES)
@@ -110,7 +110,7 @@ def test_a_later_epoch_of_the_part_is_seen_behind_other_parts_of_later_epochs(lo
         log.table.is_written(snapshot_part(0), IDENTITY, barrier_of(1))
 
 
-def test_commits_of_another_incarnation_end_nothing(log):
+def test_commits_of_another_incarnation_do_not_end_the_search(log):
     log.write(2, CHANGES)
     log.write(1, snapshot_part(0), incarnation="another")
     assert log.table.is_written(CHANGES, IDENTITY, barrier_of(2))
@@ -136,7 +136,7 @@ def left_at(version: int, minute: int = 0) -> TableVersion:
     return TableVersion(version=version, written_at=at_minute(minute))
 
 
-def test_what_the_epoch_itself_wrote_may_lie_behind_the_one_before(log):
+def test_writes_of_the_epoch_itself_may_follow_the_previous_epoch(log):
     log.write(1, snapshot_part(0))
     log.write(2, CHANGES)
     log.commit({"event": "compact"}, None, SAME_ROWS)
@@ -158,7 +158,7 @@ def test_what_the_epoch_itself_wrote_may_lie_behind_the_one_before(log):
     ],
     ids=["a stranger", "another incarnation", "another plan", "an earlier epoch", "made anew"],
 )
-def test_what_anything_else_wrote_behind_the_previous_epoch_is_refused(log, stamp):
+def test_any_other_write_after_the_previous_epoch_is_refused(log, stamp):
     """I6: what earlier epochs wrote lies before that; found behind it, it comes from an older copy."""
     log.write(1, snapshot_part(0))
     log.commit(stamp, None, NEW_ROWS)
@@ -169,7 +169,7 @@ def test_what_anything_else_wrote_behind_the_previous_epoch_is_refused(log, stam
         log.table.require_untouched(IDENTITY, barrier_of(2), left_at(1))
 
 
-def test_versions_behind_the_previous_epoch_that_were_cleaned_up_are_refused(log):
+def test_missing_versions_after_the_previous_epoch_are_refused(log):
     """I6: nobody can tell any more what they were."""
     for epoch in (1, 2, 2, 2):
         log.write(epoch, snapshot_part(epoch))
@@ -182,7 +182,7 @@ def test_versions_behind_the_previous_epoch_that_were_cleaned_up_are_refused(log
 
 
 @pytest.mark.parametrize(("kind", "error"), [(VIEW_TABLE, MaterializedViewError), (ARRANGEMENT_TABLE, StateError)])
-def test_a_table_goes_on_from_where_the_previous_epoch_left_it(log, kind, error):
+def test_a_table_continues_where_the_previous_epoch_left_it(log, kind, error):
     """I6: a copy has commits of its own under the same numbers once it was written on."""
     for minute in (1, 2):
         log.commit({}, timestamp=minute)
@@ -252,7 +252,7 @@ def nothing() -> None:
     """Commit nothing."""
 
 
-def test_a_write_is_made_once_and_believed_from_the_log_alone(log):
+def test_a_write_is_made_once_and_only_the_log_proves_it(log):
     """I2: also where Delta told of a failure after the commit."""
 
     def commits_and_fails() -> None:
@@ -302,7 +302,7 @@ def test_a_write_that_lost_twice_fails(log):
         (IDENTITY.incarnation, METADATA, True),
     ],
 )
-def test_only_what_changes_no_row_and_no_column_may_have_come_between(log, incarnation, did, compaction_alone):
+def test_only_commits_that_change_no_row_and_no_column_may_come_between(log, incarnation, did, compaction_alone):
     """I6: a stranger's write is not written over, whatever compaction came behind it."""
     log.commit({"event": "epoch", "incarnation": incarnation, "epoch": 1}, None, did)
     log.commit({}, None, SAME_ROWS)

@@ -151,7 +151,9 @@ def run(command: list[str], **environment: str) -> None:
 
 
 @pytest.mark.exhaustive
-def test_epochs_run_on_a_cluster_however_they_get_there(cluster: Cluster, backfill: Backfill, tmp_path: Path):
+def test_epochs_run_on_a_cluster_by_submission_and_through_connect(
+    cluster: Cluster, backfill: Backfill, tmp_path: Path
+):
     """One epoch is submitted with spark-submit, the next one runs on a Connect server; both on the cluster."""
     conf = {**spark_conf(cluster.master), **SMALL, "spark.driver.host": "127.0.0.1", "spark.app.name": "submitted"}
     submit = ["spark-submit", "--master", cluster.master, *(f"--conf={name}={value}" for name, value in conf.items())]

@@ -169,7 +169,7 @@ def test_wrong_numbers_of_rows_decide_nothing(lakehouse: Lakehouse, records: int
 
 
 @pytest.mark.parametrize("statistics", [exhaustive(True), False], ids=["statistics", "none"])
-def test_a_key_that_files_spell_in_another_case(lakehouse: Lakehouse, statistics: bool) -> None:
+def test_a_key_column_in_another_case_in_the_files(lakehouse: Lakehouse, statistics: bool) -> None:
     """I1: files that were there before the table was made of them, beside those that Spark wrote."""
     folder = Path(lakehouse.upstream_path)
     folder.mkdir()

@@ -161,7 +161,7 @@ def test_a_server_that_is_not_there_is_one_line_and_may_be_tried_again():
     assert line.startswith("airflow-backfill: error: no Spark Connect server answers at sc://localhost:")
 
 
-def test_a_token_that_is_missing_is_told_from_a_wrong_one(server: Remote, monkeypatch, tmp_path: Path):
+def test_a_missing_token_and_a_wrong_one_have_different_errors(server: Remote, monkeypatch, tmp_path: Path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
     with pytest.raises(SparkServerUnavailableError, match="its token is missing"), connected(server, what="x"):
@@ -178,7 +178,7 @@ def test_settings_of_a_session_are_set_and_those_of_a_server_are_refused(server:
         pass
 
 
-def test_a_table_that_somebody_else_changes_is_read_as_it_is(server: Remote, orders: Orders):
+def test_a_table_that_another_session_changes_is_read_in_its_newest_version(server: Remote, orders: Orders):
     with connected(server, what="reader") as connection:
         read = connection.spark.read.format("delta").load(orders.upstream)
         assert read.count() == 400

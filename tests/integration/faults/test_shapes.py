@@ -73,7 +73,7 @@ def test_a_plain_case_ends_right(spark: SparkSession, lake, name):
     assert outcome.checks >= 2
 
 
-def test_a_query_that_spark_refuses_is_nobodys_fault(spark: SparkSession, lake):
+def test_a_query_that_spark_refuses_does_not_count_as_wrong(spark: SparkSession, lake):
     failing = case_of(query="SELECT id, CAST(text AS INT) AS number FROM upstream")
     assert Game(failing, spark, lake).play().result in {"QueryFailedError", UNANSWERABLE}
 
@@ -128,6 +128,6 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", mostly_exhaustive(LIES, ["a row that no file has", "a value differs at the end"]))
-def test_a_lie_is_called_wrong(spark: SparkSession, lake, lie):
+def test_a_lie_is_found_and_counts_as_wrong(spark: SparkSession, lake, lie):
     with pytest.raises(WrongError, match=LIES[lie]):
         WithLies(case_of(beyond=()), spark, lake, lie=lie).play()

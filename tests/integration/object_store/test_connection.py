@@ -51,7 +51,7 @@ def test_a_store_that_does_not_answer_does_not_let_the_form_wait(connect):
     assert SECRET not in message
 
 
-def test_a_store_that_lets_a_second_writer_in_is_no_place_for_control_tables(s3, connect, monkeypatch):
+def test_a_store_that_lets_a_second_writer_in_is_refused_for_control_tables(s3, connect, monkeypatch):
     def write_behind_the_first(table, *args, **options):
         write_deltalake(DeltaTable(table.table_uri, storage_options=s3.options), *args, **options)
 

@@ -72,7 +72,7 @@ def requests_of(s3: S3, well: Backfill, before: Callable[[Backfill], None], step
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("every", [199, exhaustive(13)])
 @pytest.mark.parametrize(("before", "step"), [(nothing, look), exhaustive(run, pin), (pin, run)])
-def test_whoever_meets_an_outage_is_told_to_try_again(
+def test_an_outage_raises_retryable_errors(
     s3: S3,
     job: BackfillJob,
     before: Callable[[Backfill], None],
@@ -106,7 +106,7 @@ def test_whoever_meets_an_outage_is_told_to_try_again(
 @pytest.mark.parametrize("retries", [0, exhaustive(3)])
 @pytest.mark.parametrize("every", [199, exhaustive(13)])
 @pytest.mark.parametrize(("before", "step"), [(run, pin), (pin, run)])
-def test_what_was_done_although_nobody_was_told_so_is_done_once(
+def test_a_request_with_a_lost_answer_takes_effect_once(
     s3: S3,
     job: BackfillJob,
     before: Callable[[Backfill], None],
@@ -185,7 +185,7 @@ def looked_at(s3: S3) -> S3:
 
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("look_at", LOOKS)
-def test_a_table_that_nobody_can_look_at_for_a_while_is_neither_damaged_nor_gone(
+def test_a_table_that_cannot_be_read_for_a_while_is_neither_damaged_nor_missing(
     looked_at: S3, look_at: str, status: int
 ) -> None:
     """I6: as of any request of a look, or at that one alone."""

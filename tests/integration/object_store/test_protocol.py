@@ -30,7 +30,7 @@ def test_a_job_goes_to_its_end_in_a_bucket(s3, job):
     assert f"_backfill/{job.name}/barrier_log/_delta_log/" in s3.listing()
 
 
-def test_a_writer_that_was_overtaken_decides_anew(s3):
+def test_a_writer_that_was_overtaken_decides_again(s3):
     """The commit that must be the first one of its name is what fences: here the other one comes in between."""
     schema = pa.schema([("n", pa.int64())])
     mine, other = (ControlTable(f"{s3.root}/table", schema, s3.options) for _ in range(2))

@@ -22,7 +22,7 @@ from airflow_backfill_provider.core.failures import GivenUp
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.requester import Requester
-from tests.builders import NOW, barrier_of, order_of, part_of, shown_after, window_of
+from tests.builders import NOW, barrier_of, order_of, part_of, visible_after, window_of
 
 TASK = Requester(dag_id="d", run_id="r", task_id="t", map_index=2)
 
@@ -160,7 +160,7 @@ def test_the_chunk_is_what_all_parts_read_in_their_order():
     barrier = barrier_of(read_before=(PinnedRange(after=("2",), up_to=("4",)),), parts=parts)
     chunk = (KeyRange(None, (2,)), KeyRange((4,), (5,)), KeyRange((7,), None))
     assert barrier.chunk(order) == chunk
-    assert shown_after(barrier, order) == (KeyRange((2,), (4,)), *chunk)
+    assert visible_after(barrier, order) == (KeyRange((2,), (4,)), *chunk)
 
 
 def test_the_view_is_as_of_the_barrier_if_the_epoch_publishes():
@@ -234,7 +234,7 @@ def test_what_a_source_knows_its_history_by_decides_about_no_row():
 def test_a_barrier_without_parts_leaves_what_was_read():
     barrier = barrier_of(parts=())
     assert barrier.chunk(order_of("long")) == ()
-    assert shown_after(barrier, order_of("long")) == (KeyRange(None, (5,)),)
+    assert visible_after(barrier, order_of("long")) == (KeyRange(None, (5,)),)
 
 
 @pytest.mark.parametrize("bounds", [(("1", "2"), None), (None, ("x",))])

@@ -11,7 +11,7 @@ from airflow_backfill_provider.core.errors import UpstreamReplacedError
 from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.sources.delta.versions import offset_of
-from tests.builders import NOW, part_of, put_back
+from tests.builders import NOW, part_of, restore_copy
 from tests.property.backfilling import Backfilling
 from tests.unit.protocol import inject_helpers
 from tests.unit.protocol.inject_helpers import TASK, over
@@ -75,7 +75,7 @@ def test_an_upstream_that_was_put_back_from_an_older_copy_is_refused(backfilling
     shutil.copytree(backfilling.orders.path, copy)
     backfilling.orders.add(20)
     backfilling.epoch()
-    put_back(copy, backfilling.orders.path)
+    restore_copy(copy, backfilling.orders.path)
     with pytest.raises(UpstreamReplacedError, match="ends with version 0, but the job has read up to version 1"):
         backfilling.ask()
     backfilling.orders.add(21)

@@ -25,7 +25,7 @@ from airflow_backfill_provider.core.progress import BackfillState, Completed, In
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.control_table import ControlTable, Write
-from tests.builders import Orders, put_back
+from tests.builders import Orders, restore_copy
 from tests.property.backfilling import Backfilling
 from tests.unit.protocol import inject_helpers
 from tests.unit.protocol.inject_helpers import clean_up, over
@@ -82,7 +82,7 @@ def test_an_arrangement_of_a_history_that_was_taken_back_is_refused_before_its_f
     shutil.copytree(backfilling.orders.path, copy)
     backfilling.orders.add(21)
     backfilling.create()
-    put_back(copy, backfilling.orders.path)
+    restore_copy(copy, backfilling.orders.path)
     refused(backfilling, UpstreamReplacedError, "ends with version 0, but the job has read up to version 1")
     backfilling.orders.add(30)
     refused(
@@ -199,7 +199,7 @@ def test_a_control_table_put_back_from_a_copy_is_refused(backfilling, table, sai
     shutil.copytree(place, backfilling.lake / "copy")
     mutations.throttle_job(2, store=backfilling.store, requested_by="tester")
     backfilling.epoch()
-    put_back(backfilling.lake / "copy", place)
+    restore_copy(backfilling.lake / "copy", place)
     with pytest.raises(StateError, match=f"{said}.* restored or changed[:;] rebuild the job"):
         backfilling.ask()
 
@@ -212,7 +212,7 @@ def test_a_state_put_back_from_before_an_empty_chunk_is_refused(lake):
     shutil.copytree(place, lake / "copy")
     backfilling.orders.remove(3, 4, 5, 6)
     backfilling.epoch()
-    put_back(lake / "copy", place)
+    restore_copy(lake / "copy", place)
     backfilling.orders.add(5)
     with pytest.raises(StateError, match="restored or changed[:;] rebuild the job"):
         backfilling.ask()

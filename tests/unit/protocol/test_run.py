@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.sources.delta.versions import offset_of
-from tests.builders import PAID, shown_after
+from tests.builders import PAID, visible_after
 from tests.property.backfilling import Backfilling
 from tests.property.memory_engine import EVERYTHING as EVERY_ROW
 from tests.unit.protocol import run_helpers
@@ -280,13 +280,13 @@ def test_an_epoch_that_repairs_marks_the_view_finished_again(backfilling):
 def test_keys_read_after_an_epoch(backfilling):
     order = backfilling.store.settings().key_order
     first = backfilling.inject()
-    assert shown_after(first, order) == (KeyRange(None, (3,)),)
+    assert visible_after(first, order) == (KeyRange(None, (3,)),)
     backfilling.run(first)
     mutations.pause_job(store=backfilling.store, requested_by="x")
     backfilling.orders.change([0], amount=5)
-    assert shown_after(backfilling.inject(), order) == (KeyRange(None, (3,)),)
+    assert visible_after(backfilling.inject(), order) == (KeyRange(None, (3,)),)
     backfilling.epoch()
     mutations.resume_job(store=backfilling.store, requested_by="x")
     backfilling.finish()
     backfilling.orders.add(50)
-    assert shown_after(backfilling.inject(), order) == (EVERYTHING,)
+    assert visible_after(backfilling.inject(), order) == (EVERYTHING,)
