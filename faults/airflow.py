@@ -15,7 +15,7 @@ from pathlib import Path
 
 from faults.campaign import Campaign, Outcome, WrongError
 
-STORY = "tests/integration/airflow/test_survival.py"
+SCENARIO = "tests/integration/airflow/test_survival.py"
 DEATHS = 6
 """The triggerer, a task run, the scheduler with its workers, an application; a task marked failed, one cleared."""
 
@@ -26,7 +26,7 @@ def play(_: int, random: random.Random) -> Outcome:
     """Run the test once."""
     del random
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", STORY],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", SCENARIO],
         cwd=ROOT,
         capture_output=True,
         text=True,

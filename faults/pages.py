@@ -29,9 +29,9 @@ OPERATIONS = 11
 REQUESTS = 100
 """The number of requests of a case. An admin's request that names a job is also sent to the existing job."""
 
-FROM = ("allowed", "not allowed", "from a stranger")
+FROM = ("allowed", "not allowed", "without a login")
 ROUNDS = 10
-"""The rounds of a full run: each operation gets two thousand requests of an admin and a thousand of a stranger."""
+"""The rounds of a full run: each operation gets two thousand requests of an admin and a thousand without a login."""
 
 
 def play_requests(api: Api, case: int, random: random.Random) -> Outcome:
@@ -59,14 +59,14 @@ def play_requests(api: Api, case: int, random: random.Random) -> Outcome:
     store = api.lakes[JOB].backfill.store
     before = store.settings_history()
     try:
-        if kind == "from a stranger":
+        if kind == "without a login":
             attack.without_login(operation)
         else:
             attack.as_admin(operation, GenerationMode.POSITIVE if kind == "allowed" else GenerationMode.NEGATIVE)
     except BaseExceptionGroup as failures:
         # A group of failed checks is not an Exception.
         raise WrongError(f"{about}: {failures.exceptions[0]}") from failures
-    if kind == "from a stranger" and api.lakes[JOB].backfill.store.settings_history() != before:
+    if kind == "without a login" and api.lakes[JOB].backfill.store.settings_history() != before:
         raise WrongError(f"{about}: changed the job")
     return Outcome(checks=attack.requests, about=about)
 
@@ -97,7 +97,7 @@ def _stage() -> Iterator[Play]:
 
 CAMPAIGN = Campaign(
     name="pages",
-    about="requests to the pages' API that no client would send: answers obey the contract, strangers change nothing",
+    about="requests to the pages' API that no client would send: answers obey the contract, and without a login nothing changes",
     quick=OPERATIONS * len(FROM),
     full=OPERATIONS * len(FROM) * ROUNDS,
     checks="requests",

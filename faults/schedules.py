@@ -36,7 +36,7 @@ LAYOUTS = (["id"], ["id"], ["amount"], ["status", "amount"])
 
 
 class SkewedBackfilling(Backfilling):
-    """A job whose runs don't agree on what time it is."""
+    """A job whose task runs have different clocks."""
 
     skew = dt.timedelta(0)
 
@@ -68,7 +68,7 @@ class Schedule:
         }
 
     def play(self) -> None:
-        """Let it happen, then let the backfill come to its end."""
+        """Let it happen, then run the backfill to its end."""
         for _ in range(self._random.randint(*STEPS)):
             self._step(0)
         change_settings(self.backfilling, "pause", False)
@@ -184,7 +184,7 @@ def play(_: int, random: random.Random) -> Outcome:
         backfilling.create()
         schedule = Schedule(backfilling, random)
         schedule.play()
-    return Outcome(checks=schedule.epochs, about=f"{strategy}; overtaken: {', '.join(schedule.refused) or 'nobody'}")
+    return Outcome(checks=schedule.epochs, about=f"{strategy}; overtaken: {', '.join(schedule.refused) or 'none'}")
 
 
 CAMPAIGN = Campaign(

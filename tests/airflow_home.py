@@ -1,4 +1,4 @@
-"""Gives the tests an Airflow home of their own; imported before Airflow is, which reads it at once."""
+"""Gives the tests a separate Airflow home; must be imported before Airflow, which reads it at once."""
 
 from __future__ import annotations
 

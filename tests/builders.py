@@ -254,9 +254,9 @@ def file_of(path: str, keys: Sequence[Key], order: KeyOrder) -> FileStatistics:
 
 class Template:
     """
-    A folder with tables that is made once and restored for each test, which is much quicker than writing them anew.
+    A folder with tables that is made once and restored for each test, which is much quicker than writing them again.
 
-    Locations are written into jobs and states, so it is restored at the very place where it was made.
+    Locations are written into jobs and states, so the copy is restored at the same path.
 
     :param folder: where to keep it.
     :param make: fills the new folder.
@@ -264,16 +264,16 @@ class Template:
 
     def __init__(self, folder: Path, make: Callable[[Path], None]) -> None:
         self._copy = folder / "copy"
-        self.place = folder / "läke o'brien `x\" #1"
-        self.place.mkdir(parents=True)
-        make(self.place)
-        shutil.copytree(self.place, self._copy)
+        self.path = folder / "läke o'brien `x\" #1"
+        self.path.mkdir(parents=True)
+        make(self.path)
+        shutil.copytree(self.path, self._copy)
 
     def restore(self) -> Path:
-        """Put everything back as it was made, and return the folder."""
-        shutil.rmtree(self.place)
-        shutil.copytree(self._copy, self.place)
-        return self.place
+        """Restore the folder, and return it."""
+        shutil.rmtree(self.path)
+        shutil.copytree(self._copy, self.path)
+        return self.path
 
 
 # --- upstreams in Delta ---------------------------------------------------------------------------
@@ -345,7 +345,7 @@ def write_table(path: str | Path, columns: dict[str, pa.Array], **options: Any) 
 
 
 def restore_copy(copy: str | Path, path: str | Path) -> None:
-    """Put a folder back as an older copy of it is."""
+    """Replace a folder by an older copy of it."""
     shutil.rmtree(path)
     shutil.copytree(copy, path)
 

@@ -51,11 +51,11 @@ def hide(path: str | Path, added: dict[str, Any], rows: Iterable[int], **vector:
     bitmap = struct.pack("<IQIIIHHI", 1681511377, 1, 0, 12346, 1, 0, len(rows) - 1, 16) + positions
     padded = bitmap + b"\0" * (-len(bitmap) % 4)
     numbers = [int.from_bytes(padded[start : start + 4], "big") for start in range(0, len(padded), 4)]
-    text = "".join(DIGITS[number // 85**place % 85] for number in numbers for place in (4, 3, 2, 1, 0))
+    text = "".join(DIGITS[number // 85**power % 85] for number in numbers for power in (4, 3, 2, 1, 0))
     hidden = {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(bitmap), "cardinality": len(rows)}
-    anew = {**added, "deletionVector": {**hidden, **vector}}
-    write_actions(path, DeltaTable(path).version() + 1, {"protocol": FEATURES}, removed(added), {"add": anew})
-    return anew
+    changed = {**added, "deletionVector": {**hidden, **vector}}
+    write_actions(path, DeltaTable(path).version() + 1, {"protocol": FEATURES}, removed(added), {"add": changed})
+    return changed
 
 
 def removed(added: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A process that dies at a point of the protocol: what it would have done behind it is not done."""
+"""A process that dies at a point of the protocol: nothing after the point happens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def dying_at(point: str | None) -> Callable[[CrashPoint], None]:
 
 
 def died(point: str | None, work: Callable[[], object]) -> bool:
-    """Do something, and tell whether it died at a point; ``None`` is none."""
+    """Do something, and return whether it died at a point; with ``None`` it never dies."""
     crash_points.install(dying_at(point))
     try:
         work()

@@ -70,18 +70,18 @@ class PlainArrangement:
         )
 
     def ensure(self, rows: Callable[[], Rows]) -> None:
-        """Make the base, by one rename, unless it is there."""
+        """Make the base, by one rename, unless it exists."""
         with _LOCK:
             if ArrangementFiles(self._path).exists():
                 return
-            base = self._table({place: Change(row, False) for place, row in rows().items()}, self._base_epoch)
+            base = self._table({position: Change(row, False) for position, row in rows().items()}, self._base_epoch)
             size = -(-base.num_rows // FILES) or 1
             for start in range(0, base.num_rows or 1, size):
                 write_deltalake(f"{self._path}.new", base.slice(start, size), mode="append")
             Path(f"{self._path}.new").rename(self._path)
 
     def append(self, changes: Mapping[Position, Change], epoch: int) -> None:
-        """Append an epoch's changes of rows that are not read yet, unless they are there."""
+        """Append an epoch's changes of rows that are not read yet, unless they were appended."""
         with _LOCK:
             newest = max((entry[self._own.epoch] for entry in self._entries()), default=self._base_epoch)
             if epoch in self._given_up():
@@ -109,15 +109,15 @@ class PlainArrangement:
         """Return the newest rows as of an epoch."""
         newest: dict[Position, Row] = {}
         for entry in sorted(self._entries(), key=lambda entry: entry[self._own.epoch]):
-            place = tuple(entry[name] for name in self._order.names)
+            position = tuple(entry[name] for name in self._order.names)
             if entry[self._own.epoch] <= epoch:
-                assert not (entry[self._own.epoch] == self._base_epoch and place in newest), (
+                assert not (entry[self._own.epoch] == self._base_epoch and position in newest), (
                     "the base has a position twice"
                 )
-                newest[place] = entry
+                newest[position] = entry
         return {
-            place: {name: entry[name] for name in self._columns}
-            for place, entry in newest.items()
+            position: {name: entry[name] for name in self._columns}
+            for position, entry in newest.items()
             if entry[self._own.is_upsert]
         }
 
@@ -128,9 +128,9 @@ class PlainArrangement:
 
     def _table(self, changes: Mapping[Position, Change], epoch: int) -> pa.Table:
         entries = []
-        for place in in_order(changes, self._order):
-            row, appeared = changes[place]
-            keys = dict(zip(self._order.names, place, strict=True))
+        for position in in_order(changes, self._order):
+            row, appeared = changes[position]
+            keys = dict(zip(self._order.names, position, strict=True))
             flags = {self._own.is_upsert: row is not None, self._own.appeared: appeared}
             entries.append({**(row or {}), **keys, self._own.epoch: epoch, **flags})
         return pa.Table.from_pylist(entries, schema=self._schema)

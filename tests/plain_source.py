@@ -84,7 +84,7 @@ class PlainSource:
             vnodes = vnodes_of(hashed, self._distribution, self.job.vnode_count).to_pylist()
             self._vnodes.update(zip(new, vnodes, strict=True))
 
-    def place_of(self, row: Row) -> Position:
+    def position_of(self, row: Row) -> Position:
         """Return a row's position in the scan's order."""
         return (self.vnode_of(row), *self.key_of(row)) if self.by_vnode else self.key_of(row)
 
@@ -99,29 +99,29 @@ class PlainSource:
         ]
         if len({self.key_of(row) for row in rows}) < len(rows):
             raise DuplicateKeyError("several rows have the same key")
-        return {self.place_of(row): row for row in rows}
+        return {self.position_of(row): row for row in rows}
 
     def as_of(self, reads: Iterable[PinnedRead]) -> Rows:
         """Return rows, those in some ranges as of one version, others as of another."""
         return {
-            place: row
+            position: row
             for read in reads
-            for place, row in self.within(self.at(read.offset.number), decoded(read.ranges, self.order)).items()
+            for position, row in self.within(self.at(read.offset.number), decoded(read.ranges, self.order)).items()
         }
 
     def within(self, rows: Rows, ranges: Sequence[KeyRange]) -> Rows:
         """Return the rows that lie in one of some ranges."""
-        return {place: row for place, row in rows.items() if self.covers(ranges, place)}
+        return {position: row for position, row in rows.items() if self.covers(ranges, position)}
 
-    def covers(self, ranges: Iterable[KeyRange], place: Position) -> bool:
-        """Tell whether a position lies in one of some ranges."""
-        return any(covered.contains(place, self.order) for covered in ranges)
+    def covers(self, ranges: Iterable[KeyRange], position: Position) -> bool:
+        """Return whether a position lies in one of some ranges."""
+        return any(covered.contains(position, self.order) for covered in ranges)
 
     def by_key(self, rows: Mapping[Position, Row | None]) -> dict[Key, Row | None]:
         """Return what became of each key; the row of a key that moved between vnodes is where it went."""
         found: dict[Key, Row | None] = {}
-        for place, row in rows.items():
-            key = place[1:] if self.by_vnode else place
+        for position, row in rows.items():
+            key = position[1:] if self.by_vnode else position
             found[key] = row if row is not None else found.get(key)
         return found
 
@@ -145,16 +145,16 @@ class PlainSource:
         rows = {version: self.at(version) for version in range(first, last + 1)}
         for version in range(first + 1, last + 1):
             before, after = rows[version - 1], rows[version]
-            for place in before.keys() | after.keys():
-                known = self.version_of(place, barrier)
-                if before.get(place) != after.get(place) and known is not None and version > known:
-                    net[place] = Change(after.get(place), place not in rows[known])
+            for position in before.keys() | after.keys():
+                known = self.version_of(position, barrier)
+                if before.get(position) != after.get(position) and known is not None and version > known:
+                    net[position] = Change(after.get(position), position not in rows[known])
         return net
 
-    def version_of(self, place: Position, barrier: Barrier) -> int | None:
+    def version_of(self, position: Position, barrier: Barrier) -> int | None:
         """Return the version after which the epoch needs changes of a position; ``None`` if they wait."""
         for read in barrier.view_before:
-            if self.covers(decoded(read.ranges, self.order), place):
+            if self.covers(decoded(read.ranges, self.order), position):
                 return read.offset.number if barrier.publishes else None
         return barrier.upstream.from_offset.number
 
@@ -164,7 +164,7 @@ class PlainSource:
         if not read_before:
             return {}
         net = self.net_changes(barrier)
-        return {place: change for place, change in net.items() if self.covers(read_before, place)}
+        return {position: change for position, change in net.items() if self.covers(read_before, position)}
 
     def hold_back(self, barrier: Barrier) -> None:
         """Append the changes of what was not read before to the arrangement, once, if there is one."""
@@ -172,7 +172,9 @@ class PlainSource:
             return
         read_before = decoded(barrier.read_before, self.order)
         net = self.net_changes(barrier)
-        if held_back := {place: change for place, change in net.items() if not self.covers(read_before, place)}:
+        if held_back := {
+            position: change for position, change in net.items() if not self.covers(read_before, position)
+        }:
             reached(CrashPoint.BEFORE_ARRANGEMENT_COMMIT)
             self.arrangement.append(held_back, barrier.epoch)
             reached(CrashPoint.AFTER_ARRANGEMENT_COMMIT)

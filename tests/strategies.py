@@ -136,7 +136,7 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Rescale:
-    """The number of runs that share an epoch's snapshot becomes another; it holds from the next barrier on."""
+    """A change of the number of task runs that share an epoch; it takes effect with the next barrier."""
 
     parallelism: int
 
@@ -338,7 +338,7 @@ def schedules(
 
 
 def turns(runners: int = 3, *, min_size: int = 0, max_size: int = 60) -> SearchStrategy[list[int]]:
-    """Draw an interleaving: whose turn it is to take one step, among so many runners."""
+    """Draw an interleaving: which of the runners takes each step."""
     return st.lists(st.integers(0, runners - 1), min_size=min_size, max_size=max_size)
 
 
@@ -384,7 +384,7 @@ def scenarios(
 def rescaled(
     draw: DrawFn, scenario: SearchStrategy[Scenario], *, parallelism: int = 4, max_rescales: int = 3
 ) -> Scenario:
-    """Draw a scenario in which the number of parallel runs changes now and then."""
+    """Draw a scenario in which the parallelism changes now and then."""
     drawn = draw(scenario)
     events = list(drawn.events)
     for runs in draw(st.lists(st.integers(1, parallelism), max_size=max_rescales)):

@@ -42,7 +42,7 @@ def warm_engine(
 
 class Busy(threading.Thread):
     """
-    A client that keeps the server busy until somebody ends its session.
+    A client that keeps the server busy until its session is ended.
 
     :param connection: its session.
     """

@@ -90,9 +90,9 @@ class Stage:
 
 def _link(history: Path, upstream: Path) -> None:
     """Give a replay the history's data files, and an empty log."""
-    for place, _, files in os.walk(history):
-        folder = upstream / Path(place).relative_to(history)
+    for parent, _, files in os.walk(history):
+        folder = upstream / Path(parent).relative_to(history)
         folder.mkdir(parents=True)
         if LOG not in folder.parts:
             for name in files:
-                os.link(Path(place, name), folder / name)
+                os.link(Path(parent, name), folder / name)

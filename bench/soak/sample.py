@@ -73,10 +73,10 @@ def memory_of(process: int) -> Memory:
 def files_of(table: Path) -> Files:
     """Count the files in a table's folder."""
     counts = {True: [0, 0], False: [0, 0]}
-    for place, _, names in os.walk(table):
-        counted = counts[LOG in Path(place).relative_to(table).parts]
+    for parent, _, names in os.walk(table):
+        counted = counts[LOG in Path(parent).relative_to(table).parts]
         for name in names:
             counted[0] += 1
-            counted[1] += (Path(place) / name).stat().st_size
+            counted[1] += (Path(parent) / name).stat().st_size
     (data, data_bytes), (log, log_bytes) = counts[False], counts[True]
     return Files(data=data, data_bytes=data_bytes, log=log, log_bytes=log_bytes)

@@ -94,10 +94,10 @@ def written(rows: int, number: int) -> list[dict[str, Any]]:
     for n in range(UPDATES):
         # Spread over all keys, different ones each time.
         do("update", key_of((number * 7919 + n * rows // UPDATES) % rows), number + n)
-    for place in range(INSERTS):
-        do("insert", key_of(rows + number * INSERTS + place), number + place)
+    for index in range(INSERTS):
+        do("insert", key_of(rows + number * INSERTS + index), number + index)
         if number > LIFETIME:
-            do("delete", key_of(rows + (number - LIFETIME) * INSERTS + place), 0)
+            do("delete", key_of(rows + (number - LIFETIME) * INSERTS + index), 0)
     if number % MOVES_EVERY == 0:
         # A row moves to a new key, directly after a key in the middle.
         do("delete", key_of(number * 13 % rows), 0)

@@ -1,4 +1,4 @@
-"""A class of faults, and what the classes share: rebuilds, and copies that are put back."""
+"""A class of faults, and what the classes share: rebuilds, and copies of folders."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def kept_aside(lakehouse: Lakehouse, folder: str) -> Iterator[None]:
 
 
 def restore_copy(path: Callable[[Lakehouse], str]) -> Mend:
-    """Return what puts the copy of a folder back in its place."""
+    """Return a mend that restores the copy of a folder."""
 
     def mend(lakehouse: Lakehouse) -> None:
         shutil.rmtree(path(lakehouse), ignore_errors=True)

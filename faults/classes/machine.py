@@ -63,7 +63,7 @@ def _two_runs(lakehouse: Lakehouse, random: random.Random) -> None:
     _together(*[lambda: _epochs(lakehouse, 2)] * 2)
 
 
-@fault("somebody writes to the upstream all the time")
+@fault("another process writes to the upstream all the time")
 def _busy_upstream(lakehouse: Lakehouse, random: random.Random) -> None:
     _together(lambda: _epochs(lakehouse, 3), lambda: change(lakehouse, random, 4))
 

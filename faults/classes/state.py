@@ -30,7 +30,7 @@ for _name, _table, _how in (
 ):
 
     @fault(_name, refused=True, mend=restore_copy(_state))
-    def _stranger_of_state(lakehouse: Lakehouse, _: random.Random, table: str = _table, how: str = _how) -> None:
+    def _foreign_write(lakehouse: Lakehouse, _: random.Random, table: str = _table, how: str = _how) -> None:
         with kept_aside(lakehouse, _state(lakehouse)):
             opened = DeltaTable(f"{_state(lakehouse)}/{table}")
             if how == "restore":

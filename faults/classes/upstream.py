@@ -171,7 +171,7 @@ def _mended_by(statement: str) -> Mend:
 
 
 @fault(
-    "a key that was not read is there twice, and then once",
+    "an unread key occurs twice, and then once",
     refused=True,
     mend=_mended_by("DELETE FROM {upstream} WHERE name = 'twice'"),
 )
@@ -194,7 +194,7 @@ def _bad_row(lakehouse: Lakehouse, random: random.Random) -> None:
     lakehouse.sql("INSERT INTO {upstream} VALUES (777, 'bad', 1, NULL, 't', 1, X'01')")
 
 
-FAULTS["a key is there twice"] = Fault(strike=_duplicate, refused=True, mend=_remove_twice)
+FAULTS["a key occurs twice"] = Fault(strike=_duplicate, refused=True, mend=_remove_twice)
 
 
 def _newer_feature(lakehouse: Lakehouse, _: random.Random) -> None:

@@ -1,4 +1,4 @@
-"""Faults of the view: writes by others, and another table in its place."""
+"""Faults of the view: writes by others, and another table at its path."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def view_of(lakehouse: Lakehouse) -> str:
 
 
 for _name, _statement in {
-    "a stranger deletes from the view": "DELETE FROM {view} WHERE id % 3 = 0",
-    "a stranger updates the view": "UPDATE {view} SET amount = 0",
-    "a stranger inserts into the view": "INSERT INTO {view} SELECT * FROM {view}",
-    "a stranger overwrites the view": "INSERT OVERWRITE {view} SELECT * FROM {view} WHERE id = 1",
-    "a stranger restores the view": "RESTORE TABLE {view} TO VERSION AS OF 0",
-    "a stranger truncates the view": "TRUNCATE TABLE {view}",
-    "a stranger adds a column to the view": "ALTER TABLE {view} ADD COLUMN extra INT",
+    "another writer deletes from the view": "DELETE FROM {view} WHERE id % 3 = 0",
+    "another writer updates the view": "UPDATE {view} SET amount = 0",
+    "another writer inserts into the view": "INSERT INTO {view} SELECT * FROM {view}",
+    "another writer overwrites the view": "INSERT OVERWRITE {view} SELECT * FROM {view} WHERE id = 1",
+    "another writer restores the view": "RESTORE TABLE {view} TO VERSION AS OF 0",
+    "another writer truncates the view": "TRUNCATE TABLE {view}",
+    "another writer adds a column to the view": "ALTER TABLE {view} ADD COLUMN extra INT",
 }.items():
 
     @fault(_name, refused=True)
-    def _stranger(lakehouse: Lakehouse, _: random.Random, statement: str = _statement) -> None:
+    def _foreign_write(lakehouse: Lakehouse, _: random.Random, statement: str = _statement) -> None:
         lakehouse.spark.sql(statement.replace("{view}", view_of(lakehouse)))
 
 

@@ -156,7 +156,7 @@ MUTANTS = (
         spark=True,
     ),
     Mutant(
-        name="stranger-not-seen",
+        name="foreign-write-not-found",
         breaks="A view that another writer changed is accepted.",
         invariant="I6",
         file="airflow_backfill_provider/engine/stamped_table.py",

@@ -1,5 +1,5 @@
 """
-Tables, jobs and queries that nobody thought of: upstreams, names, types, features, settings and queries at random.
+Random tables, jobs and queries: upstreams, names, types, features, settings and queries.
 
 Each case makes an upstream, and backfills it in a few epochs while the upstream changes. It ends **right** if after
 every epoch the view is the query over rows that the case keeps separately. Or it ends **refused** by a named error that

@@ -243,8 +243,8 @@ class Game:
                     return False
 
         of_job = self._of_job(rows)
-        places = {Completed if isinstance(one, Completed) else position_of(one) for one in state.vnodes}
-        vnodes = self._vnodes(of_job) if len(places) > 1 else None
+        positions = {Completed if isinstance(one, Completed) else position_of(one) for one in state.vnodes}
+        vnodes = self._vnodes(of_job) if len(positions) > 1 else None
         return [row for i, row in enumerate(of_job) if is_read(self._key(row), vnodes[i] if vnodes else 0)]
 
     def _of_job(self, rows: Sequence[Row]) -> list[Row]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from tests.model.arranged_tables import (
     ArrangedPlan,
     Counts,
-    Place,
+    Position,
     VnodeState,
 )
 from tests.model.tables import LogEntry
@@ -76,10 +76,10 @@ class Staged:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """
-    One task run in the middle of its work: what it knows by itself, and would take to its grave.
+    One task run in the middle of its work: what it knows, and loses when it dies.
 
     It executes a whole epoch, the parts one after the other, or ``only`` its changes, or one part. ``first_part``
-    tells which part a run of the whole epoch begins with.
+    is the part that a run of the whole epoch begins with.
     """
 
     settings: Barrier
@@ -89,7 +89,7 @@ class Attempt:
     state: VnodeState | None = None
     plan: ArrangedPlan | None = None
     parts_left: tuple[int, ...] = ()
-    net: tuple[tuple[Place, Row | None], ...] | None = None
+    net: tuple[tuple[Position, Row | None], ...] | None = None
     staged: Staged | VnodeState | LogEntry | None = None
 
     @property

@@ -1,7 +1,7 @@
 """
-The bounded search of :mod:`tests.model.explore` over runs that share epochs of the arrangement strategy.
+The bounded search of :mod:`tests.model.explore` over task runs that share epochs of the arrangement strategy.
 
-It starts when one epoch has made the arrangement and a second one has read a row in each of two parallel runs. From
+It starts when one epoch has made the arrangement and a second one has read a row in each of two parallel task runs. From
 there runs of whole epochs overlap, and with them runs of single parts, which take part in whatever epoch is pinned
 when they start.
 """
@@ -54,7 +54,7 @@ UPSTREAM = Scenario(
     events=(
         # Row 1 was read and did not pass the filter. It moves to a vnode that is not read, and passes it there.
         Write((Update((1,), Row((1,), "paid", 5)),)),
-        # Row 3 leaves the rows that were read, row 5 comes to them, and row 0 is new there.
+        # Row 3 leaves the rows that were read, row 5 joins them, and row 0 is new there.
         Write(
             (
                 Update((3,), Row((3,), "paid", 0)),

@@ -12,7 +12,7 @@ from tests.model.arranged_tables import (
     Arrangement,
     Counts,
     Distribution,
-    Place,
+    Position,
     Range,
     Report,
     VnodeState,
@@ -24,7 +24,7 @@ from tests.model.upstream import Change, Upstream, as_stream
 if TYPE_CHECKING:
     from tests.strategies import Key, Row
 
-Net = dict[Place, "Row | None"]
+Net = dict[Position, "Row | None"]
 
 KnownKeys = Callable[["Job", "World", Range], "list[Key]"]
 """The keys that an injector believes to be in a range, in order; it cuts chunks between them."""
@@ -55,7 +55,7 @@ VNODES: dict[Distribution, int] = {by_status: 3, by_amount: 3, by_key: 4}
 
 def net_by_position(changes: Iterable[Change], vnode_of: Distribution) -> Net:
     """
-    Return what the changes come to at each (vnode, key) that they touch.
+    Return the net change at each (vnode, key) that they touch.
 
     The latest version wins, and inside one version an insert or postimage beats a delete or preimage.
     """

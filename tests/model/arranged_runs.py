@@ -30,8 +30,8 @@ class ArrangedRun:
     The arrangement strategy under a scenario: one world, and any number of runs in the middle of their work.
 
     ``sharing`` says how epochs are executed, one after the other and over again: :data:`WHOLE` is by one run, another
-    number is the seed of the order in which the runs of the changes and of each part take their steps. ``made`` tells
-    whether the job's creation came to making the arrangement, or left that to the first epoch.
+    number is the seed of the order in which the runs of the changes and of each part take their steps. ``made`` says
+    whether the job's creation made the arrangement, or left that to the first epoch.
     """
 
     def __init__(
@@ -81,14 +81,14 @@ class ArrangedRun:
         self.world = changed(self.world, parallelism=parallelism)
 
     def run(self, settings: Barrier) -> ArrangedPlan:
-        """Execute an epoch from injection to its end, as it is this one's turn to be shared; return its plan."""
+        """Execute an epoch from injection to its end, shared as ``sharing`` says; return its plan."""
         seed = next(self._sharing)
         first = Attempt(settings=settings) if seed == WHOLE else Attempt(settings=settings, only="changes")
         plan = self.drive(first)
         if seed != WHOLE:
             self.drive_together([Attempt(settings=settings, only=part) for part in range(len(plan.parts))], seed)
         if self.world.log.uncommitted() is not None:
-            raise InvariantError(f"I4 progress: nobody has committed {plan}")
+            raise InvariantError(f"I4 progress: no run has committed {plan}")
         return plan
 
     def crash(self, point: str, settings: Barrier) -> Attempt:
@@ -203,7 +203,7 @@ def check_progress(job: Job, plan: ArrangedPlan) -> None:
 
 def check_chunks(job: Job, world: World) -> None:
     """
-    I2: whoever executes a part again, however late, reads the upstream's rows in its ranges as of the epoch's end.
+    I2: a part that is executed again, however late, reads the upstream's rows in its ranges as of the epoch's end.
     """
     for plan in (world.log.pinned(entry.epoch) for entry in world.log.entries):
         for part, ranges in enumerate(plan.parts):

@@ -3,7 +3,7 @@ The tables of the arrangement strategy, as immutable values: pinned barrier, rep
 
 They model one atomic commit per method, like :mod:`tests.model.tables`, whose barrier log and view serve here, too.
 The **arrangement** is a table that is only ever appended to: the base, made once, and each epoch's net changes, with
-the epoch as their stamp. It has no uniqueness of its own: what is appended twice is there twice.
+the epoch as their stamp. It does not enforce uniqueness: rows that are appended twice occur twice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.model.upstream import KeyOrder
 
-Place = tuple[int, Key]
+Position = tuple[int, Key]
 """Where a row lies in the order of the scan: its vnode, and its key."""
 
 Distribution = Callable[[Row], int]
@@ -38,9 +38,9 @@ class Range:
     after: Key | None = None
     up_to: Key | None = None
 
-    def covers(self, place: Place, order: KeyOrder) -> bool:
-        """Tell whether a place lies in the range."""
-        vnode, key = place
+    def covers(self, position: Position, order: KeyOrder) -> bool:
+        """Return whether a position lies in the range."""
+        vnode, key = position
         begun = self.after is None or not order.at_or_before(key, self.after)
         return vnode == self.vnode and begun and (self.up_to is None or order.at_or_before(key, self.up_to))
 
@@ -50,7 +50,7 @@ class ArrangedPlan:
     """
     A pinned barrier: all that its epoch needs and that could change. It stands for its own digest.
 
-    ``before`` is what was read before the epoch, by vnode; ``parts`` are the ranges that each parallel run reads;
+    ``before`` is what was read before the epoch, by vnode; ``parts`` are the ranges that each task run reads;
     ``owned`` are the vnodes of each run, first and last. Versions are the half-open range ``(after, up_to]``.
     """
 
@@ -106,10 +106,10 @@ class VnodeState:
 
 @dataclass(frozen=True, slots=True)
 class Stamped:
-    """A line of the arrangement: what an epoch made of a place, and which copy of an equal line it is."""
+    """A line of the arrangement: the change of a position by an epoch, and the number of the copy among equal lines."""
 
     epoch: int
-    place: Place
+    position: Position
     row: Row | None
     copy: int = 0
 
@@ -118,21 +118,21 @@ class Stamped:
 class Arrangement:
     """The arrangement; ``base`` is ``None`` until it is made, ``plans`` are those that appended, in log order."""
 
-    base: frozenset[tuple[Place, Row]] | None = None
+    base: frozenset[tuple[Position, Row]] | None = None
     changes: frozenset[Stamped] = frozenset()
     plans: tuple[ArrangedPlan, ...] = ()
     transaction: int = 0
 
-    def made(self, base: Iterable[tuple[Place, Row]]) -> Arrangement:
-        """Make the base by one commit, unless it is there."""
+    def made(self, base: Iterable[tuple[Position, Row]]) -> Arrangement:
+        """Make the base by one commit, unless it exists."""
         return self if self.base is not None else replace(self, base=frozenset(base))
 
-    def appended(self, plan: ArrangedPlan, net: Mapping[Place, Row | None], *, transaction: bool) -> Arrangement:
-        """Append an epoch's net changes without looking at what is there."""
+    def appended(self, plan: ArrangedPlan, net: Mapping[Position, Row | None], *, transaction: bool) -> Arrangement:
+        """Append an epoch's net changes without a check of the earlier lines."""
         changes = set(self.changes)
-        for place, row in net.items():
+        for position, row in net.items():
             copy = 0
-            while (line := Stamped(plan.epoch, place, row, copy)) in changes:
+            while (line := Stamped(plan.epoch, position, row, copy)) in changes:
                 copy += 1
             changes.add(line)
         return replace(
@@ -143,25 +143,25 @@ class Arrangement:
         )
 
     def plan_of(self, epoch: int) -> ArrangedPlan | None:
-        """Return the plan from which an epoch appended, as the table's log tells it."""
+        """Return the plan from which an epoch appended, according to the table's log."""
         return next((plan for plan in self.plans if plan.epoch == epoch), None)
 
-    def rows(self, ranges: Iterable[Range], order: KeyOrder, *, up_to: int | None) -> list[tuple[Place, Row]]:
+    def rows(self, ranges: Iterable[Range], order: KeyOrder, *, up_to: int | None) -> list[tuple[Position, Row]]:
         """
-        Return the rows in some ranges after an epoch: those of the base at places that did not change since, and
-        all newest lines that hold a row. ``None`` looks at every line that is there by now.
+        Return the rows in some ranges after an epoch: those of the base at positions that did not change since, and
+        all newest lines that hold a row. ``None`` reads all lines.
         """
         assert self.base is not None
         wanted = tuple(ranges)
-        newest: dict[Place, int] = {}
+        newest: dict[Position, int] = {}
         for line in self.changes:
             if up_to is None or line.epoch <= up_to:
-                newest[line.place] = max(newest.get(line.place, 0), line.epoch)
-        found = [(place, row) for place, row in self.base if place not in newest]
+                newest[line.position] = max(newest.get(line.position, 0), line.epoch)
+        found = [(position, row) for position, row in self.base if position not in newest]
         found += [
-            (line.place, line.row)
+            (line.position, line.row)
             for line in self.changes
-            if line.row is not None and newest.get(line.place) == line.epoch
+            if line.row is not None and newest.get(line.position) == line.epoch
         ]
         within = [item for item in found if any(covered.covers(item[0], order) for covered in wanted)]
         return sorted(within, key=lambda item: (item[0][0], order.rank(item[0][1])))

@@ -38,7 +38,7 @@ from tests.model.arranged_job import Job, World
 from tests.model.arranged_planning import next_plan
 from tests.model.arranged_tables import (
     ArrangedPlan,
-    Place,
+    Position,
     Report,
     VnodeState,
 )
@@ -71,7 +71,7 @@ def _read_log(job: Job, world: World, attempt: Attempt) -> tuple[World, Attempt]
     if pinned is not None:
         return world, _adopted(attempt, pinned)
     if isinstance(attempt.only, int):
-        # Nobody starts a part's run but for a barrier.
+        # A task run for a part starts only for a pinned barrier.
         return world, replace(attempt, next=Step.DONE)
     assert attempt.state is not None
     candidate = next_plan(job, world, attempt.state, attempt.settings)
@@ -107,7 +107,7 @@ def _make_base(job: Job, world: World, attempt: Attempt) -> tuple[World, Attempt
     return replace(world, arrangement=made), replace(attempt, next=Step.STAGE_ARRANGEMENT)
 
 
-def base_of(job: Job) -> list[tuple[Place, Row]]:
+def base_of(job: Job) -> list[tuple[Position, Row]]:
     """Return the upstream's rows as of the version at which the job was created."""
     return [((job.vnode_of(row), row.key), row) for row in job.upstream.as_of(0).values()]
 
@@ -117,7 +117,9 @@ def _stage_arrangement(job: Job, world: World, attempt: Attempt) -> tuple[World,
     net = rules.net(job.upstream.changes(plan.after, plan.up_to), job.vnode_of)
     order = job.upstream.order
     if rules.arranged != "all":
-        net = {place: row for place, row in net.items() if not plan.before[place[0]].covers(place[1], order)}
+        net = {
+            position: row for position, row in net.items() if not plan.before[position[0]].covers(position[1], order)
+        }
     if not net or (rules.arranged == "unless_paused" and plan.settings.paused):
         return world, _after_arrangement(job, attempt)
     return world, replace(attempt, net=tuple(net.items()), next=Step.COMMIT_ARRANGEMENT)
@@ -214,7 +216,7 @@ def _stage_part(job: Job, world: World, attempt: Attempt) -> tuple[World, Attemp
     return world, replace(attempt, staged=staged, next=Step.COMMIT_PART if found else Step.REPORT_PART)
 
 
-def chunk(job: Job, world: World, plan: ArrangedPlan, part: int) -> list[tuple[Place, Row]]:
+def chunk(job: Job, world: World, plan: ArrangedPlan, part: int) -> list[tuple[Position, Row]]:
     """Return what a run reads of the arrangement."""
     stamp = plan.epoch if job.protocol.chunk_at == "up_to" else plan.epoch - 1
     bound = stamp if job.protocol.stamps_bounded else None

@@ -42,7 +42,7 @@ def find_violation(strategy: SearchStrategy[T], run: Callable[[T], object], *, t
             return True
         return False
 
-    # Shrinking would cost more than the search, and nobody reads the example.
+    # Shrinking would cost more than the search, and the example is not read.
     search = settings(DETERMINISTIC, derandomize=False, max_examples=tries, phases=[Phase.generate])
     find(strategy, breaks, settings=search, random=Random(0))
     return broken[-1]

@@ -1,5 +1,5 @@
 """
-The classical algorithm: the streaming engine's no_shuffle backfill executor, written down as it is told.
+The classical algorithm: the streaming engine's no_shuffle backfill executor, as its documentation describes it.
 
 An endless stream brings the upstream's changes, cut into epochs by barriers. Within an epoch the executor
 
@@ -12,9 +12,9 @@ now (the **new** position; none if it has none yet), drops the others, persists 
 next epoch from a newer snapshot. Under a barrier that is not paused it reads at least one row, however little
 time there was.
 
-When the snapshot ends inside an epoch, nothing of that epoch is filtered: rows behind the last position that
+When the snapshot ends inside an epoch, nothing of that epoch is filtered: rows after the last position that
 arrived in it are in no snapshot that will ever be read. From then on changes pass straight through, and the
-next barrier persists the finished state. Pause, resume and throttle are carried by a barrier and hold from
+next barrier persists the finished state. Pause, resume and throttle come with a barrier and hold from
 the next epoch on.
 
 State and view are part of one checkpoint, taken at each barrier. Recovery begins at the last one; the changes
@@ -189,7 +189,7 @@ class ClassicalExecutor:
             # The snapshot was empty. This is no null key's position, for the state says finished.
             self._position = (None,) * len(self._upstream.order.columns)
         self._persist(self._position, finished=True)
-        # Reported by every life anew: whoever listens forgets it in a crash.
+        # Reported again by every life, because the receiver forgets it in a crash.
         self.reported_finished = True
 
     def _persist(self, position: Key, *, finished: bool) -> None:

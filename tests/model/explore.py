@@ -2,7 +2,7 @@
 A bounded search over all interleavings of overlapping attempts: every schedule, not a random one.
 
 The search starts when the first epoch is committed, with upstream versions still to be revealed at any
-moment, and lets up to three attempts overlap step by step. A crash needs no move of its own: an attempt that
+moment, and lets up to three attempts overlap step by step. A crash needs no extra move: an attempt that
 never moves again is dead, and one that moves again after others have gone on is a zombie. The invariants are
 checked after every move, breadth first: what is found has the shortest trace.
 
@@ -41,7 +41,7 @@ UPSTREAM = Scenario(
     columns=(KeyColumn("id"),),
     initial=tuple(Row((i,), "paid", i) for i in (1, 3, 5)),
     events=(
-        # Below, at and behind the position 1 of the first epoch: a changed row, a new one, a re-keyed one.
+        # Before, at and after the position 1 of the first epoch: a changed row, a new one, a re-keyed one.
         Write(
             (
                 Update((1,), Row((1,), "paid", 10)),

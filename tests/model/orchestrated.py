@@ -9,7 +9,7 @@ Our order of operations: one epoch as a sequence of atomic steps that can stop, 
 4. **State**, derived from the plan and the view's log alone, then the **barrier log**'s entry.
 
 Both writes of the view are split into staging (read, compute) and the commit, since that is where attempts
-overlap. They carry a transaction (part, epoch), which makes a replay and a zombie a no-op; a skipped write is
+overlap. They have a transaction id (part, epoch), which makes a replay and a zombie a no-op; a skipped write is
 believed only if the view's log shows it with the same digest. A merge that was staged on an older version of
 the view is staged again.
 
@@ -135,7 +135,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One task run in the middle of its work: what it knows by itself, and would take to its grave."""
+    """One task run in the middle of its work: what it knows, and loses when it dies."""
 
     settings: Barrier
     next: Step = Step.READ_STATE

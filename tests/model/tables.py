@@ -3,10 +3,10 @@ The tables that an orchestrated backfill writes, as immutable values: barrier lo
 
 Each method that writes models one atomic commit, with the guarantees that the real table gives and no others:
 
-- the **barrier log** is appended to; whoever wants to pin an epoch appends a candidate and reads back which
+- the **barrier log** is appended to; an injector appends a candidate for an epoch and reads back which
   one came first;
-- the **view** is a Delta table without any uniqueness of its own (an append can duplicate), whose commits
-  carry an application's transaction, an epoch and the plan's digest;
+- the **view** is a Delta table that does not enforce uniqueness (an append can duplicate); its commits
+  have an application's transaction, an epoch and the plan's digest;
 - the **state** is one row here, because this strategy has one position for all vnodes.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.strategies import Barrier, Key
 
 Part = str
-"""A write of an epoch: its changes, its snapshot chunk or, where runs share that, one run's part of it."""
+"""A write of an epoch: its changes, its snapshot chunk or, if task runs share that, the part of one of them."""
 
 
 class Pinned(Protocol):
@@ -58,7 +58,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """The last word of the barrier log on an epoch."""
+    """The entry of a committed epoch in the barrier log."""
 
     epoch: int
     snapshot_rows: int
@@ -92,7 +92,7 @@ class BarrierLog(Generic[P]):
         return None if done else self.pinned(epoch)
 
     def committed(self, entry: LogEntry) -> BarrierLog[P]:
-        """Write an epoch's entry, unless it is there."""
+        """Write an epoch's entry, unless it exists."""
         if entry.epoch in {known.epoch for known in self.entries}:
             return self
         return replace(self, entries=(*self.entries, entry))
@@ -110,7 +110,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit of the view, as its log tells it: user metadata and metrics."""
+    """A commit of the view in its log: user metadata and metrics."""
 
     part: Part
     plan: Pinned
@@ -145,7 +145,7 @@ class View:
         return next(found, None)
 
     def rows(self) -> dict[Key, object]:
-        """Return the rows by key; a key that has more than one shows them all, which is wrong everywhere."""
+        """Return the rows by key; a key with several rows gets all of them, which is wrong everywhere."""
         result: dict[Key, object] = {}
         for key, output, _ in self.bag:
             result[key] = [result[key], output] if key in result else output
@@ -157,7 +157,7 @@ class View:
         return replace(self, bag=frozenset(kept | {(key, row, 0) for key, row in net.items() if row is not None}))
 
     def appended(self, rows: Iterable[tuple[Key, Output]]) -> View:
-        """Append rows without looking at what is there."""
+        """Append rows without a check of the earlier ones."""
         bag = set(self.bag)
         for key, output in rows:
             copy = 0
@@ -167,7 +167,7 @@ class View:
         return replace(self, bag=frozenset(bag))
 
     def logged(self, commit: Commit, *, transaction: bool) -> View:
-        """Record a commit and, if it carries one, its transaction."""
+        """Record a commit and, if it has one, its transaction."""
         transactions = dict(self.transactions)
         if transaction:
             transactions[commit.part] = commit.plan.epoch

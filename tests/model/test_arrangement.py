@@ -42,7 +42,7 @@ def test_view_is_true_after_every_epoch(
     scenario: Scenario, query: Query, vnode_of: Distribution, known_keys: KnownKeys, sharing: list[int], made: bool
 ) -> None:
     """
-    I1, I3, I4: whatever is written, moved, paused, throttled, rescaled or crashed, and however runs share an epoch.
+    I1, I3, I4: whatever is written, moved, paused, throttled, rescaled or crashed, and however task runs share an epoch.
     """
     run = ArrangedRun(scenario, query, vnode_of=vnode_of, known_keys=known_keys, sharing=sharing, made=made)
     run.play(scenario.events)
@@ -148,7 +148,7 @@ def test_an_epoch_is_the_same_after_a_crash_at_every_step(
     scenario: Scenario, vnode_of: Distribution, query: Query
 ) -> None:
     """
-    I2: died once or twice at each step, then run again, whole or by runs that share it, parts in any order: rows,
+    I2: died once or twice at each step, then run again, whole or by task runs that share it, parts in any order: rows,
     arrangement, state and log as without a crash, and the zombie changes nothing afterwards.
     """
     run = ArrangedRun(Scenario(scenario.columns, scenario.initial, ()), query, vnode_of=vnode_of)

@@ -1,5 +1,5 @@
 """
-Runs that share and repeat epochs of the arrangement strategy: random schedules of many, every schedule of a few, and
+Task runs that share and repeat epochs of the arrangement strategy: random schedules of many, every schedule of a few, and
 weakened protocols that break.
 """
 
@@ -115,7 +115,7 @@ def test_no_interleaving_breaks_anything(search: str) -> None:
 
 
 def net_by_key(changes: Iterable[Change], vnode_of: Distribution) -> Net:
-    """The last change of a key decides, in its row's vnode; what it left behind in another one is forgotten."""
+    """The last change of a key decides, in its row's vnode; its delete in another vnode is forgotten."""
     last = {change.row.key: change for change in as_stream(changes)}
     return net_by_position(last.values(), vnode_of)
 
@@ -205,7 +205,7 @@ def test_a_random_search_finds_weakened_retries(rule: str) -> None:
 
 def test_a_crash_and_a_retry_repeat_a_merge_that_left_no_transaction() -> None:
     """
-    Negative control for I2: one crash behind the chunk is enough, and an epoch executed as a whole. Row 1 was read, did
+    Negative control for I2: one crash after the chunk is enough, in an epoch executed as a whole. Row 1 was read, did
     not pass the filter, and moves to a vnode that the epoch reads.
     """
     rows = (Row((1,), "open", 0), Row((2,), "paid", 0))

@@ -33,7 +33,7 @@ def test_the_first_epoch_makes_the_base_once() -> None:
     plan = run.run(Barrier())
     assert (plan.after, plan.up_to, plan.parts) == (0, 1, ())
     assert run.world.arrangement.base == frozenset({((0, (1,)), table(0)[0]), ((1, (2,)), table(0, 1)[1])})
-    assert {(line.place, line.row is None) for line in run.world.arrangement.changes} == {
+    assert {(line.position, line.row is None) for line in run.world.arrangement.changes} == {
         ((0, (1,)), True),
         ((1, (2,)), True),
         ((2, (1,)), False),

@@ -175,7 +175,7 @@ def test_a_finished_job_reports_so_after_every_recovery() -> None:
 
 def test_the_original_loses_rows_at_a_forced_end() -> None:
     """
-    I1, shown broken: if the end found by a forced read leaves the epoch's changes filtered, rows are lost.
+    Negative control for I1: if the end found by a forced read leaves the epoch's changes filtered, rows are lost.
     """
     scenario = Scenario(ID, table(1), (Barrier(1),))
     views: dict[bool, dict[Key, object]] = {}
@@ -190,7 +190,7 @@ def test_the_original_loses_rows_at_a_forced_end() -> None:
 
 @pytest.mark.slow
 def test_a_search_finds_what_the_original_loses() -> None:
-    """I1, shown broken: random scenarios are strong enough to find that loss by themselves."""
+    """Negative control for I1: random scenarios find that loss, too."""
 
     def play(example: tuple[Scenario, list[int]]) -> None:
         scenario, pace = example

@@ -42,7 +42,7 @@ def test_classical_epochs() -> None:
     assert run.executor.emitted == [("+", (1,), ("a",)), ("+", (2,), ("b",)), ("-", (1,), ("a",))]
     assert run.checkpoint.view == view(_2="b")
 
-    # The next epoch reads on behind row 2, as of the end of B, where row 99 is gone and 4 and 100 have come.
+    # The next epoch continues after row 2, as of the end of B, where row 99 is gone and 4 and 100 have come.
     run.barrier(Barrier(rate_limit=None))
     assert run.checkpoint.view == view(_2="b", _3="c", _4="d")
     run.finish()

@@ -231,7 +231,7 @@ def test_a_held_epoch_applies_changes(held: Barrier) -> None:
 
 def test_a_row_that_crosses_the_position_is_neither_lost_nor_doubled() -> None:
     """
-    Semantics 5: re-keyed from before the position to behind it and back, also within the chunk being read.
+    Semantics 5: re-keyed from before the position to after it and back, also within the chunk being read.
     """
     run = OrchestratedRun(Scenario(ID, table(1, 2, 3, 4), ()))
     run.run(Barrier(rate_limit=2))
@@ -264,7 +264,7 @@ def test_an_empty_upstream_is_completed_at_once() -> None:
 
 
 def test_the_rest_may_vanish_while_paused() -> None:
-    """I4, semantics 4: when no row is left behind the position, one epoch that is not paused completes."""
+    """I4, semantics 4: when no row is left after the position, one epoch that is not paused completes."""
     run = OrchestratedRun(Scenario(ID, table(1, 2), ()))
     run.run(Barrier(rate_limit=1))
     run.write(Write((Delete((2,)),)))

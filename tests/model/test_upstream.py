@@ -78,12 +78,12 @@ def test_changes_lead_from_one_version_to_a_later_one(upstream: Upstream, data: 
 @DETERMINISTIC
 @given(upstreams(), st.data())
 def test_chunks_cut_the_table_once(upstream: Upstream, data: st.DataObject) -> None:
-    """I1 rests on it: every row lies either at or before a position, or behind it, and keys come in order."""
+    """I1 rests on it: every row lies either at or before a position, or after it, and keys come in order."""
     table = upstream.as_of(upstream.latest)
     position = data.draw(st.none() | st.sampled_from(sorted(table, key=upstream.order.rank)) if table else st.none())
-    behind = [row.key for row in upstream.rows_after(upstream.latest, position)]
+    later = [row.key for row in upstream.rows_after(upstream.latest, position)]
     passed = [] if position is None else [key for key in table if upstream.order.at_or_before(key, position)]
-    assert passed + behind == list(table) == upstream.order.sort(table)
+    assert passed + later == list(table) == upstream.order.sort(table)
 
 
 @pytest.mark.parametrize(

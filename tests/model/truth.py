@@ -1,7 +1,7 @@
 """
 What must hold, independent of how a backfill gets there: the invariants I1 and I3 as functions.
 
-``Progress`` is the place that a backfill has reached, in the vocabulary of both algorithms.
+``Progress`` is how far a backfill is, in the vocabulary of both algorithms.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class Progress:
     position: Key | None = None
 
     def covers(self, key: Key, order: KeyOrder) -> bool:
-        """Tell whether rows with this key belong to the view already."""
+        """Return whether rows with this key already belong to the view."""
         if self.phase is not Phase.IN_PROGRESS:
             return self.phase is Phase.COMPLETED
         assert self.position is not None
         return order.at_or_before(key, self.position)
 
     def at_least(self, other: Progress, order: KeyOrder) -> bool:
-        """Tell whether this is no step back from ``other``."""
+        """Return whether this is no step back from ``other``."""
         if self.phase is not Phase.IN_PROGRESS or other.phase is not Phase.IN_PROGRESS:
             return self.phase >= other.phase
         assert self.position is not None

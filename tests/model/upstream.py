@@ -32,7 +32,7 @@ class KeyOrder:
         )
 
     def at_or_before(self, key: Key, position: Key) -> bool:
-        """Tell whether a key was passed when the scan stands at ``position``."""
+        """Return whether a key was passed when the scan is at ``position``."""
         return not self.rank(position) < self.rank(key)
 
     def sort(self, keys: Iterable[Key]) -> list[Key]:
@@ -91,7 +91,7 @@ class Upstream:
         return dict(self._tables[version])
 
     def rows_after(self, version: int, position: Key | None) -> list[Row]:
-        """Return the rows behind a position in key order; ``None`` is the position before every key."""
+        """Return the rows after a position in key order; ``None`` is the position before every key."""
         rows = self._tables[version].values()
         return [row for row in rows if position is None or not self.order.at_or_before(row.key, position)]
 
@@ -126,7 +126,7 @@ def as_stream(changes: Iterable[Change]) -> list[Change]:
 
 def net_changes(changes: Iterable[Change]) -> dict[Key, Row | None]:
     """
-    Return what the changes come to: for each key they touch the row it has afterwards, or ``None``.
+    Return the net changes: for each key that they touch, its row afterwards, or ``None``.
 
     The latest version of a key wins, and inside one version an insert or postimage beats a delete or
     preimage.

@@ -115,13 +115,13 @@ class Backfilling:
         return protocol.run_barrier(barrier, store=store, engine=engine or self.engine(), clock=self.clock)
 
     def changes(self, barrier: Barrier, engine: MemoryEngine | None = None) -> EpochCommit | None:
-        """Apply the changes of a pinned barrier that several runs share."""
+        """Apply the changes of a pinned barrier that several task runs share."""
         return protocol.run_changes(
             barrier, store=self.backfill.store, engine=engine or self.engine(), clock=self.clock
         )
 
     def part(self, barrier: Barrier, part: int, engine: MemoryEngine | None = None) -> EpochCommit | None:
-        """Read one part of a pinned barrier that several runs share."""
+        """Read one part of a pinned barrier that several task runs share."""
         return protocol.run_part(
             barrier, part, store=self.backfill.store, engine=engine or self.engine(), clock=self.clock
         )
@@ -177,15 +177,15 @@ class Backfilling:
         last = next(found for found in barriers if found.epoch == commits[-1].epoch)
         table_id = last.upstream.table_id
         source = PlainSource(settings, lambda at: self.warehouse.upstream(self.orders.path, table_id, at))
-        shown = (
+        visible = (
             source.within(source.at(last.upstream.to_offset.number), source.scan.read(state))
             if last.publishes
             else source.as_of(last.view_after)
         )
-        return self._in_key_order(query_rows(settings, source.by_key(shown)), settings.key_order)
+        return self._in_key_order(query_rows(settings, source.by_key(visible)), settings.key_order)
 
     def assert_truth(self) -> None:
-        """Hold I1: no row is missing, none is there twice."""
+        """Hold I1: no row is missing, and none occurs twice."""
         assert self.rows() == self.truth()
 
     def _in_key_order(self, rows: list[tuple[Key, Output]], order: KeyOrder) -> list[Output]:

@@ -1,7 +1,7 @@
 """
 The engine of the epoch protocol in plain Python: reads the real upstream, keeps the view's rows in memory.
 
-It stands where Spark stands and keeps the same promises (:class:`airflow_backfill_provider.protocol.Engine`): every
+It replaces Spark and keeps the same promises (:class:`airflow_backfill_provider.protocol.Engine`): every
 write carries epoch and digest, a write that the view's log shows is skipped, one that a later epoch overtook is
 refused, and a view that anything else wrote to is not touched. On disk lie the arrangement, on whose files barriers
 are planned, and the view's identity, where the protocol looks for it.
@@ -85,7 +85,7 @@ class View:
     marked_finished: list[int] = field(default_factory=list)
 
     def replace(self, keys: Iterable[Key], rows: Iterable[tuple[Key, Output]]) -> None:
-        """Put rows in the place of all that have some keys."""
+        """Replace all rows with some keys by others."""
         gone = set(keys)
         self.rows = [(key, output) for key, output in self.rows if key not in gone]
         self.rows.extend(rows)
@@ -101,10 +101,10 @@ class Warehouse:
 
     def upstream(self, path: str, table_id: str, version: int) -> list[Row]:
         """Return the rows of an upstream at a version."""
-        place = (path, table_id, version)
-        if place not in self._read:
-            self._read[place] = read_version(path, version)
-        return self._read[place]
+        cached = (path, table_id, version)
+        if cached not in self._read:
+            self._read[cached] = read_version(path, version)
+        return self._read[cached]
 
 
 class MemoryEngine:
@@ -132,7 +132,7 @@ class MemoryEngine:
             raise self.refusal
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
-        """Make the empty view of the settings' incarnation, in place of an earlier one's, and the arrangement."""
+        """Make the empty view of the settings' incarnation, instead of that of an earlier one, and the arrangement."""
         self.calls.append("ensure_tables")
         if self.refusal is not None:
             raise self.refusal
@@ -242,7 +242,7 @@ class MemoryEngine:
 
     def _changes(self, settings: JobSettings, barrier: Barrier, source: PlainSource) -> Collection[Change]:
         visible = source.let_through(barrier)
-        changed = source.by_key({place: change.row for place, change in visible.items()})
+        changed = source.by_key({position: change.row for position, change in visible.items()})
         reached(CrashPoint.BEFORE_CHANGES_COMMIT)
         if changed:
             self._once(
@@ -299,7 +299,7 @@ class MemoryEngine:
             view.log.append(ViewCommit(view.version, part, barrier.epoch, barrier.digest))
 
     def _fence(self, part: str, settings: JobSettings, barrier: Barrier) -> bool:
-        """Take the place of a part that is not written; return whether it is."""
+        """Use up the transaction id of a part that is not written; return whether it was written."""
         with self.warehouse.lock:
             view = self._view(settings)
             epochs = {commit.epoch: commit for commit in view.log if commit.part == part}

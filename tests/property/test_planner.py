@@ -1,4 +1,4 @@
-"""The planner on any files: never more rows than the rate limit, always some, and the same for everybody."""
+"""The planner on any files: never more rows than the rate limit, always some, and the same from every planner."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Table:
             if plan.completes:
                 return
             after = chunk.up_to
-        raise AssertionError("I4: the backfill does not come to an end")
+        raise AssertionError("I4: the backfill does not end")
 
 
 VALUES = {
@@ -166,10 +166,10 @@ def test_planners_agree_in_whatever_order_the_files_come(table, rate_limit, rand
 
 @given(tables(), st.integers(0, 40), RATE_LIMITS)
 @settings(max_examples=50)
-def test_a_scan_continues_from_any_point_of_the_key_space(table, place, rate_limit):
+def test_a_scan_continues_from_any_point_of_the_key_space(table, index, rate_limit):
     """Positions are no keys: their row may be deleted, and a rate limit may have changed in between."""
     everything = in_order([key for keys in table.keys.values() for key in keys], table.order)
-    after = everything[place] if place < len(everything) else None
+    after = everything[index] if index < len(everything) else None
     without = {path: [key for key in keys if key != after] for path, keys in table.keys.items()}
     table = replace(table, keys=without)
     plan = table.plan(after, rate_limit)

@@ -70,7 +70,7 @@ def change_settings(backfilling, kind, value, vnode=None):
 
 
 def share(backfilling, barrier, random):
-    """Run a barrier's epoch as several runs do: the changes, then the parts in any order, some of them twice."""
+    """Run a barrier's epoch as several task runs do: the changes, then the parts in any order, some of them twice."""
     assert backfilling.changes(barrier) is None or not barrier.parts
     parts = [*range(len(barrier.parts)), *random.sample(range(len(barrier.parts)), len(barrier.parts) // 2)]
     random.shuffle(parts)
@@ -104,7 +104,7 @@ def share_what_is_left(backfilling, barrier, random):
 
 
 def play(backfilling, steps):
-    """Let a history happen, then let the backfill come to its end."""
+    """Let a history happen, then run the backfill to its end."""
     for kind, *arguments in steps:
         if kind == "epoch":
             epoch(backfilling)
@@ -240,7 +240,7 @@ EPOCHS = 5
 )
 @settings(max_examples=16)
 def test_several_epochs_in_one_task_run_end_like_as_many_task_runs(initial, times, most, strategy, visibility):
-    """I1 after each epoch, and the same barriers, commits and rows: nothing is carried over between two epochs."""
+    """I1 after each epoch, and the same barriers, commits and rows: no state is kept between two epochs."""
     left = []
     for epochs in (1, most):
         with TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Hidden key columns are spliced into a query at the right place, whatever is written between its words."""
+"""Hidden key columns are spliced into a query at the right position, whatever is written between its words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backfill as a new user lives through it: from the trigger form to "finished", in a real browser, on real Spark."""
+"""A backfill as a new user sees it: from the trigger form to "finished", in a real browser, on real Spark."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Job:
     """
     A job in a folder, the program that runs it, and a writer of its upstream.
 
-    :param server: the Spark Connect server that the program connects to; by default it starts a Spark of its own.
+    :param server: the Spark Connect server that the program connects to; by default it starts a separate Spark.
     """
 
     folder: Path
@@ -103,7 +103,7 @@ class Job:
         )
 
     def change(self) -> None:
-        """Update, delete, re-key and insert: before and behind any position."""
+        """Update, delete, re-key and insert: before and after any position."""
         table = DeltaTable(str(self.upstream))
         table.update(predicate="id % 7 = 0", updates={"amount": "amount + 150"})
         table.delete("id % 11 = 0")
@@ -196,7 +196,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(job, wrong, texts):
 
 @pytest.fixture
 def job_on_its_own(job: Job) -> Job:
-    """The same job, each of whose commands starts a Spark of its own, as it does for a new user."""
+    """The same job, with commands that each start a separate Spark, as for a new user."""
     job.server = None
     return job
 

@@ -101,8 +101,8 @@ def test_an_interrupted_demo_leaves_nothing_running(start_demo, tmp_path):
 
 def test_the_playground_offers_every_example_and_stops_clean_with_an_application_under_way(start_demo, tmp_path):
     playground = start_demo("demo.playground")
-    shown = next(line for line in playground.stdout if line.startswith("Airflow is at"))
-    airflow = shown.split()[3]
+    line = next(line for line in playground.stdout if line.startswith("Airflow is at"))
+    airflow = line.split()[3]
 
     def call(method: str, path: str, body: object = None) -> dict:
         token = requests.get(f"{airflow}/auth/token", timeout=30).json()["access_token"]

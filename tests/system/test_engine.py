@@ -25,7 +25,7 @@ PROGRAM = Path(sys.executable).with_name("airflow-backfill")
 
 class Terminal:
     """
-    Where the program is called, with a folder of its own for the engine.
+    The program with a separate folder for the engine.
 
     :param folder: where that is.
     """

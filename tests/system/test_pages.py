@@ -37,7 +37,7 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lake]:
 
 
 def lake_of(folder: Path, name: str) -> Lake:
-    """Return a job with one of its three epochs done, and tell its DAG of it."""
+    """Return a job with one of its three epochs done, and report it to its DAG."""
     lake = Lake(folder / name, {"name": name, "materialized_view": str(folder / name / "view")})
     lake.folder.mkdir()
     lake.append(range(1000))
@@ -63,7 +63,7 @@ def job(name: str) -> str:
 
 
 def test_a_backfill_is_watched_and_changed_from_the_list_to_its_end(lakes, visit):
-    """One story, as a user goes through it, without a reload."""
+    """One scenario, as a user plays it, without a reload."""
     lake = lakes["changed"]
     page = visit("/")
     page.get_by_role("link", name="Backfills").click()
@@ -199,12 +199,12 @@ def test_texts_can_be_read_in_light_and_dark(visit, scheme):
     page = visit(job("watched"), color_scheme=scheme)
     expect(page.get_by_role("progressbar", name="Progress of watched")).to_be_visible()
 
-    text, behind = page.evaluate(
+    text, background = page.evaluate(
         """() => {
             const painted = (element) => {
                 const context = document.createElement("canvas").getContext("2d");
-                const behind = element.parentElement ? painted(element.parentElement) : "white";
-                for (const colour of [behind, getComputedStyle(element).backgroundColor]) {
+                const background = element.parentElement ? painted(element.parentElement) : "white";
+                for (const colour of [background, getComputedStyle(element).backgroundColor]) {
                     context.fillStyle = colour;
                     context.fillRect(0, 0, 1, 1);
                 }
@@ -217,7 +217,7 @@ def test_texts_can_be_read_in_light_and_dark(visit, scheme):
             return [painted(cover), painted(page)];
         }"""
     )
-    difference = brightness(behind) - brightness(text)
+    difference = brightness(background) - brightness(text)
     assert (difference > 0.6) if scheme == "light" else (difference < -0.6)
 
 

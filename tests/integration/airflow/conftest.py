@@ -1,4 +1,4 @@
-"""Real Airflow on a database of its own, and a job whose epochs run on real Spark."""
+"""Real Airflow with a separate database, and a job with epochs on real Spark."""
 
 from __future__ import annotations
 

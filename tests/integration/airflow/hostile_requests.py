@@ -1,7 +1,7 @@
 """
 Requests that no client would send: made from the contract of the pages' API, allowed by it or not.
 
-Whatever is asked, the answer is one of the contract and no server error; strangers get none.
+Every answer obeys the contract and is no server error; requests without a login are refused.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ CONTRACT = [not_a_server_error, response_schema_conformance, status_code_conform
 
 
 def operations_of_pages() -> list[Any]:
-    """Return the operations of an app of its own, each with what makes requests for it."""
+    """Return the operations of a separate app, each with a generator of requests."""
     schema = schemathesis.openapi.from_asgi("/openapi.json", create_app())
     return [result.ok() for result in schema.get_all_operations()]
 
 
 class Attack:
     """
-    Sends requests, and fails at the first answer that is none of the contract.
+    Sends requests, and fails at the first answer outside of the contract.
 
     :param api: Airflow's app, whose users and jobs the requests are about.
-    :param job: the job that they get at.
+    :param job: the existing job that requests address.
     :param how: how many are made for each operation, and how.
     :param decided_by: what decides them; by default Hypothesis does.
     """
 
     def __init__(self, api: Api, job: str, how: settings, decided_by: int | None = None) -> None:
         self._api = api
-        self._place = {"dag_id": f"refresh_{job}", "name": job}
+        self._path_of_job = {"dag_id": f"refresh_{job}", "name": job}
         self._how = how
         self._decided_by = decided_by
         self.requests = 0
 
     def as_admin(self, operation: Any, mode: GenerationMode) -> None:
         """
-        Send what somebody sends who may do everything, also to the job.
+        Send requests of a user with all rights, also to the job.
 
         :param mode: whether the contract allows it.
         """
@@ -55,15 +55,15 @@ class Attack:
             case.call_and_validate(headers=self._api.headers("admin"))
             self.requests += 1
             if "dag_id" in (case.path_parameters or {}):
-                case.path_parameters = dict(self._place)
-                # What the case has for a path is gone, and with it what it says of right and wrong paths.
+                case.path_parameters = dict(self._path_of_job)
+                # The path of the case is replaced, so its checks of the path no longer apply.
                 case.call_and_validate(headers=self._api.headers("admin"), checks=CONTRACT)
                 self.requests += 1
 
         self._send_all(operation, mode, send)
 
     def without_login(self, operation: Any) -> None:
-        """Send what the contract allows, without being known."""
+        """Send what the contract allows, without a login."""
 
         def send(case: Any) -> None:
             status = case.call().status_code

@@ -1,4 +1,4 @@
-"""Airflow's own processes on a database of their own, for what only a scheduler does."""
+"""Airflow's own processes with a separate database, for tests that need a scheduler."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMPONENTS = ("api-server", "scheduler", "dag-processor")
 
 class AirflowProcesses:
     """
-    Airflow's processes, each a group of its own, to be killed and started again one by one.
+    Airflow's processes, each in a separate process group, to be killed and started again one by one.
 
     :param home: where its database and logs go.
     :param dags: its DAGs.
@@ -45,14 +45,14 @@ class AirflowProcesses:
             )
 
     def kill(self, component: str) -> None:
-        """Kill a process and what it started in its group, without a word."""
+        """Kill a process and its group by SIGKILL."""
         process = self._running.pop(component)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
     def stop(self) -> None:
-        """End all: politely, then not."""
-        # `airflow standalone` would leave processes behind.
+        """Terminate all processes, then kill the rest."""
+        # `airflow standalone` would leave processes running.
         for sign in (signal.SIGTERM, signal.SIGKILL):
             for process in self._running.values():
                 with suppress(ProcessLookupError):
@@ -95,7 +95,7 @@ def airflow_server(
 
 
 def wait_until(reached: Callable[[], bool], *, seconds: float, logs: Path) -> None:
-    """Wait for something that Airflow does; a failure shows the ends of its logs."""
+    """Wait for something that Airflow does; a failure quotes the ends of its logs."""
     until = time.monotonic() + seconds
     while not reached():
         if time.monotonic() > until:

@@ -1,4 +1,4 @@
-"""Runs that nobody's clock starts, on real Airflow: the watcher's, and those that wait for an approval."""
+"""Runs without a schedule, on real Airflow: those of the watcher, and those that wait for an approval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 DAGS = Path(__file__).parent / "asking_dags"
 
 
-class Story:
+class Scenario:
     """
     One of the DAGs.
 
@@ -86,13 +86,13 @@ def test_runs_start_when_they_are_needed_and_wait_for_an_approval(tmp_path: Path
     home = tmp_path / "airflow"
     home.mkdir()
     with airflow_server(home, DAGS, {"ORDERS_LAKE": str(tmp_path)}, (*COMPONENTS, "triggerer")) as airflow:
-        follow_the_upstream(Story(airflow, lake, "followed", home), lake)
-        approve_once(Story(airflow, lake, "approved", home))
-        reject(Story(airflow, lake, "rejected", home))
+        follow_the_upstream(Scenario(airflow, lake, "followed", home), lake)
+        approve_once(Scenario(airflow, lake, "approved", home))
+        reject(Scenario(airflow, lake, "rejected", home))
 
 
-def follow_the_upstream(followed: Story, lake: Lake) -> None:
-    """The watcher takes the backfill to its end, and tells of a commit that came while the triggerer was dead."""
+def follow_the_upstream(followed: Scenario, lake: Lake) -> None:
+    """The watcher takes the backfill to its end, and reports a commit that came while the triggerer was dead."""
     followed.wait(lambda: followed.store.created() and followed.store.settings().finished_epoch)
     assert followed.store.settings().finished_epoch == 3
     followed.wait(lambda: all(run["state"] == "success" for run in followed.runs()))
@@ -113,8 +113,8 @@ def follow_the_upstream(followed: Story, lake: Lake) -> None:
     assert len(runs) <= driven + 2
 
 
-def approve_once(approved: Story) -> None:
-    """The first run asks; what was created is not asked about again."""
+def approve_once(approved: Scenario) -> None:
+    """The first run asks; a later run of a created job does not."""
     first = approved.trigger()
     approved.wait(lambda: approved.question(first))
     question = approved.question(first)
@@ -130,8 +130,8 @@ def approve_once(approved: Story) -> None:
     assert approved.store.last_epoch() == 2
 
 
-def reject(rejected: Story) -> None:
-    """A rejection skips all there is, also tasks that run although those before them were skipped."""
+def reject(rejected: Scenario) -> None:
+    """A rejection skips all tasks, also those that run after skipped ones."""
     run = rejected.trigger()
     rejected.answer(run, "Reject")
     states = rejected.states(run)

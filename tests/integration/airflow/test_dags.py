@@ -78,7 +78,7 @@ def test_the_dags_run_a_backfill_from_creation_to_cancellation(orders: Orders, e
 @pytest.mark.exhaustive
 def test_a_task_run_runs_several_epochs(orders: Orders, environment, run_dag, tmp_path):
     """One application, and still an event of the view for each epoch."""
-    orders.define(name="carried_orders", materialized_view=str(tmp_path / "carried orders"))
+    orders.define(name="several_orders", materialized_view=str(tmp_path / "several orders"))
 
     run = run_dag("backfill_manual", {"job": str(orders.file), "epochs": 5, "epochs_per_run": 5})
 
@@ -86,7 +86,7 @@ def test_a_task_run_runs_several_epochs(orders: Orders, environment, run_dag, tm
     assert run.result("run_epoch", 0)["epochs"] == [1, 2]
     assert run.name("run_epoch", 0) == "1 to 2"
     assert run.result("finish_view")["finished_epoch"] == 2
-    assert asset_events("carried_orders") == [("epoch", 1), ("epoch", 2), ("finished", 2)]
+    assert asset_events("several_orders") == [("epoch", 1), ("epoch", 2), ("finished", 2)]
     assert orders.backfill.store.applications.read("epoch-2") is None
     assert orders.view() == orders.expected()
 
@@ -220,7 +220,7 @@ def test_a_view_is_verified_and_what_differs_is_repaired(orders: Orders, environ
 
 
 def asset_events(asset: str) -> list[tuple[str, int]]:
-    """Return what the events of an asset say so far: what happened, and as of which epoch."""
+    """Return the events of an asset so far: what happened, and in which epoch."""
     from airflow.models.asset import AssetEvent
     from airflow.utils.session import create_session
 

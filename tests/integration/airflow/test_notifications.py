@@ -25,10 +25,10 @@ from airflow_backfill_provider.operators.mutation import ThrottleBackfillOperato
 
 JOB = {job!r}
 BODY = {{"text": "{{{{ backfill.text }}}} ({{{{ dag.dag_id }}}})"}}
-tell = BackfillNotifier(job=JOB, send=[WebhookNotifier(http_conn_id="chat", body=BODY)])
+notify = BackfillNotifier(job=JOB, send=[WebhookNotifier(http_conn_id="chat", body=BODY)])
 
 with DAG(
-    "told", schedule=None, default_args={{"on_failure_callback": tell, "on_success_callback": tell}}
+    "notified", schedule=None, default_args={{"on_failure_callback": notify, "on_success_callback": notify}}
 ) as dag:
     finish = FinishMaterializedViewOperator(task_id="finish", job=JOB)
     ThrottleBackfillOperator(task_id="throttle", job=JOB, rate_limit="many")
@@ -36,13 +36,13 @@ with DAG(
 
 
 @pytest.fixture
-def run_told(airflow_database, tmp_path, monkeypatch, webhooks):
-    """Runs a DAG whose callbacks tell a webhook."""
+def run_notified(airflow_database, tmp_path, monkeypatch, webhooks):
+    """Runs a DAG with callbacks that post to a webhook."""
     server = {"conn_type": "http", "host": "http://127.0.0.1", "port": webhooks.port}
     monkeypatch.setenv("AIRFLOW_CONN_CHAT", json.dumps(server))
 
     def run(lake: Lake) -> Run:
-        file = tmp_path / "told.py"
+        file = tmp_path / "notified.py"
         file.write_text(FILE.format(job=lake.definition), encoding="utf-8")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -50,24 +50,24 @@ def run_told(airflow_database, tmp_path, monkeypatch, webhooks):
             assert bag.import_errors == {}
             DagBundlesManager().sync_bundles_to_db()
             sync_bag_to_db(bag, "dags-folder", None)
-            return Run(bag.dags["told"].test(logical_date=None))
+            return Run(bag.dags["notified"].test(logical_date=None))
 
     return run
 
 
-def test_callbacks_report_what_finished_and_what_failed(lake, run_told, webhooks):
+def test_callbacks_report_what_finished_and_what_failed(lake, run_notified, webhooks):
     """Issue part 8."""
     orders = Lake(lake)
     orders.append(range(1000))
     orders.create()
     orders.complete()
-    run = run_told(orders)
+    run = run_notified(orders)
     assert run.states == {("finish", -1): "success", ("throttle", -1): "failed"}
     texts = [body["text"] for _, _, body in webhooks.posts]
     for expected in (
-        f"small_orders failed: task told.throttle of run {run.run_id} failed "
+        f"small_orders failed: task notified.throttle of run {run.run_id} failed "
         "(rate_limit: 'many' is not a number of rows",
         f"small_orders finished: the view {orders.backfill.job.materialized_view} is finished as of epoch 3",
     ):
         assert len([text for text in texts if text.startswith(expected)]) == 1, texts
-    assert all(text.endswith("(told)") for text in texts)
+    assert all(text.endswith("(notified)") for text in texts)

@@ -143,7 +143,7 @@ def test_reading_requires_a_login(api: Api, path):
 
 @pytest.mark.parametrize(("action", "body"), ACTIONS.items())
 def test_changing_a_job_requires_the_right_to_run_the_dag(api: Api, action, body):
-    """Invariant of the pages: acting needs the right to run the DAG."""
+    """Invariant of the pages: a change requires the right to run the DAG."""
     store = api.lakes["watched"].backfill.store
 
     assert api.post(f"{job('watched')}/{action}", body, None).status_code == 401
@@ -370,12 +370,12 @@ def test_a_run_without_an_epoch_shows_the_job_that_it_creates(api: Api):
     said = {"definition": definition, "backfill_conn_id": "airflow_backfill_default"}
     begun = api.client.post(runs, json={"dag_run_id": "begun", "logical_date": None}, **admin)
     assert begun.status_code == 200, begun.text
-    told = api.client.post(
+    reported = api.client.post(
         f"{runs}/begun/taskInstances/backfill.create_job/xcomEntries",
         json={"key": JOB_XCOM, "value": said},
         **admin,
     )
-    assert told.status_code == 201, told.text
+    assert reported.status_code == 201, reported.text
 
     of_run = api.get("dags/refresh_watched/jobs?run_id=begun").json()
     detail = api.get("dags/refresh_watched/jobs/chosen_by_hand")

@@ -25,7 +25,7 @@ SECRETS = {
 
 
 class CommandLines(threading.Thread):
-    """Looks at the command lines of all processes until it is told to stop; they stay readable by everybody."""
+    """Reads the command lines of all processes until it is stopped; every user of the machine can read them."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -59,7 +59,7 @@ def test_secrets_appear_nowhere(orders: Orders, environment, run_dag, command_li
     extra = {"secret_storage_options": SECRETS, "storage_options": {"AWS_REGION": "eu-north-1"}}
     connection = {"conn_type": "airflow_backfill", "extra": json.dumps(extra)}
     environment.setenv("AIRFLOW_CONN_AIRFLOW_BACKFILL_DEFAULT", json.dumps(connection))
-    # A Spark of its own, for that one gets them through its environment.
+    # A separate Spark, because the shared one gets them through its environment.
     environment.delenv("AIRFLOW_BACKFILL_SPARK_CONNECTION")
     orders.define(name="canary_orders", materialized_view=str(tmp_path / "canary orders"), rate_limit=None)
 
@@ -70,19 +70,19 @@ def test_secrets_appear_nowhere(orders: Orders, environment, run_dag, command_li
 
     command_lines.stop()
     printed = capfd.readouterr()
-    places = {
+    outputs = {
         "what was printed": printed.out + printed.err,
         "a command line": "\n".join(command_lines.seen),
         "Airflow's database": database(),
         **{str(file): file.read_bytes().decode("utf-8", "replace") for file in files(AIRFLOW_HOME / "logs")},
         **{str(file): file.read_bytes().decode("utf-8", "replace") for file in files(tmp_path, orders.folder)},
     }
-    # The script of that name is replaced by Java within a moment, which may pass between two looks.
+    # The script of that name is replaced by Java within a moment, which may fall between two reads.
     assert any("SparkSubmit" in line for line in command_lines.seen), "else there was nothing to look at"
-    assert any("canary orders/_delta_log" in place for place in places)
-    assert "canary_orders" in places["Airflow's database"]
-    shown = [(place, name) for place, text in places.items() for name, secret in SECRETS.items() if secret in text]
-    assert shown == []
+    assert any("canary orders/_delta_log" in output for output in outputs)
+    assert "canary_orders" in outputs["Airflow's database"]
+    found = [(output, name) for output, text in outputs.items() for name, secret in SECRETS.items() if secret in text]
+    assert found == []
 
 
 def files(*folders: Path) -> list[Path]:

@@ -83,13 +83,13 @@ def test_one_application_runs_several_epochs_and_ends_when_nothing_is_left(order
 
     capfd.readouterr()
     first = operator(epochs_per_run=3, deferrable=False).execute(context("run"))
-    told = capfd.readouterr().out
+    printed = capfd.readouterr().out
     assert (first["epochs"], first["rows"], first["finished"]) == ([1, 2, 3], 60, False)
     for epoch in (1, 2, 3):
-        assert len(re.findall(rf"epoch {epoch} (is )?committed", told)) == 1, "said once"
-        assert told.count(f"epoch {epoch}: upstream versions" if epoch == 1 else f"epoch {epoch}: the upstream") == 1
-    assert told.count("airflow-backfill: spark: ") == 1
-    assert "after epoch 3: 60.0 % of the snapshot" in told
+        assert len(re.findall(rf"epoch {epoch} (is )?committed", printed)) == 1, "printed once"
+        assert printed.count(f"epoch {epoch}: upstream versions" if epoch == 1 else f"epoch {epoch}: the upstream") == 1
+    assert printed.count("airflow-backfill: spark: ") == 1
+    assert "after epoch 3: 60.0 % of the snapshot" in printed
 
     orders.delete(1)
     with pytest.raises(TaskDeferred) as waiting:

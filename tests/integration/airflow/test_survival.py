@@ -1,4 +1,4 @@
-"""Real Airflow whose parts are killed one after another: each epoch runs once, and no application is left behind."""
+"""Real Airflow whose parts are killed one after another: each epoch runs once, and no application is left."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DAGS = Path(__file__).parent / "surviving_dags"
 EPOCH = "backfill.run_epoch"
 
 
-class Story:
+class Scenario:
     """
     A backfill in Airflow, one run of the DAG an epoch.
 
@@ -65,7 +65,7 @@ class Story:
         self.airflow.call("POST", "dags/orders/clearTaskInstances", body)
 
     def wait_until_deferred(self, run: str) -> None:
-        """Wait until a triggerer watches the task; of one that nobody watches yet, nobody hears that it was killed."""
+        """Wait until a triggerer watches the task; before that, no trigger could see that the task is killed."""
         self.wait(lambda: (task := self.task(run)).get("state") == "deferred" and task["triggerer_job"])
 
     def wait_for_success(self, run: str) -> None:
@@ -104,92 +104,92 @@ def test_each_epoch_runs_once_whatever_dies(tmp_path: Path):
     home = tmp_path / "airflow"
     home.mkdir()
     with airflow_server(home, DAGS, {"ORDERS_LAKE": str(tmp_path)}, (*COMPONENTS, "triggerer")) as airflow:
-        story = Story(airflow, lake, home)
-        the_triggerer_dies(story)
-        the_task_run_dies_before_it_defers(story)
-        the_scheduler_dies_with_its_workers(story)
-        the_application_dies(story)
-        the_task_is_marked_failed(story)
-        the_task_is_cleared(story)
-        assert story.epochs == [1, 2, 3, 4, 5, 6, 7]
+        scenario = Scenario(airflow, lake, home)
+        the_triggerer_dies(scenario)
+        the_task_run_dies_before_it_defers(scenario)
+        the_scheduler_dies_with_its_workers(scenario)
+        the_application_dies(scenario)
+        the_task_is_marked_failed(scenario)
+        the_task_is_cleared(scenario)
+        assert scenario.epochs == [1, 2, 3, 4, 5, 6, 7]
 
 
-def the_triggerer_dies(story: Story) -> None:
-    epoch = story.next_epoch
-    run = story.trigger()
-    story.wait_until_deferred(run)
-    story.airflow.kill("triggerer")
-    story.go()
-    story.wait(lambda: epoch in story.epochs)
-    story.airflow.start("triggerer")
-    story.wait_for_success(run)
-    assert (story.started(epoch), story.task(run)["try_number"]) == (1, 1)
+def the_triggerer_dies(scenario: Scenario) -> None:
+    epoch = scenario.next_epoch
+    run = scenario.trigger()
+    scenario.wait_until_deferred(run)
+    scenario.airflow.kill("triggerer")
+    scenario.go()
+    scenario.wait(lambda: epoch in scenario.epochs)
+    scenario.airflow.start("triggerer")
+    scenario.wait_for_success(run)
+    assert (scenario.started(epoch), scenario.task(run)["try_number"]) == (1, 1)
 
 
-def the_task_run_dies_before_it_defers(story: Story) -> None:
-    epoch = story.next_epoch
-    story.hold()
-    (story.lake.folder / "die").touch()
-    run = story.trigger()
-    first = story.record(epoch)
-    story.wait(lambda: story.task(run).get("try_number") == 2)
-    story.wait_until_deferred(run)
-    story.go()
-    story.wait_for_success(run)
-    assert story.record(epoch).attempt == first.attempt, "the second try waited for the first one's application"
-    assert story.started(epoch) == 1
+def the_task_run_dies_before_it_defers(scenario: Scenario) -> None:
+    epoch = scenario.next_epoch
+    scenario.hold()
+    (scenario.lake.folder / "die").touch()
+    run = scenario.trigger()
+    first = scenario.record(epoch)
+    scenario.wait(lambda: scenario.task(run).get("try_number") == 2)
+    scenario.wait_until_deferred(run)
+    scenario.go()
+    scenario.wait_for_success(run)
+    assert scenario.record(epoch).attempt == first.attempt, "the second try waited for the first one's application"
+    assert scenario.started(epoch) == 1
 
 
-def the_scheduler_dies_with_its_workers(story: Story) -> None:
-    epoch = story.next_epoch
-    story.hold()
-    run = story.trigger()
-    story.wait_until_deferred(run)
-    story.airflow.kill("scheduler")
-    story.go()
-    story.wait(lambda: epoch in story.epochs)
-    story.airflow.start("scheduler")
-    story.wait_for_success(run)
-    assert story.started(epoch) == 1
+def the_scheduler_dies_with_its_workers(scenario: Scenario) -> None:
+    epoch = scenario.next_epoch
+    scenario.hold()
+    run = scenario.trigger()
+    scenario.wait_until_deferred(run)
+    scenario.airflow.kill("scheduler")
+    scenario.go()
+    scenario.wait(lambda: epoch in scenario.epochs)
+    scenario.airflow.start("scheduler")
+    scenario.wait_for_success(run)
+    assert scenario.started(epoch) == 1
 
 
-def the_application_dies(story: Story) -> None:
-    epoch = story.next_epoch
-    story.hold()
-    run = story.trigger()
-    story.wait_until_deferred(run)
-    (application,) = psutil.Process(story.record(epoch).pid).children()
+def the_application_dies(scenario: Scenario) -> None:
+    epoch = scenario.next_epoch
+    scenario.hold()
+    run = scenario.trigger()
+    scenario.wait_until_deferred(run)
+    (application,) = psutil.Process(scenario.record(epoch).pid).children()
     application.kill()
-    story.wait(lambda: story.started(epoch) == 2)
-    story.go()
-    story.wait_for_success(run)
-    assert story.started(epoch) == 2
+    scenario.wait(lambda: scenario.started(epoch) == 2)
+    scenario.go()
+    scenario.wait_for_success(run)
+    assert scenario.started(epoch) == 2
 
 
-def the_task_is_marked_failed(story: Story) -> None:
-    epoch = story.next_epoch
-    story.hold()
-    run = story.trigger()
-    story.wait_until_deferred(run)
-    record = story.record(epoch)
-    story.set_task(run, "failed")
-    story.wait_until_gone(record)
-    assert story.record(epoch).error == "the application was stopped on request"
-    story.go()
-    again = story.trigger()
-    story.wait_for_success(again)
-    assert story.started(epoch) == 2
-    assert story.epochs[-2:] == [epoch, epoch + 1], "the run completed what was left, then its own epoch"
+def the_task_is_marked_failed(scenario: Scenario) -> None:
+    epoch = scenario.next_epoch
+    scenario.hold()
+    run = scenario.trigger()
+    scenario.wait_until_deferred(run)
+    record = scenario.record(epoch)
+    scenario.set_task(run, "failed")
+    scenario.wait_until_gone(record)
+    assert scenario.record(epoch).error == "the application was stopped on request"
+    scenario.go()
+    again = scenario.trigger()
+    scenario.wait_for_success(again)
+    assert scenario.started(epoch) == 2
+    assert scenario.epochs[-2:] == [epoch, epoch + 1], "the run completed what was left, then its own epoch"
 
 
-def the_task_is_cleared(story: Story) -> None:
-    epoch = story.next_epoch
-    story.hold()
-    run = story.trigger()
-    story.wait_until_deferred(run)
-    record = story.record(epoch)
-    story.clear_task(run)
-    story.wait_until_gone(record)
-    story.wait(lambda: story.started(epoch) == 2)
-    story.go()
-    story.wait_for_success(run)
+def the_task_is_cleared(scenario: Scenario) -> None:
+    epoch = scenario.next_epoch
+    scenario.hold()
+    run = scenario.trigger()
+    scenario.wait_until_deferred(run)
+    record = scenario.record(epoch)
+    scenario.clear_task(run)
+    scenario.wait_until_gone(record)
+    scenario.wait(lambda: scenario.started(epoch) == 2)
+    scenario.go()
+    scenario.wait_for_success(run)

@@ -1,4 +1,4 @@
-"""The watchdog's DAG in Airflow: it fails of an alarm, and tells it once through its runs."""
+"""The watchdog's DAG in Airflow: an alarm fails its run, and is reported once over all runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.airflow
 
 @pytest.fixture
 def stalled(lake, monkeypatch, tmp_path) -> Lake:
-    """A job with an epoch that nobody has run for two days, in a folder of jobs."""
+    """A job with an epoch that has been pinned for two days, in a folder of jobs."""
     stalled = Lake(lake)
     stalled.append(range(1000))
     stalled.create()

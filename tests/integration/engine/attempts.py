@@ -1,4 +1,4 @@
-"""Attempts that do not come to their end: in processes that are killed, and in threads that hang and go on later."""
+"""Attempts that are interrupted: in processes that are killed, and in threads that hang and continue later."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ROOT = Path(__file__).parents[3]
 
 def is_killed(remote: str, state: str, point: str = "", *epochs: str) -> bool:
     """
-    Run an attempt in a process of its own, and tell whether it was killed.
+    Run an attempt in a separate process, and return whether it was killed.
 
     :param remote: the Spark whose client it is.
     :param state: the job's state.
     :param point: where it kills itself; see :mod:`.connect_client`.
-    :param epochs: how many epochs it carries, if not one.
+    :param epochs: the number of epochs that it runs, if not one.
     """
     done = subprocess.run(
         [sys.executable, connect_client.__file__, remote, state, point, *epochs],
@@ -44,9 +44,9 @@ def is_killed(remote: str, state: str, point: str = "", *epochs: str) -> bool:
 
 class Asleep(threading.Thread):
     """
-    Work that hangs at a crash point until it is let go; or it comes to its end before.
+    Work that hangs at a crash point until it is let go, or ends before that point.
 
-    The point is this work's alone, also in threads of its own: nobody else passes one before :class:`Asleep` is made.
+    Only this work hangs there, in all of its threads: no other work passes a point before :class:`Asleep` is made.
 
     :param point: where it hangs.
     :param work: what it does.
@@ -83,11 +83,11 @@ class Asleep(threading.Thread):
             self._go.wait(timeout=PATIENCE)
 
     def let_go(self) -> None:
-        """Let it go on."""
+        """Let it continue."""
         self._go.set()
 
     def ends(self) -> None:
-        """Let it come to its end, which may be a named error."""
+        """Let it end, perhaps with a named error."""
         self.let_go()
         self.join(timeout=PATIENCE)
         assert not self.is_alive(), f"what hung at {self._point} does not end"

@@ -1,11 +1,11 @@
 """
-One attempt of a job's next epoch in a process of its own: ``connect_client.py REMOTE STATE POINT [EPOCHS]``.
+One attempt of a job's next epoch in a separate process: ``connect_client.py REMOTE STATE POINT [EPOCHS]``.
 
-With a number of epochs, it is a try of one task run that carries them, and dies in the second of them. Otherwise a job
-with parallel runs has its epoch done step by step, as several applications would that share it.
+With a number of epochs, it is a try of one task run that runs all of them, and dies in the second one. Otherwise, it
+runs an epoch that task runs share step by step, as their applications would.
 
 Talks to a warm Spark Connect server, injects, runs, and dies by SIGKILL at the named crash point, if one is given, or
-``after 1.5`` seconds, wherever it is by then. It is also the proof that the engine works through Spark Connect.
+``after 1.5`` seconds, wherever it is then. It also proves that the engine works through Spark Connect.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main(remote: str, state: str, point: str, epochs: str = "") -> None:
 
 
 def run_several(barrier: Barrier, backfill: Backfill, engine: ConnectEngine, epochs: int) -> None:
-    """Run a pinned epoch, and those after it that its task run carries."""
+    """Run a pinned epoch, and the later ones of its task run."""
     for _ in protocol.run_epochs(
         barrier, store=backfill.store, upstream=backfill.upstream, engine=lambda _: engine, epochs=epochs
     ):
@@ -64,7 +64,7 @@ def run_several(barrier: Barrier, backfill: Backfill, engine: ConnectEngine, epo
 
 
 def run(barrier: Barrier, backfill: Backfill, engine: ConnectEngine) -> None:
-    """Run a pinned epoch, step by step if several runs share it."""
+    """Run a pinned epoch, step by step if several task runs share it."""
     if barrier.parallelism == 1:
         protocol.run_barrier(barrier, store=backfill.store, engine=engine)
         return

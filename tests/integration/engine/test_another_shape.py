@@ -82,7 +82,7 @@ class Count(Shape):
 
 
 class CountWriter(ViewWriter):
-    """Counts the groups anew that an epoch touches."""
+    """Counts the groups that an epoch touches again."""
 
     def __init__(self, context: WriterContext, query: CountQuery) -> None:
         self._context = context
@@ -124,7 +124,7 @@ class CountWriter(ViewWriter):
         identity: ViewIdentity,
         barrier: Barrier,
     ) -> None:
-        """Put the counts of some groups over all rows in some ranges in the place of those that the view has."""
+        """Replace the counts of some groups by their counts over all rows in some ranges."""
         group, rows = self._query.group, self._query.rows
         counted = self._context.run(self._read(ranges, barrier))
         same = F.col("touched").eqNullSafe(counted[group])

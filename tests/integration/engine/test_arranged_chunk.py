@@ -101,7 +101,7 @@ def expected(epoch: int, ranges: Sequence[KeyRange]) -> set[tuple[int, int | Non
 
 
 def test_a_chunk_has_and_counts_the_rows_of_its_ranges_as_of_its_epoch(arrangement: ArrangementTable) -> None:
-    """I2: changes of later epochs lie beside those of earlier ones, and are not for this one."""
+    """I2: the arrangement also has changes of later epochs, which this one must not read."""
     with arrangement.chunk(barrier_of(2), INSIDE_AND_AROUND) as chunk:
         counted, rows = chunk.count(), [tuple(row) for row in chunk.rows().collect()]
     wanted = expected(2, INSIDE_AND_AROUND)
@@ -113,7 +113,7 @@ def test_a_chunk_has_and_counts_the_rows_of_its_ranges_as_of_its_epoch(arrangeme
 
 
 def test_an_insert_of_an_existing_key_is_refused(arrangement: ArrangementTable) -> None:
-    """I6: the second row of a key of the base, and of one that a change had brought."""
+    """I6: of a key in the base, and of one that a change inserted."""
     with arrangement.chunk(barrier_of(4), [KeyRange((1,), (2,))]) as chunk:
         assert chunk.count() == {2: 3}, "what the base has is looked at where its rows are read"
         with pytest.raises(PySparkException, match=DUPLICATE_KEY):

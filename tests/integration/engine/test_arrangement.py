@@ -1,4 +1,4 @@
-"""The arrangement on real Spark and Delta: vnodes on their own, several runs, rescale, crashes, repair."""
+"""The arrangement on real Spark and Delta: a position for each vnode, several task runs, rescale, crashes, repair."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_vnode_is_sparks_own_hash_partition(lakehouse: Lakehouse) -> None:
     ],
 )
 def test_a_backfill_through_rescales(customers: Lakehouse, parallelisms: list[int], rate_limit: int) -> None:
-    """I1 to I4 with every vnode on its own; 1 to 4 runs, 4 to 1, and at the end with finished ones among them."""
+    """I1 to I4: from 1 to 4 task runs, from 4 to 1, and at the end with Completed vnodes."""
     create(customers, rate_limit=rate_limit)
     store = customers.backfill.store
     completed: dict[int, int] = {}
@@ -148,7 +148,7 @@ def test_composite_null_and_string_keys(lakehouse: Lakehouse, vnode_count: int) 
 
 @pytest.mark.exhaustive
 def test_task_runs_share_an_epoch_and_only_the_failed_part_is_redone(customers: Lakehouse) -> None:
-    """Parallel applications: one applies the changes, each reads its part, the last one to report commits."""
+    """One application applies the changes, each reads its part, and the last one to report commits."""
     create(customers, parallelism=3)
     store = customers.backfill.store
     customers.epoch()
@@ -244,7 +244,7 @@ def test_dies_at_every_point_while_the_upstream_goes_on(customers: Lakehouse) ->
     ],
 )
 def test_creation_that_died_is_completed_by_the_next_epoch(customers: Lakehouse, point: CrashPoint) -> None:
-    """The settings pin of which version the arrangement is made, so that anybody can make it."""
+    """The settings pin the version that the arrangement is made of, so any task run can make it."""
     with dies_at(point):
         create(customers, rate_limit=None)
     churn(customers, 1)
@@ -254,7 +254,7 @@ def test_creation_that_died_is_completed_by_the_next_epoch(customers: Lakehouse,
 
 @pytest.mark.exhaustive
 def test_a_zombie_part_wakes_up_after_its_successor(customers: Lakehouse) -> None:
-    """I5: a part of epoch 2 that goes on after epoch 3 loses and doubles nothing."""
+    """I5: a part of epoch 2 that continues after epoch 3 loses and doubles nothing."""
     create(customers, parallelism=2)
     store = customers.backfill.store
     customers.epoch()
@@ -288,7 +288,7 @@ def test_a_key_inserted_twice_is_refused_before_the_view_has_it(customers: Lakeh
 
 
 def test_a_missing_arrangement_is_refused(customers: Lakehouse) -> None:
-    """I6: epochs began to read it; made again it would have other rows."""
+    """I6: epochs have read from it, and a new one would have other rows."""
     create(customers)
     customers.epoch()
     ArrangementFiles(location_of(customers.backfill.settings())).drop()
@@ -319,7 +319,7 @@ def test_a_part_of_the_upstream(customers: Lakehouse, strategy: str) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
 def test_a_repair_rewrites_the_chosen_rows(customers: Lakehouse, strategy: str) -> None:
-    """Whatever somebody did to the view: rows gone, doubled, changed, and rows that no upstream ever had."""
+    """Another writer removed, doubled and changed rows of the view, and added some that no upstream ever had."""
     create(customers, strategy=strategy)
     store = customers.backfill.store
     customers.epoch()
@@ -347,7 +347,7 @@ def test_a_repair_rewrites_the_chosen_rows(customers: Lakehouse, strategy: str) 
 
 @pytest.mark.exhaustive
 def test_column_names_that_parquet_does_not_allow(spark: SparkSession, tmp_path: Path) -> None:
-    """The arrangement carries whatever names and types the upstream has."""
+    """The arrangement keeps all names and types of the upstream."""
     lakehouse = Lakehouse(spark, tmp_path)
     lakehouse.make_upstream(
         "`the key` STRING, `a.b` STRUCT<x: INT, y: ARRAY<STRING>>, `unused one` INT",

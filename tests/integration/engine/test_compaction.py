@@ -49,7 +49,7 @@ def rows(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
 
 
 def changed_rows(lakehouse: Lakehouse, since: int) -> int:
-    """Count what the view's own change feed tells from a version on."""
+    """Count the rows of the view's own change feed from a version on."""
     feed = lakehouse.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", since)
     return feed.load(lakehouse.view_path).count()
 
@@ -106,7 +106,7 @@ def test_nothing_is_done_and_no_spark_is_started_while_nothing_is_due(numbers: L
 
 @pytest.mark.exhaustive
 def test_an_epoch_that_died_is_redone_after_a_compaction(numbers: Lakehouse):
-    """I2: at each point, whatever was written before is there once afterwards."""
+    """I2: at each point, what was written before it is in the view once afterwards."""
     numbers.create(rate_limit=40)
     numbers.epoch()
     for point in (
@@ -208,7 +208,7 @@ class Gate:
 
     def wait_until_reached(self, thread: threading.Thread) -> None:
         while not self._reached.exists():
-            assert thread.is_alive(), "it never came to the gate"
+            assert thread.is_alive(), "it never reached the gate"
             thread.join(0.05)
 
     def open(self) -> None:
@@ -223,7 +223,7 @@ def gate(spark: SparkSession, tmp_path: Path) -> Iterator[Gate]:
 
 
 def run_beside(lakehouse: Lakehouse, gate: Gate, meanwhile: Callable[[Lakehouse], None]) -> BaseException | None:
-    """Run the next epoch, do something while its merge is under way, and return what became of the epoch."""
+    """Run the next epoch, do something while its merge is under way, and return the result of the epoch."""
     barrier = lakehouse.inject()
     assert barrier is not None
     outcome: list[BaseException] = []
@@ -248,7 +248,7 @@ def run_beside(lakehouse: Lakehouse, gate: Gate, meanwhile: Callable[[Lakehouse]
 
 @pytest.fixture
 def gated(numbers: Lakehouse, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Lakehouse:
-    """A view in three files, and a change whose merge comes to the gate."""
+    """A view in three files, and a change whose merge waits at the gate."""
     # No job's query may call a function that is not Spark's own.
     written = query.over_rows
     monkeypatch.setattr(query, "over_rows", lambda asked: written(asked).replace("concat(name)", "gate(name)"))
@@ -260,7 +260,7 @@ def gated(numbers: Lakehouse, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> La
 
 
 def test_an_epoch_that_loses_to_a_compaction_writes_once_more_and_is_right(gated: Lakehouse, gate: Gate):
-    """I2: nothing is lost and nothing is there twice; the merge that lost left nothing."""
+    """I2: nothing is lost or doubled; the merge that lost wrote nothing."""
     assert run_beside(gated, gate, compact) is None
 
     operations = [DeltaLog(gated.view_path).commit(version) for version in DeltaLog(gated.view_path).versions()[-2:]]
@@ -270,12 +270,12 @@ def test_an_epoch_that_loses_to_a_compaction_writes_once_more_and_is_right(gated
 
 @pytest.mark.exhaustive
 def test_an_epoch_that_loses_to_another_writer_does_not_overwrite_its_rows(gated: Lakehouse, gate: Gate):
-    """I6: the next attempt refuses what the stranger wrote."""
+    """I6: the next attempt refuses the foreign write."""
 
-    def stranger(other: Lakehouse) -> None:
+    def update(other: Lakehouse) -> None:
         other.spark.sql(f"UPDATE delta.`{escaped(other.view_path)}` SET name = 'mine' WHERE id = 105")
 
-    error = run_beside(gated, gate, stranger)
+    error = run_beside(gated, gate, update)
 
     assert "DELTA_CONCURRENT" in str(error)
     with pytest.raises(MaterializedViewError, match="was not written by job"):

@@ -1,4 +1,4 @@
-"""A key that the upstream had twice for a while, until its owner corrected it, never costs a rebuild."""
+"""A key that the upstream has twice until its owner corrects it never costs a rebuild."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ QUICK = ("both go and one comes", "the second row gets a key of its own")
 def test_a_window_with_mistakes_and_their_corrections_is_applied(
     lakehouse: Lakehouse, shape: str, corrections: tuple[str, ...]
 ) -> None:
-    """I1: what the upstream has in the end counts, of rows that were read and of others, also of a finished view."""
+    """I1: the view gets the last state of read and unread rows, also once it is finished."""
     begun(lakehouse, **SHAPES[shape])
     for first_key in (0, 6):
         for key, correction in enumerate(corrections, start=first_key):
@@ -79,7 +79,7 @@ def test_a_window_with_mistakes_and_their_corrections_is_applied(
     ],
 )
 def test_a_refused_window_is_applied_once_it_is_corrected(lakehouse: Lakehouse, shape: str, key: int) -> None:
-    """I6: no epoch stays pinned that can never be run."""
+    """I6: no epoch that can never run stays pinned."""
     begun(lakehouse, **SHAPES[shape])
     lakehouse.sql(f"INSERT INTO {{upstream}} VALUES ({key}, 300, 'second')")
     with pytest.raises(DuplicateKeyError):

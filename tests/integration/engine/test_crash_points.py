@@ -26,7 +26,7 @@ def numbers(lakehouse: Lakehouse) -> Lakehouse:
 
 @pytest.fixture
 def shared_numbers(lakehouse: Lakehouse) -> Lakehouse:
-    """The same under arrangement, with epochs that two runs share."""
+    """The same under arrangement, with epochs that two task runs share."""
     return begun(lakehouse, strategy="arrangement", parallelism=2, vnode_count=4)
 
 
@@ -52,7 +52,7 @@ def begun(lakehouse: Lakehouse, **fields: Any) -> Lakehouse:
 
 
 def dies(remote: str, lakehouse: Lakehouse, point: str = "", *epochs: str) -> bool:
-    """Run an attempt of the job's next epoch in a process of its own, and tell whether it died."""
+    """Run an attempt of the job's next epoch in a process of its own, and return whether it died."""
     assert lakehouse.job is not None
     return is_killed(remote, lakehouse.job.state, point, *epochs)
 
@@ -69,7 +69,7 @@ OF_REPLACEMENTS = {CrashPoint.AFTER_REMOVAL_COMMIT}
 OF_SHARED_EPOCHS = {CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT}
 NOT_OF_EVERY_EPOCH = OF_CREATIONS | OF_GIVING_UP | OF_ARRANGEMENTS | OF_REPLACEMENTS | OF_SHARED_EPOCHS
 POINTS = [point for point in CrashPoint if point not in NOT_OF_EVERY_EPOCH]
-"""What an epoch passes that reads in place, in one run."""
+"""The points of an epoch under ``no_shuffle``, in one task run."""
 
 
 def test_killed_at_every_point_one_after_another(spark_remote: str, numbers: Lakehouse) -> None:
@@ -88,7 +88,7 @@ def test_killed_at_every_point_one_after_another(spark_remote: str, numbers: Lak
 
 @pytest.mark.exhaustive
 def test_killed_in_the_second_of_three_epochs(spark_remote: str, numbers: Lakehouse) -> None:
-    """I2: each try goes on with the epoch that died, and the last one carries what is left of the three."""
+    """I2: each try goes on with the epoch that died, and the last one runs the rest of the three."""
     mutations.throttle_job(5, store=numbers.backfill.store, requested_by="tester")
     for point in (CrashPoint.AFTER_PIN, CrashPoint.AFTER_STATE_COMMIT):
         assert dies(spark_remote, numbers, point, "3"), point
@@ -107,7 +107,7 @@ def test_killed_in_the_second_of_three_epochs(spark_remote: str, numbers: Lakeho
 
 @pytest.mark.exhaustive
 def test_killed_at_the_points_of_an_epoch_that_task_runs_share(spark_remote: str, shared_numbers: Lakehouse) -> None:
-    """I2 with vnodes on their own: each attempt dies one step later, at what only such an epoch passes."""
+    """I2 with a position for each vnode: each attempt dies one step later, at the points of such epochs only."""
     for point in sorted(OF_ARRANGEMENTS, reverse=True) + sorted(OF_SHARED_EPOCHS, reverse=True):
         assert dies(spark_remote, shared_numbers, point), point
     assert not dies(spark_remote, shared_numbers)
@@ -132,7 +132,7 @@ def test_killed_while_waiting_changes_are_applied(spark_remote: str, hidden_numb
 
 
 def test_second_run_overtakes_the_first(numbers: Lakehouse) -> None:
-    """I5: two runs of one epoch at once; the one that was stopped goes on and finds everything done."""
+    """I5: two attempts at one epoch; the one that was stopped continues and finds everything done."""
     barrier = numbers.inject()
     assert barrier is not None
     slow = UnlockedEngine(numbers.spark.newSession())
@@ -148,7 +148,7 @@ def test_second_run_overtakes_the_first(numbers: Lakehouse) -> None:
 
 @pytest.mark.exhaustive
 def test_zombie_wakes_up_after_its_successor(numbers: Lakehouse) -> None:
-    """I5: an attempt of epoch 2 goes on after epoch 3 was committed; it loses and doubles nothing."""
+    """I5: an attempt of epoch 2 continues after epoch 3 was committed; it loses and doubles nothing."""
     barrier = numbers.inject()
     assert barrier is not None
     zombie = Asleep(

@@ -1,4 +1,4 @@
-"""A view is made once, whoever makes it at the same time, and an overtaken rebuild cannot empty the new one (I5)."""
+"""A view is made once, however many processes create it, and an overtaken rebuild cannot empty the new one (I5)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def numbers(lakehouse: Lakehouse) -> Lakehouse:
 
 
 def late(lakehouse: Lakehouse, work: Callable[[Lakehouse], object]) -> Asleep:
-    """Return somebody who stops before the view's table is made, until the others are done."""
+    """Return a process that stops before it makes the view's table, until the others are done."""
     mine = Lakehouse(lakehouse.spark, lakehouse.folder)
     mine.engine = UnlockedEngine(lakehouse.spark.newSession())
     asleep = Asleep(CrashPoint.BEFORE_CREATION_COMMIT, lambda: work(mine))
@@ -51,7 +51,7 @@ def test_a_view_that_two_processes_create_at_once_is_made_once(numbers: Lakehous
 
 
 def test_two_creations_at_the_same_moment_make_one_view(numbers: Lakehouse) -> None:
-    """Both commit at once: who comes second finds the table made, or says by name that it was not the one."""
+    """Both commit at once: the second one finds the table made, or fails with a named error."""
     first = late(numbers, lambda mine: mine.create(rate_limit=10))
     second = late(numbers, lambda mine: mine.create(rate_limit=10))
     for creator in (first, second):
@@ -81,7 +81,7 @@ def test_a_rebuild_that_was_overtaken_by_another_does_not_empty_its_view(numbers
 
 @pytest.mark.exhaustive
 def test_a_rebuild_that_died_before_its_view_was_made_is_completed_by_the_next_epoch(numbers: Lakehouse) -> None:
-    """I2: the fence keeps the overtaken one out, and nobody else."""
+    """I2: the fence keeps out the overtaken rebuild, and nothing else."""
     numbers.create(rate_limit=10)
     numbers.epoch()
 

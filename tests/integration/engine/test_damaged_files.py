@@ -1,4 +1,4 @@
-"""Files that are damaged, and texts that look like variables: said by a name, or taken as they are (I6)."""
+"""Damaged files are refused by a named error, and texts that look like variables are read as they are (I6)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_text_like_a_variable_means_itself(lakehouse: Lakehouse) -> None:
 
 @pytest.mark.exhaustive
 def test_a_column_that_was_dropped_and_added_again_is_another_column(lakehouse: Lakehouse) -> None:
-    """I6: its name and its type are the old ones, and all of its values are gone."""
+    """I6: it has the old name and type, and none of the old values."""
     lakehouse.make_upstream("id BIGINT, name STRING", {**CHANGE_DATA_FEED, "delta.columnMapping.mode": "name"})
     lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(30)")
     lakehouse.create(rate_limit=10)

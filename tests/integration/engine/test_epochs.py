@@ -1,4 +1,4 @@
-"""Epochs on real Spark and Delta: what goes into the view, epoch by epoch."""
+"""Epochs on real Spark and Delta: what the view gets, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_swapped_keys_inside_one_version_keep_both_rows(lakehouse: Lakehouse) ->
 
 
 def test_row_that_moves_from_after_the_position_into_the_chunk_is_read_once(lakehouse: Lakehouse) -> None:
-    """A re-keyed row leaves the old position's side and is read by the chunk of the same epoch."""
+    """A row gets a key in the chunk that the same epoch reads."""
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(10)")
     lakehouse.create(rate_limit=3)
@@ -168,15 +168,15 @@ def test_paused_barrier_reads_no_snapshot_and_applies_changes(lakehouse: Lakehou
     commit = lakehouse.epoch()
     assert commit is not None
     assert commit.snapshot_read_row_count == 1
-    carried = [pinned.mutation.value for pinned in list(lakehouse.barriers())[-1].mutations]
-    assert carried == ["throttle", "resume", "throttle"]
+    applied = [pinned.mutation.value for pinned in list(lakehouse.barriers())[-1].mutations]
+    assert applied == ["throttle", "resume", "throttle"]
     mutations.throttle_job(None, store=store, requested_by="tester")
     lakehouse.finish()
     lakehouse.assert_equals_query("SELECT * FROM {upstream}")
 
 
 def test_empty_upstream_completes_at_once_and_later_rows_arrive(lakehouse: Lakehouse) -> None:
-    """Design §5.7: no position is something else than the position of a null key."""
+    """Design §5.7: no position differs from the position of a null key."""
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.create(rate_limit=2)
     lakehouse.finish()
@@ -227,7 +227,7 @@ def test_dropped_key_columns_are_kept_hidden(orders: Lakehouse) -> None:
 
 
 def test_columns_added_to_the_upstream_do_not_disturb_a_star(lakehouse: Lakehouse) -> None:
-    """A star means the columns that there were when the job was created."""
+    """A star means the columns that the upstream had when the job was created."""
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.sql("INSERT INTO {upstream} SELECT id, 'a' FROM range(6)")
     lakehouse.create(rate_limit=3)
@@ -264,7 +264,7 @@ def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
 def test_mutations_between_the_epochs_of_one_task_run_take_effect_with_the_next_epoch(
     lakehouse: Lakehouse, strategy: str
 ) -> None:
-    """One engine, and each epoch a barrier of its own: changes, a pause, a resume with a repair, and another limit."""
+    """One engine, and a barrier for each epoch: changes, a pause, a resume with a repair, and another limit."""
     lakehouse.make_upstream("id BIGINT, name STRING")
     lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('n', id) FROM range(40)")
     lakehouse.create(rate_limit=10, strategy=strategy)

@@ -1,4 +1,4 @@
-"""Tables with a history of their own: put back from copies, or written to by others, on real Spark and Delta."""
+"""Tables with a foreign history: restored from copies, or written to by others, on real Spark and Delta."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_older_copy_of_the_view_that_was_written_on_is_refused(orders: Lakeho
 
 
 def test_an_arrangement_that_something_else_wrote_to_is_refused(orders: Lakehouse) -> None:
-    """I6: chunks are read from it, and what it lacks the view would never get."""
+    """I6: chunks are read from it, so the view would never get the rows that it lacks."""
     arrange_by_customer(orders)
     orders.epoch()
     arrangement = location_of(orders.backfill.settings())
@@ -85,8 +85,8 @@ def test_one_key_in_two_vnodes_is_refused_whether_the_first_is_read_or_not(order
     """I6: each vnode has its own position, and the chunk of the second one would be appended to the view."""
     arrange_by_customer(orders, vnode_count=2, rate_limit=4)
     orders.epoch()
-    orders.view().createOrReplaceTempView("shown")
-    there = "SELECT id FROM shown"
+    orders.view().createOrReplaceTempView("read_rows")
+    there = "SELECT id FROM read_rows"
     # Each customer's orders lie in one vnode, and those of some customer in the other one.
     orders.sql(
         f"""INSERT INTO {{upstream}}
@@ -100,7 +100,7 @@ def test_one_key_in_two_vnodes_is_refused_whether_the_first_is_read_or_not(order
 
 
 def test_a_foreign_row_does_not_prevent_its_own_repair(orders: Lakehouse) -> None:
-    """The upstream inserts the key afterwards; with the stranger's row there the merge would call it a duplicate."""
+    """The upstream inserts the key afterwards; with the foreign row in the view the merge would call it a duplicate."""
     orders.create()
     orders.finish()
     orders.spark.sql(f"INSERT INTO {view_of(orders)} VALUES (100, 1, 'stray')")
@@ -115,7 +115,7 @@ def test_a_foreign_row_does_not_prevent_its_own_repair(orders: Lakehouse) -> Non
 
 @pytest.mark.exhaustive
 def test_a_repair_still_refuses_a_key_that_the_upstream_has_twice(orders: Lakehouse) -> None:
-    """I6: what the view has of the key is not believed then, so the upstream is looked at."""
+    """I6: the rows of the key in the view prove nothing then, so the upstream is checked."""
     orders.create()
     orders.finish()
     orders.sql("INSERT INTO {upstream} VALUES (3, 2, 'again')")
@@ -128,7 +128,7 @@ def test_a_repair_still_refuses_a_key_that_the_upstream_has_twice(orders: Lakeho
 def test_an_attempt_that_slept_through_a_rebuild_does_not_mark_its_view_as_finished(
     orders: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I5: it looked whose view it is, slept through the rebuild, and goes on."""
+    """I5: it checked the identity of the view, slept through the rebuild, and continues."""
     identity = ViewIdentity.of(orders.create())
 
     def slept(view: MaterializedView, answer: str, identity: ViewIdentity, epoch: int) -> None:

@@ -1,4 +1,4 @@
-"""A view that something else than the job wrote to is refused; maintenance is not (I6)."""
+"""A view that anything but the job wrote to is refused; maintenance is accepted (I6)."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def test_view_restored_by_another_writer(numbers: Lakehouse) -> None:
 def test_view_written_by_another_writer_while_an_epoch_runs(
     numbers: Lakehouse, moment: CrashPoint, committed: int
 ) -> None:
-    """I6: this epoch finds a write between two of its own. The next epoch finds one after this epoch's last check."""
+    """I6: the epoch finds a write between two of its writes. The next epoch finds one after this one's last check."""
     numbers.create(rate_limit=3)
     numbers.epoch()
     path = numbers.view_path.replace("`", "``")
 
-    def stranger(point: CrashPoint) -> None:
+    def write(point: CrashPoint) -> None:
         if point == moment:
             crash_points.install(None)
-            numbers.spark.sql(f"UPDATE delta.`{path}` SET name = 'stranger' WHERE id = 1")
+            numbers.spark.sql(f"UPDATE delta.`{path}` SET name = 'foreign' WHERE id = 1")
 
-    crash_points.install(stranger)
+    crash_points.install(write)
     with pytest.raises(errors.MaterializedViewError, match=r"\(UPDATE\) was not written by job orders_view"):
         numbers.finish()
     assert len(numbers.backfill.store.commits()) == committed

@@ -1,4 +1,4 @@
-"""What the owner of the data corrects costs no rebuild: the epoch is given up, and the next one is pinned anew."""
+"""Data that its owner corrects costs no rebuild: the epoch is given up, and a new one is pinned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One view holds the results of one meaning of its query, whatever sessions, catalogs and days it is built in."""
+"""A query means the same in every epoch, whatever the session, the catalog and the day."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ IDENTIFIER('t')
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
-    """A session of its own, with a variable."""
+    """A separate session with a variable."""
     session = prepare_session(spark.newSession())
     session.sql("DECLARE OR REPLACE VARIABLE a_variable INT DEFAULT 5")
     return session
@@ -141,13 +141,13 @@ def test_a_view_has_one_meaning_though_the_session_changes_between_epochs(lakeho
 
 
 def test_a_function_of_the_catalog_cannot_replace_a_built_in_one(session: SparkSession) -> None:
-    """Why a name on the list of Spark's functions can be trusted."""
+    """So a name on the list of Spark's functions can be trusted."""
     session.sql("CREATE TEMPORARY FUNCTION upper(x STRING) RETURNS STRING RETURN concat('theirs', x)")
     assert session.sql("SELECT upper('a')").head() == ("A",)
 
 
 def test_every_function_of_spark_is_classified(spark: SparkSession) -> None:
-    """What nobody has classified is refused; this says so before a user does."""
+    """Unclassified functions are refused; this test finds them before a user does."""
     ours = {"table_changes", "table_changes_by_path"}
     names = {row.function for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()} | ours
     lists = (
@@ -164,7 +164,7 @@ def test_every_function_of_spark_is_classified(spark: SparkSession) -> None:
 
 
 def test_every_setting_of_spark_is_classified(spark: SparkSession, tmp_path: Path) -> None:
-    """What nobody has looked at is unset in every session; this says so before a user misses it."""
+    """Unclassified settings are unset in every session; this test finds them before a user misses one."""
     spark.range(1).write.format("delta").save(str(tmp_path / "table"))
     java = spark._jvm
     assert java is not None

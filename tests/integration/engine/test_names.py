@@ -1,4 +1,4 @@
-"""Columns may be called anything, also what the engine calls its own: every value in the view is the upstream's."""
+"""Columns may have any name, also one that the engine uses: every value in the view is the upstream's."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_key_column_may_begin_with_a_dot(lakehouse: Lakehouse) -> None:
 
 @pytest.mark.exhaustive
 def test_column_names_with_braces_are_not_replaced_by_rows(lakehouse: Lakehouse) -> None:
-    """A template holds the relation's place in braces."""
+    """A template has the relation in braces."""
     lakehouse.make_upstream(
         "`{rows}` BIGINT, `a{b}` STRING, `{0}}` STRING",
         properties={"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"},

@@ -1,4 +1,4 @@
-"""What is left of a window's changes, flag by flag, against a history of one thing after the other."""
+"""The net changes of a window, flag by flag, for a history with one kind of change after the other."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ NET = {
 
 
 def test_what_is_left_of_each_change_and_what_it_was_before(spark: SparkSession, lake: Path) -> None:
-    """Design §5.5: per vnode and key, then per key; and what tells that a key does not identify its rows (I6)."""
+    """Design §5.5: per vnode and key, then per key; and the flags of a key that does not identify its rows (I6)."""
     path = str(lake / "orders")
     write_table(path, rows(*((number, "a") for number in range(1, 5))))
-    # In a file of their own: deltalake writes a whole file anew, and says so of each of its rows, where keys change.
+    # In a separate file: where keys change, deltalake rewrites the whole file, and the feed has each of its rows.
     write_table(path, rows((5, "a"), (6, "a")))
     for _ in happen(path):
         pass

@@ -1,4 +1,4 @@
-"""Errors hold no data: a row's value is in none, wherever Spark or Delta could quote it."""
+"""Errors contain no values of rows, although Spark and Delta quote them in many errors."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ EXPRESSIONS = [
 
 
 def has_no_canary(error: BaseException, log: str) -> bool:
-    shown = "".join(traceback.format_exception(error)) + log
-    return CANARY.lower() not in shown.lower() and "41114111" not in shown
+    text = "".join(traceback.format_exception(error)) + log
+    return CANARY.lower() not in text.lower() and "41114111" not in text
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ spark.stop()
 
 @pytest.fixture
 def session(spark):
-    """A session of its own, so that no other test finds the options."""
+    """A separate session, so that no other test finds the options."""
     return spark.newSession()
 
 

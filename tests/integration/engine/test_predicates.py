@@ -37,7 +37,7 @@ def ranges_of(order, keys, seed):
     ends = []
     for key in sorted(drawn.sample(keys, min(len(keys), 12)), key=order.sort_key):
         cut = key[: drawn.randint(1, len(key))]
-        # A short end lies behind all keys that begin with it, so it may reach behind the next one.
+        # A short end lies after all keys that begin with it, so it may lie after the next one.
         if not ends or order.compare(cut, ends[-1]) > 0:
             ends.append(cut)
     found = [KeyRange(after, up_to) for after, up_to in pairwise([None, *ends, None])]

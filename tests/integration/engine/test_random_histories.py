@@ -96,7 +96,7 @@ class History:
         self._remember()
 
     def rescale(self, parallelism: int) -> None:
-        """Change the number of parallel runs, if vnodes are on their own."""
+        """Change the parallelism, if each vnode has a position."""
         store = self.lakehouse.backfill.store
         if store.settings().strategy == "arrangement":
             mutations.rescale_job(parallelism, store=store, requested_by="tester")
@@ -125,7 +125,7 @@ class History:
             self.lakehouse.assert_truth()
             return
 
-        def is_shown(row: given_values.Row) -> bool:
+        def is_read(row: given_values.Row) -> bool:
             match progress[self._vnode(row.amount)]:
                 case Completed():
                     return True
@@ -137,7 +137,7 @@ class History:
         expected = Counter(
             (*row.key, None if row.amount is None else row.amount * 2)
             for row in self.versions[barrier.upstream.to_offset.number].values()
-            if row.status == "paid" and is_shown(row)
+            if row.status == "paid" and is_read(row)
         )
         assert Counter(self._plain(row) for row in self.lakehouse.view().collect()) == expected
 

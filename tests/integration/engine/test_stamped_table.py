@@ -1,4 +1,4 @@
-"""What a table's own log says of an epoch's writes, and how far back it is read for that; no JVM."""
+"""What a table's log shows of an epoch's writes, and how far back it is read; no JVM."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_write_of_the_epoch_from_another_plan_is_refused(log):
         log.table.is_written(CHANGES, IDENTITY, barrier_of(2))
 
 
-# --- what may lie behind the version that the previous epoch left -----------------------------------
+# --- what may follow the version that the previous epoch left --------------------------------------
 
 
 def at_minute(minute: int) -> dt.datetime:
@@ -159,7 +159,7 @@ def test_writes_of_the_epoch_itself_may_follow_the_previous_epoch(log):
     ids=["a stranger", "another incarnation", "another plan", "an earlier epoch", "made anew"],
 )
 def test_any_other_write_after_the_previous_epoch_is_refused(log, stamp):
-    """I6: what earlier epochs wrote lies before that; found behind it, it comes from an older copy."""
+    """I6: a write of an earlier epoch after it means that the table was restored from an older copy."""
     log.write(1, snapshot_part(0))
     log.commit(stamp, None, NEW_ROWS)
     log.write(2, CHANGES)
@@ -170,7 +170,7 @@ def test_any_other_write_after_the_previous_epoch_is_refused(log, stamp):
 
 
 def test_missing_versions_after_the_previous_epoch_are_refused(log):
-    """I6: nobody can tell any more what they were."""
+    """I6: their contents are unknown."""
     for epoch in (1, 2, 2, 2):
         log.write(epoch, snapshot_part(epoch))
     commit_file(log.path, 1).unlink()
@@ -183,7 +183,7 @@ def test_missing_versions_after_the_previous_epoch_are_refused(log):
 
 @pytest.mark.parametrize(("kind", "error"), [(VIEW_TABLE, MaterializedViewError), (ARRANGEMENT_TABLE, StateError)])
 def test_a_table_continues_where_the_previous_epoch_left_it(log, kind, error):
-    """I6: a copy has commits of its own under the same numbers once it was written on."""
+    """I6: a copy that is written to gets other commits with the same numbers."""
     for minute in (1, 2):
         log.commit({}, timestamp=minute)
     table = StampedTable(cast("SparkSession", None), log.path, kind)
@@ -201,7 +201,7 @@ def test_a_table_continues_where_the_previous_epoch_left_it(log, kind, error):
 
 
 def test_a_write_whose_commit_was_cleaned_up_is_not_tried_forever(log):
-    """Delta skips it, for the table knows of it; from which plan it was, nothing tells any more."""
+    """Delta skips it, because the table has its transaction id, but no log shows which plan it was from."""
     table = DeltaTable.create(log.folder / "cleaned", pa.schema([("id", pa.int64())]))
     part = transaction_id(IDENTITY, CHANGES)
     written = CommitProperties(app_transactions=[Transaction(part, 2)])
@@ -253,7 +253,7 @@ def nothing() -> None:
 
 
 def test_a_write_is_made_once_and_only_the_log_proves_it(log):
-    """I2: also where Delta told of a failure after the commit."""
+    """I2: also if Delta reported a failure after the commit."""
 
     def commits_and_fails() -> None:
         log.write(2, CHANGES)
@@ -270,7 +270,7 @@ def test_a_write_that_the_log_does_not_show_is_an_error_unless_there_may_be_noth
 
 
 def test_a_write_that_lost_to_a_compaction_is_made_once_more_and_not_twice(log):
-    """I2: nobody else wrote meanwhile."""
+    """I2: no other writer came between."""
     log.write(1, CHANGES)
 
     def loses() -> None:
@@ -303,7 +303,7 @@ def test_a_write_that_lost_twice_fails(log):
     ],
 )
 def test_only_commits_that_change_no_row_and_no_column_may_come_between(log, incarnation, did, compaction_alone):
-    """I6: a stranger's write is not written over, whatever compaction came behind it."""
+    """I6: a foreign write is not overwritten, even if a compaction follows it."""
     log.commit({"event": "epoch", "incarnation": incarnation, "epoch": 1}, None, did)
     log.commit({}, None, SAME_ROWS)
     assert log.table._lost_to_compaction(CONFLICT, IDENTITY) is compaction_alone
@@ -311,7 +311,7 @@ def test_only_commits_that_change_no_row_and_no_column_may_come_between(log, inc
 
 
 def test_a_statement_that_changes_nothing_leaves_its_transaction_all_the_same(spark, lake):
-    """I2: a replay behind the chunk could remove a row that came with it. I5: an id that is used up is of no use."""
+    """I2: a replay after the chunk could remove a row of the chunk. I5: an id that was used up writes nothing."""
     path = str(lake / "view")
     write_deltalake(path, pa.table({"id": [1, 2]}))
     table = StampedTable(spark, path, VIEW_TABLE)

@@ -1,5 +1,5 @@
 """
-What somebody else wrote into the upstream's log never hides a row: statistics, names and schemas of files.
+Wrong statistics, names and schemas of files in the upstream's log never hide a row.
 
 The upstreams are written by delta-rs or by hand, so Spark sees their logs for the first time when a job is created.
 """
@@ -30,13 +30,13 @@ Statistics = dict[str, Any]
 
 
 def write(lakehouse: Lakehouse, *files: dict[str, pa.Array]) -> None:
-    """Write each of some files in a commit of its own, by delta-rs."""
+    """Write each of some files in a separate commit, by delta-rs."""
     for columns in files:
         write_deltalake(lakehouse.upstream_path, pa.table(columns), mode="append", configuration=CHANGE_DATA_FEED)
 
 
 def restate(lakehouse: Lakehouse, edit: Callable[[Statistics], Statistics | None], *, version: int = 0) -> None:
-    """Edit the statistics that a commit says of its files."""
+    """Edit the statistics of the files in a commit."""
     commit = Path(lakehouse.upstream_path, "_delta_log", f"{version:020d}.json")
     actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
     for action in actions:
@@ -98,7 +98,7 @@ def test_a_file_with_wrong_bounds_loses_no_row(lakehouse: Lakehouse, declared: t
 
 
 def test_rows_that_earlier_epochs_missed_keep_the_view_from_being_finished(lakehouse: Lakehouse) -> None:
-    """I6: a row below its file's bounds, which no statistics gave away when its chunk was read."""
+    """I6: a row below its file's bounds, which its chunk left out."""
     write(lakehouse, numbers(1, 10), {**numbers(11, 20), "id": pa.array([5_000, *range(12, 21)], pa.int64())})
     restate(lakehouse, bounds(11, 6_000), version=1)
     write(lakehouse, {**numbers(1, 1), "id": pa.array([0], pa.int64())})
@@ -108,7 +108,7 @@ def test_rows_that_earlier_epochs_missed_keep_the_view_from_being_finished(lakeh
         lakehouse.finish()
     status = lakehouse.backfill.status()
     assert (status.finished, 0 in ids(lakehouse)) == (False, False)
-    # What helps: all rows written anew, whatever was read of them before.
+    # This helps: write all rows again, read or not.
     mutations.repair_job(store=lakehouse.backfill.store, requested_by="tester", vnodes=["0-3"])
     lakehouse.finish()
     assert ids(lakehouse) == [0, *range(1, 11), *range(12, 21), 5_000]
@@ -160,7 +160,7 @@ def test_an_arrangement_of_keys_with_wrong_bounds_is_refused_or_whole(lakehouse:
 
 @pytest.mark.parametrize("records", [5, exhaustive(10_000), exhaustive(None)])
 def test_wrong_numbers_of_rows_decide_nothing(lakehouse: Lakehouse, records: int | None) -> None:
-    """A count that somebody else wrote is no reason to refuse rows that were all read."""
+    """A wrong count in the log is no reason to refuse rows that were all read."""
     write(lakehouse, numbers(1, 10), numbers(11, 20))
     restate(lakehouse, lambda found: {**found, "numRecords": records})
     lakehouse.create(rate_limit=6, strategy="no_shuffle")

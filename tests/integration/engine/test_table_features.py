@@ -74,7 +74,7 @@ def test_a_table_with_the_feature_is_backfilled(lakehouse: Lakehouse, feature: s
     [exhaustive(""), "UPDATE {upstream} SET name = 'b' WHERE id = 2"],
 )
 def test_a_column_that_was_renamed_and_renamed_back_in_one_window(lakehouse: Lakehouse, before: str) -> None:
-    """Whoever renamed it was refused, and took it back; meanwhile rows changed under the other name."""
+    """The rename was refused and taken back; meanwhile rows changed under the other name."""
     lakehouse.make_upstream("id BIGINT, name STRING", {**CHANGE_DATA_FEED, "delta.columnMapping.mode": "name"})
     lakehouse.sql("INSERT INTO {upstream} SELECT id, 'a' FROM range(9)")
     lakehouse.create(rate_limit=5, query="SELECT id, name FROM upstream")

@@ -1,4 +1,4 @@
-"""Upstreams whose schema changes, or says more of its columns than their types."""
+"""Upstreams with schemas that change, or that have more than the types of columns."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_view_does_not_inherit_properties_of_the_upstreams_columns(lakehouse
 
 @BOTH
 def test_new_fields_of_a_nested_column_are_ignored_like_new_columns(lakehouse: Lakehouse, strategy: str) -> None:
-    """What the query takes of it, it took when the job was created."""
+    """The query uses the fields that the column had when the job was created."""
     lakehouse.make_upstream("id BIGINT, s STRUCT<a: BIGINT>, l ARRAY<STRUCT<a: BIGINT>>, m MAP<STRING, STRUCT<a: INT>>")
     insert = (
         "INSERT INTO {{upstream}} SELECT id, IF(id = 3, NULL, named_struct('a', id {0})), array(named_struct('a', id "
@@ -174,7 +174,7 @@ def test_new_fields_of_a_nested_column_are_ignored_like_new_columns(lakehouse: L
 
 @BOTH
 def test_columns_may_have_any_name_that_delta_allows(lakehouse: Lakehouse, strategy: str) -> None:
-    """The upstream has such names with column mapping; the view is made so that it has them, too."""
+    """The upstream has such names with column mapping; the view gets column mapping, too."""
     odd = "`a b`", "`x,y;z={}()`", "`two\nlines\tand a tab`"
     lakehouse.make_upstream(
         f"`the id` BIGINT, {odd[0]} BIGINT, {odd[1]} BIGINT, {odd[2]} STRUCT<`in side`: BIGINT>", MAPPED
@@ -204,7 +204,7 @@ def test_names_that_a_view_without_column_mapping_cannot_have_are_refused_at_cre
 
 
 def test_a_constraint_that_the_views_owner_added_holds_and_its_error_quotes_no_row(lakehouse: Lakehouse) -> None:
-    """Rows that meet it are written; once one does not, the epoch says which constraint, and goes on without it."""
+    """Rows that meet it are written. An epoch with one that does not names the constraint, and runs once it is dropped."""
     lakehouse.make_upstream("id BIGINT", CHANGE_DATA_FEED)
     lakehouse.sql("INSERT INTO {upstream} SELECT id FROM range(4)")
     lakehouse.create(rate_limit=2)

@@ -50,7 +50,7 @@ def fill(lakehouse: Lakehouse, rows: int = 40) -> None:
 
 
 def view_sql(lakehouse: Lakehouse, statement: str) -> None:
-    """Write to the view as a stranger does."""
+    """Write to the view as another writer does."""
     lakehouse.spark.sql(statement.replace("{view}", f"delta.`{lakehouse.view_path.replace('`', '``')}`"))
 
 
@@ -78,7 +78,7 @@ UPDATE {view} SET
     items = CASE id WHEN 12 THEN array(null, 1) WHEN 13 THEN array(1) ELSE items END,
     nested = CASE id WHEN 14 THEN named_struct('x', 'z', 'y', CAST(null AS STRING)) WHEN 15 THEN null ELSE nested END
 """
-"""What a number of rows does not tell, and what Spark's own hash takes for the same; 11 and 23 stay what they are."""
+"""Damages that a number of rows does not show, and to which Spark's hash is blind; 11 and 23 stay as they are."""
 
 DAMAGED = [
     ("different", "0", ("d",)),
@@ -128,7 +128,7 @@ def test_every_damage_of_a_finished_view_is_found(lakehouse: Lakehouse) -> None:
 
 
 def test_what_was_not_read_has_no_rows_in_the_view(lakehouse: Lakehouse) -> None:
-    """I1 under both strategies: a row behind a position, or of a vnode that has not started, is unexpected."""
+    """I1 under both strategies: a row after the position, or of a vnode that has not started, is unexpected."""
     fill(lakehouse)
     lakehouse.create(rate_limit=10, strategy="no_shuffle", query="SELECT id, customer FROM upstream")
     lakehouse.epoch()
@@ -138,7 +138,7 @@ def test_what_was_not_read_has_no_rows_in_the_view(lakehouse: Lakehouse) -> None
 
 
 def test_a_row_of_a_vnode_that_was_not_read(lakehouse: Lakehouse) -> None:
-    """The arrangement's positions are each vnode's own; the vnode comes from a column that the view carries."""
+    """Each vnode has its own position; the vnode comes from a column that the view has."""
     fill(lakehouse)
     lakehouse.create(
         rate_limit=10,
@@ -181,7 +181,7 @@ def test_a_view_without_the_distribution_key_is_compared_by_key(lakehouse: Lakeh
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
 def test_keys_of_every_kind_descending_and_null_and_parts_of_the_upstream(lakehouse: Lakehouse, strategy: str) -> None:
-    """The verification compares keys with an expression of its own."""
+    """The verification uses a separate expression to compare keys."""
     lakehouse.make_upstream("t TIMESTAMP, n TIMESTAMP_NTZ, s STRING, b BINARY, p DECIMAL(20, 3), id INT")
     lakehouse.sql(
         "INSERT INTO {upstream} SELECT if(id % 5 = 0, null, timestamp_micros(1000000 * (id % 3) + id % 2)), "
@@ -316,7 +316,7 @@ def test_many_differing_keys_are_repaired_by_vnode_and_a_few_by_key(
 
 @pytest.mark.parametrize("paused", [exhaustive(False), True])
 def test_what_differs_is_redone_and_found_equal(lakehouse: Lakehouse, *, paused: bool) -> None:
-    """Also where an epoch is pinned already, which the foreign commit would otherwise stop."""
+    """Also if an epoch is already pinned, which the foreign commit would otherwise stop."""
     fill(lakehouse)
     lakehouse.create(rate_limit=15, query="SELECT id, a FROM upstream WHERE id % 2 = 0")
     lakehouse.epoch()
@@ -351,7 +351,7 @@ def _no_engine() -> SparkEngine:
 
 @pytest.mark.exhaustive
 def test_foreign_rows_are_removed_before_anything_was_read(lakehouse: Lakehouse) -> None:
-    """I1: a view of which nothing was read is empty."""
+    """I1: before the first chunk the view is empty."""
     fill(lakehouse)
     lakehouse.create(rate_limit=0, query="SELECT id, a FROM upstream")
     view_sql(lakehouse, "INSERT INTO {view} VALUES (2, 'same')")

@@ -1,4 +1,4 @@
-"""The campaign of shapes on real Spark: plain cases end right, and a lie of any kind is called wrong."""
+"""The campaign of shapes on real Spark: plain cases end right, and a lie of any kind counts as wrong."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def test_a_query_that_spark_refuses_does_not_count_as_wrong(spark: SparkSession,
 
 class WithLies(Game):
     """
-    A game in which something is not as the package says.
+    A game with one false statement of the package, or one wrong row.
 
-    :param lie: which thing.
+    :param lie: which one.
     """
 
     def __init__(self, case, spark, folder, *, lie):

@@ -1,4 +1,4 @@
-"""An S3 that answers on loopback: moto's, in a process of its own."""
+"""moto's S3 on loopback, in a separate process."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class S3:
     @contextmanager
     def outage(self, after: int, status: int, *, loses: int = 0) -> Iterator[None]:
         """
-        Let some requests through meanwhile, and answer the others with an error.
+        Let some requests through, and answer the others with an error.
 
-        :param loses: that many of them are done all the same, and those behind them are answered again.
+        :param loses: so many of them take effect all the same, and the ones after them are answered again.
         """
         asked = {"after": after, "status": status, **({"loses": loses} if loses else {})}
         requests.put(f"{self.endpoint}/outage", params=asked, timeout=30).raise_for_status()

@@ -52,10 +52,10 @@ def test_a_store_that_does_not_answer_does_not_let_the_form_wait(connect):
 
 
 def test_a_store_that_lets_a_second_writer_in_is_refused_for_control_tables(s3, connect, monkeypatch):
-    def write_behind_the_first(table, *args, **options):
+    def write_over_the_first(table, *args, **options):
         write_deltalake(DeltaTable(table.table_uri, storage_options=s3.options), *args, **options)
 
-    monkeypatch.setattr(probe, "write_deltalake", write_behind_the_first)
+    monkeypatch.setattr(probe, "write_deltalake", write_over_the_first)
     good, message = connect()
     assert not good
     assert "lets a second writer replace the first one's commit" in message

@@ -1,7 +1,7 @@
 """
 An object store that stops answering in the middle of a step, after so many of its requests.
 
-Nothing is damaged then: whoever says so sends somebody to restore tables from a copy, and Airflow tries no task again.
+Nothing is damaged then. An error that says so makes operators restore tables, and Airflow retries no task.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.variants import exhaustive
 pytestmark = pytest.mark.slow
 
 STATUSES = [503, exhaustive(403)]
-"""A store is too busy; or credentials run out."""
+"""The store is too busy, or credentials expire."""
 
 
 def look(backfill: Backfill) -> None:
@@ -61,7 +61,7 @@ def nothing(_: Backfill) -> None:
 
 
 def requests_of(s3: S3, well: Backfill, before: Callable[[Backfill], None], step: Callable[[Backfill], None]) -> int:
-    """Pin a barrier, take a step as nobody who has read anything, and return how many requests it takes."""
+    """Pin a barrier, take a step without any cache, and return its number of requests."""
     pin(well)
     before(well)
     s3.requests()
@@ -81,9 +81,9 @@ def test_an_outage_raises_retryable_errors(
     status: int,
 ) -> None:
     """
-    I2, I6: the next try does what this one did not come to.
+    I2, I6: the next try does what this one could not.
 
-    :param every: of the requests of a step, each so many-th is the last one that is answered.
+    :param every: every so many requests of a step, one is the last that is answered.
     """
     well, impatient = Backfill(job, s3.options), {**s3.options, "max_retries": "0"}
     for limit in range(25, 0, -1):
@@ -115,9 +115,9 @@ def test_a_request_with_a_lost_answer_takes_effect_once(
     retries: int,
 ) -> None:
     """
-    I2, I5: the store did it, and its answer was lost; asked again, it says that somebody was faster.
+    I2, I5: the store wrote a commit and its answer was lost, so the retry finds the commit taken.
 
-    :param every: of the requests of a step, of each so many-th the answer is lost.
+    :param every: every so many requests of a step, an answer is lost.
     :param retries: how often deltalake itself asks again.
     """
     well = Backfill(job, s3.options)
@@ -188,7 +188,7 @@ def looked_at(s3: S3) -> S3:
 def test_a_table_that_cannot_be_read_for_a_while_is_neither_damaged_nor_missing(
     looked_at: S3, look_at: str, status: int
 ) -> None:
-    """I6: as of any request of a look, or at that one alone."""
+    """I6: the outage begins with any request of the look, or hits only that one."""
     looked_at.requests()
     LOOKS[look_at](looked_at, looked_at.options)
     count, wrong = looked_at.requests(), []

@@ -21,17 +21,17 @@ pytestmark = pytest.mark.slow
 def test_a_job_goes_to_its_end_in_a_bucket(s3, job):
     """Issue part 7."""
     backfill = Backfill(job, s3.options)
-    shown = []
-    while not shown or not shown[-1].finished:
+    statuses = []
+    while not statuses or not statuses[-1].finished:
         protocol.run_barrier(inject(backfill, "somebody"), store=backfill.store, engine=NoEngine())
-        shown.append(backfill.status())
-    assert [status.rows_read for status in shown] == [40, 80, 120]
-    assert [status.warnings for status in shown] == [(), (), ()]
+        statuses.append(backfill.status())
+    assert [status.rows_read for status in statuses] == [40, 80, 120]
+    assert [status.warnings for status in statuses] == [(), (), ()]
     assert f"_backfill/{job.name}/barrier_log/_delta_log/" in s3.listing()
 
 
 def test_a_writer_that_was_overtaken_decides_again(s3):
-    """The commit that must be the first one of its name is what fences: here the other one comes in between."""
+    """The commit with the same version fences: here the other writer commits first."""
     schema = pa.schema([("n", pa.int64())])
     mine, other = (ControlTable(f"{s3.root}/table", schema, s3.options) for _ in range(2))
     mine.create()
@@ -83,7 +83,7 @@ def test_two_runs_of_an_epoch_one_commits(s3, job):
 
 
 def test_writers_at_the_same_instant_agree(s3, job):
-    """I2, I5: however they come to lie, every epoch is pinned once and committed once."""
+    """I2, I5: in every order of requests, each epoch is pinned once and committed once."""
     together = threading.Barrier(2)
     agreed: list[list[Barrier]] = [[], []]
 

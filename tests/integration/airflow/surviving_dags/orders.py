@@ -1,7 +1,7 @@
 """
-A job whose applications are programs that wait for their turn, so that a test can kill whatever it likes meanwhile.
+A job with programs as applications that wait until the test lets them run, so that it can kill a process meanwhile.
 
-An application runs once the file ``go`` is there; a task run dies right after it started one, if the file ``die`` is.
+An application runs once the file ``go`` exists; a task run dies right after it starts one if the file ``die`` exists.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ start = SupervisedApplication.start
 
 
 def start_and_perhaps_die(self: SupervisedApplication, *call: Any) -> Any:
-    """Start an application; the task run may not live to tell."""
+    """Start an application; the task run may die right afterwards."""
     record = start(self, *call)
     die = LAKE / "die"
     if die.exists():
