@@ -97,7 +97,7 @@ def _stage() -> Iterator[Play]:
 
 CAMPAIGN = Campaign(
     name="pages",
-    about="requests to the pages' API that no client would send: answers obey the contract, and without a login nothing changes",
+    about="hostile requests to the pages' API: answers obey the contract, and without a login nothing changes",
     quick=OPERATIONS * len(FROM),
     full=OPERATIONS * len(FROM) * ROUNDS,
     checks="requests",

@@ -16,7 +16,7 @@ class Died(BaseException):
 
 
 def dying_at(point: str | None) -> Callable[[CrashPoint], None]:
-    """Return what dies at a point once it is installed there."""
+    """Return a function for all crash points that dies at one of them."""
 
     def die(reached: CrashPoint) -> None:
         if reached == point:
@@ -39,7 +39,7 @@ def died(point: str | None, work: Callable[[], object]) -> bool:
 
 @contextmanager
 def dies_at(point: CrashPoint) -> Iterator[None]:
-    """Let what is done meanwhile die at a point, which it must get to."""
+    """Let the block die at a point, which it must reach."""
     crash_points.install(dying_at(point))
     try:
         with pytest.raises(Died):

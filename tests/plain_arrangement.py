@@ -25,7 +25,7 @@ Rows = dict[Position, Row]
 """Rows by their positions in the scan's order."""
 
 FILES = 3
-"""What the base of an arrangement is cut into."""
+"""The number of files of an arrangement's base."""
 
 _LOCK = threading.RLock()
 
@@ -37,14 +37,14 @@ def _read(path: str, _: Logged) -> list[Row]:
 
 
 class Change(NamedTuple):
-    """What a window did to one position: its row afterwards, if it has one, and whether it had none before."""
+    """The net change of one position: its row afterwards, if it has one, and whether it had none before."""
 
     row: Row | None
     appeared: bool
 
     @property
     def added(self) -> int:
-        """By how many rows there are more."""
+        """The difference in the number of rows."""
         return (self.row is not None) - (not self.appeared)
 
 

@@ -112,12 +112,12 @@ class CountingEngine:
     def compare(
         self, settings: JobSettings, pinned: PinnedVerification, barrier: Barrier, vnodes: VnodeRange
     ) -> ComparedVnodes:
-        """Find the keys missing that a test says are; it gets to know of nothing else."""
+        """Report the keys as missing that the test names, and no other difference."""
         keys = self.missing.pop(0) if self.missing else ()
         return compared_of(*vnodes, *((vnodes[0], key) for key in keys))
 
     def compact_view(self, settings: JobSettings, plan: CompactionPlan) -> None:
-        """Have deltalake do what is planned."""
+        """Compact with deltalake."""
         DeltaTable(settings.job["materialized_view"]).optimize.compact(target_size=plan.target_file_size)
 
     def compact_own_table(self, settings: JobSettings, name: str, plan: CompactionPlan) -> None:

@@ -118,7 +118,7 @@ class PlainSource:
         return any(covered.contains(position, self.order) for covered in ranges)
 
     def by_key(self, rows: Mapping[Position, Row | None]) -> dict[Key, Row | None]:
-        """Return what became of each key; the row of a key that moved between vnodes is where it went."""
+        """Return the row of each key; a key that moved between vnodes has the row of its new vnode."""
         found: dict[Key, Row | None] = {}
         for position, row in rows.items():
             key = position[1:] if self.by_vnode else position

@@ -111,8 +111,8 @@ def latest_changes(changes: DataFrame) -> DataFrame:
     latest = Window.partitionBy("order_id").orderBy(F.col("_commit_version").desc())
     return (
         changes.filter("_change_type <> 'update_preimage'")
-        .withColumn("__place", F.row_number().over(latest))
-        .filter("__place = 1")
+        .withColumn("__rank", F.row_number().over(latest))
+        .filter("__rank = 1")
         .withColumn("__deleted", F.expr("_change_type = 'delete' OR status = 'cancelled'"))
     )
 

@@ -1,7 +1,7 @@
 """
 The bounded search of :mod:`tests.model.explore` over task runs that share epochs of the arrangement strategy.
 
-It starts when one epoch has made the arrangement and a second one has read a row in each of two parallel task runs. From
+It starts when one epoch has made the arrangement and a second one has read a row in each of two task runs. From
 there runs of whole epochs overlap, and with them runs of single parts, which take part in whatever epoch is pinned
 when they start.
 """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 N = TypeVar("N", bound=Hashable)
 
 Move = tuple[str, N, Callable[[], None]]
-"""What happens, what comes of it, and a check that raises if that breaks an invariant."""
+"""A move, its result, and a check that raises if it breaks an invariant."""
 
 ONE_ROW = Barrier(rate_limit=1)
 SETTINGS = (ONE_ROW, Barrier(rate_limit=2), ONE_ROW)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.model.tables import Plan
 
 ENDLESS = 1000
-"""So many moves without an end mean that there is none."""
+"""After so many moves without an end, the backfill never ends."""
 
 
 class ClassicalRun:

@@ -42,7 +42,7 @@ def test_view_is_true_after_every_epoch(
     scenario: Scenario, query: Query, vnode_of: Distribution, known_keys: KnownKeys, sharing: list[int], made: bool
 ) -> None:
     """
-    I1, I3, I4: whatever is written, moved, paused, throttled, rescaled or crashed, and however task runs share an epoch.
+    I1, I3, I4: whatever is written, moved, paused, throttled, rescaled or crashed, however task runs share an epoch.
     """
     run = ArrangedRun(scenario, query, vnode_of=vnode_of, known_keys=known_keys, sharing=sharing, made=made)
     run.play(scenario.events)

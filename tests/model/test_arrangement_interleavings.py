@@ -1,6 +1,6 @@
 """
-Task runs that share and repeat epochs of the arrangement strategy: random schedules of many, every schedule of a few, and
-weakened protocols that break.
+Task runs that share and repeat epochs of the arrangement strategy: random schedules of many, every schedule of a few,
+and weakened protocols that break.
 """
 
 from __future__ import annotations

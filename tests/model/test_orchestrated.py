@@ -113,7 +113,7 @@ def test_every_barrier_reads_what_its_settings_allow(
     run = OrchestratedRun(Scenario(ID, table(*range(size)), schedule), planner=planner)
     read, completed, pinned = 0, False, None
     for event in schedule:
-        # A run first repairs what the one before it has left.
+        # An attempt first completes the epoch that the previous one left.
         settings = pinned or (event.barrier if isinstance(event, Crash) else event)
         pinned = settings if isinstance(event, Crash) else None
         run.play([event])
@@ -275,7 +275,7 @@ def test_the_rest_may_vanish_while_paused() -> None:
 
 
 def test_a_null_key_is_a_position() -> None:
-    """Semantics 7: standing at the null key is something else than not having started."""
+    """Semantics 7: a position at the null key differs from a scan that has not started."""
     run = OrchestratedRun(Scenario(ID, table(None, 1), ()))
     run.run(Barrier(rate_limit=1))
     assert run.world.state.progress == at(None) != NOT_STARTED

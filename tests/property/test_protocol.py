@@ -255,7 +255,7 @@ def test_several_epochs_in_one_task_run_end_like_as_many_task_runs(initial, time
 
 
 def said(record):
-    """What a record says apart from who asked, when, in which incarnation, and of which table."""
+    """The content of a record without its requester, time, incarnation and table."""
     found = record.model_dump(
         exclude={
             "incarnation",

@@ -128,7 +128,7 @@ class Job:
 
 @pytest.fixture
 def job(lake: Path, spark_remote: str) -> Job:
-    """A job over a small upstream, at a path with all that paths may have; its commands use the tests' Spark."""
+    """A job over a small upstream, at a path with unusual characters; its commands use the tests' Spark."""
     job = Job(lake, spark_remote)
     for number, region in enumerate("abc"):
         job.insert(region, range(number * ROWS // 3, (number + 1) * ROWS // 3))

@@ -22,7 +22,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 @pytest.fixture
 def start_demo(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
-    """Start demos, none of which outlives its test, however that ends."""
+    """Start demos, and stop them with the test, however it ends."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
         "DEMO_FOLDER": str(tmp_path),
@@ -48,7 +48,7 @@ def start_demo(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
-    """Return what runs for the demo in a folder: every one of its processes has the folder in its environment."""
+    """Return the processes of the demo in a folder; each has the folder in its environment."""
     found = []
     for process in psutil.process_iter():
         try:

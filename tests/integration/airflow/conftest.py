@@ -61,12 +61,12 @@ class Run:
         self._instances = {(instance.task_id, instance.map_index): instance for instance in instances}
 
     def name(self, task_id: str, map_index: int) -> str | None:
-        """Return what a mapped task run is called in the grid."""
+        """Return the name of a mapped task run in the grid."""
         rendered: str | None = self._instances[task_id, map_index].rendered_map_index
         return rendered
 
     def results(self, task_id: str, count: int) -> list[Any]:
-        """Return what a task's mapped runs returned, in no order: Airflow starts them in any."""
+        """Return the results of a task's mapped runs in any order, because Airflow starts them in any order."""
         return [self.result(task_id, index) for index in range(count)]
 
     def result(self, task_id: str, map_index: int = -1) -> Any:
@@ -84,7 +84,7 @@ def run_dag(airflow_database: None) -> Iterator[Callable[..., Run]]:
     from airflow.utils.session import create_session
     from sqlalchemy import delete
 
-    # Of two assets of one name Airflow has one active: that of another test's view, in another folder.
+    # Of two assets with one name Airflow lets only one be active, perhaps that of another test's view.
     with create_session() as session:
         session.execute(delete(AssetActive))
 

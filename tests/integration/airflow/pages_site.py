@@ -74,7 +74,7 @@ class Api:
 @contextmanager
 def pages_of(folder: Path, names: Sequence[str], *, not_created: Collection[str] = ()) -> Iterator[Api]:
     """
-    Bring up Airflow's app with a DAG for each of some jobs, each two epochs on.
+    Bring up Airflow's app with a DAG for each of some jobs, each after two epochs.
 
     :param folder: where the jobs' tables go.
     :param names: the jobs.

@@ -111,7 +111,7 @@ async def first_event(trigger: BaseTrigger) -> Any:
 
 
 def processes_of_group(group: int) -> list[int]:
-    """Return the processes of a group that run; those that only wait to be collected do not."""
+    """Return the running processes of a group, without zombies."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

@@ -1,9 +1,9 @@
 """
-A shape that is defined here alone and registered from outside of the package goes through a whole backfill.
+A shape that only this file defines and registers goes through a whole backfill.
 
 Its view has a row for each group of the upstream's rows: the number of rows in it. A unit is a group, so a chunk is no
-append and a change touches the groups of both of its images. So nothing outside of the shapes' folder takes a view's
-rows for the upstream's.
+append and a change touches the groups of both of its images. So no code outside of the shapes' folder may assume that
+the view's rows are the upstream's.
 """
 
 from __future__ import annotations

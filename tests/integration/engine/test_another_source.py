@@ -1,8 +1,8 @@
 """
-A source that is defined here alone and registered from outside of the package goes through a whole backfill.
+A source that only this file defines and registers goes through a whole backfill.
 
-Its upstream is a folder of Parquet files, each one the whole table as it was: no Delta log, no change data feed, and
-offsets that are no numbers. So nothing outside of the sources' folder asks which kind it is.
+Its upstream is a folder of Parquet files, each a copy of the whole table: no Delta log, no change data feed, and
+offsets that are no numbers. So no code outside of the sources' folder may depend on the kind.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
-A strategy that is defined here alone and registered from outside of the package goes through a whole backfill.
+A strategy that only this file defines and registers goes through a whole backfill.
 
 It reads whole vnodes from the upstream itself, one an epoch: positions by vnode, as under ``arrangement``, chunks in
-place, as under ``no_shuffle``. So nothing outside of the strategies' folder asks which of the two it is.
+place, as under ``no_shuffle``. So no code outside of the strategies' folder may depend on which one it is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Jobs that cannot be run right are refused before anything is written, with an error that says what to do (I6)."""
+"""Jobs that cannot work are refused before anything is written, with an error that says what to do (I6)."""
 
 from __future__ import annotations
 

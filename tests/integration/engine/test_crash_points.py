@@ -1,7 +1,7 @@
 """
 Processes that die by SIGKILL at every named point, attempts side by side, and zombies (I2, I5).
 
-Each point and each kind of fault is here once; the fault campaign has the product of them (`docs/faults.md`).
+Each point and each kind of fault occurs here once; the fault campaign combines them (`docs/faults.md`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def begun(lakehouse: Lakehouse, **fields: Any) -> Lakehouse:
 
 
 def dies(remote: str, lakehouse: Lakehouse, point: str = "", *epochs: str) -> bool:
-    """Run an attempt of the job's next epoch in a process of its own, and return whether it died."""
+    """Run an attempt of the job's next epoch in a separate process, and return whether it died."""
     assert lakehouse.job is not None
     return is_killed(remote, lakehouse.job.state, point, *epochs)
 

@@ -1,4 +1,4 @@
-"""What Spark knows of an object store's options, and who else may see it."""
+"""The options of an object store in Spark, and who can read them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_an_option_that_spark_could_not_use_is_refused_before_anything_is_read(s
 
 @pytest.mark.exhaustive
 def test_no_command_line_shows_a_secret():
-    """Spark's configuration stands on the JVM's command line, which everybody on the machine can read."""
+    """Spark's configuration is on the JVM's command line, which every user of the machine can read."""
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), **storage_options_to_environment(OPTIONS)}
     done = subprocess.run(
         [sys.executable, "-"], input=PROGRAM, env=environment, capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""What is planned on without Spark is what Spark finds: vnodes, rows that are not hidden, changes of a window."""
+"""Plans without Spark count what Spark reads: vnodes, rows that are not hidden, changes of a window."""
 
 from __future__ import annotations
 

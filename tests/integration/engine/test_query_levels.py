@@ -1,4 +1,4 @@
-"""A query that is written in steps gives the view that it gives: WITH, subqueries in FROM, and pipe operators."""
+"""A query in steps gives the view that one SELECT gives: WITH, subqueries in FROM, and pipe operators."""
 
 from __future__ import annotations
 

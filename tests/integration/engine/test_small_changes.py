@@ -1,4 +1,4 @@
-"""Few changes in a large view with deletion vectors: a merge leaves unchanged rows out, and no changed one."""
+"""A few changes in a large view with deletion vectors: the merge leaves out unchanged rows, and no changed ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_every_change_of_keys_of_many_types_is_applied(fresh: Lakehouse) -> None
 
 
 def test_a_key_of_nulls_that_the_view_lacks_is_not_removed(lakehouse: Lakehouse) -> None:
-    """Delta takes it for a match in a table with deletion vectors, and fails."""
+    """Delta would count it as a match in a table with deletion vectors, and fail."""
     lakehouse.make_upstream("id BIGINT, name STRING, note STRING")
     lakehouse.sql("INSERT INTO {upstream} VALUES (NULL, NULL, 'hidden'), (NULL, 'a', 'hidden'), (1, 'b', 'shown')")
     lakehouse.create(

@@ -57,7 +57,7 @@ class Log:
 
     @property
     def table(self) -> StampedTable:
-        """The table; what is asked here needs no session."""
+        """The table; these tests need no session."""
         return StampedTable(cast("SparkSession", None), self.path, VIEW_TABLE)
 
     def commit(
@@ -125,7 +125,7 @@ def test_a_write_of_the_epoch_from_another_plan_is_refused(log):
         log.table.is_written(CHANGES, IDENTITY, barrier_of(2))
 
 
-# --- what may follow the version that the previous epoch left --------------------------------------
+# --- what may follow the version that the previous epoch left ---------------------------------------
 
 
 def at_minute(minute: int) -> dt.datetime:
@@ -212,7 +212,7 @@ def test_a_write_whose_commit_was_cleaned_up_is_not_tried_forever(log):
         commit_file(log.folder / "cleaned", version).unlink()
 
     class Skipping(StampedTable):
-        """Writes as Delta does where it has seen the transaction: not at all."""
+        """Writes nothing, like Delta for a transaction that it has seen."""
 
         def append(self, rows: Any, part: str, identity: Any, barrier: Any) -> None:
             self._once(part, identity, barrier, lambda: None, may_be_empty=False)
@@ -227,11 +227,11 @@ def test_a_write_whose_commit_was_cleaned_up_is_not_tried_forever(log):
         cleaned.append(None, CHANGES, IDENTITY, barrier_of(3))
 
 
-# --- what is done about it ------------------------------------------------------------------------
+# --- writes ---------------------------------------------------------------------------------------
 
 
 def once(log: Log, *attempts: Callable[[], None], may_be_empty: bool = False) -> tuple[bool, int]:
-    """Write the changes of epoch 2 by attempts one after another; return what it says, and how many it took."""
+    """Write the changes of epoch 2 by attempts in order; return whether it wrote, and the number of attempts."""
     left = list(attempts)
 
     def write() -> None:

@@ -59,7 +59,7 @@ class Cluster:
         self._wait(lambda status: status["aliveworkers"] == WORKERS)
 
     def applications(self) -> list[str]:
-        """Return the names of the applications that ran to their end or run."""
+        """Return the names of the finished and the running applications."""
         status = self._status()
         return [found["name"] for found in [*status["activeapps"], *status["completedapps"]]]
 

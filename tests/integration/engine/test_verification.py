@@ -1,4 +1,4 @@
-"""Verifying a view on real Spark: whatever is wrong with it is found, and nothing that is right."""
+"""Verifying a view on real Spark: every damage is found, and nothing else is reported."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_changes_that_wait_are_expected_as_of_the_versions_that_rows_were_read_a
 
 @pytest.mark.exhaustive
 def test_what_is_pinned_and_not_committed_is_not_wrong(lakehouse: Lakehouse) -> None:
-    """The last committed pair is compared, whatever a later epoch has written of itself, and goes on writing."""
+    """The last committed epoch is compared, even while a later epoch writes."""
     fill(lakehouse)
     lakehouse.create(rate_limit=10)
     lakehouse.epoch()
@@ -247,7 +247,7 @@ def test_what_is_pinned_and_not_committed_is_not_wrong(lakehouse: Lakehouse) -> 
     begun = verifier.next_step(lakehouse.backfill, begun, lakehouse.engine)
     with dies_at(CrashPoint.AFTER_STATE_COMMIT):
         lakehouse.run(barrier)
-    # The state is committed, and the log does not say so yet.
+    # The state is committed, but not yet the record in the barrier log.
     assert verifier.compare_now(lakehouse.backfill, lakehouse.engine).pinned.epoch == 2
     lakehouse.assert_truth()
     lakehouse.finish()
@@ -376,7 +376,7 @@ def test_foreign_rows_are_removed_before_anything_was_read(lakehouse: Lakehouse)
     ],
 )
 def test_a_bound_means_the_same_to_epochs_and_verifications(spark: SparkSession, kind: str, text: str) -> None:
-    """However it is written in the definition: Spark's own reading of such a text is null, or another value."""
+    """In every spelling: Spark itself would read such a text as null, or as another value."""
     field = KeyField(name="id", type=kind)
     value = field.decode(text)
     assert value is not None

@@ -129,8 +129,8 @@ def test_sigterm_ends_what_a_client_runs_on_the_server(server: Remote):
 
 
 def refused(remote: str, token: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run an application against a server that does not want it."""
-    # Elsewhere than the engine's folder, where its token would be found.
+    """Run an application against a server that refuses it."""
+    # Another folder, because the engine's folder has its token.
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(ROOT), "SPARK_REMOTE": remote}
     if token is not None:
         environment["SPARK_CONNECT_AUTHENTICATE_TOKEN"] = token

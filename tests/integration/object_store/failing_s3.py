@@ -1,9 +1,9 @@
 """
-moto's S3, which answers no more from some request on: ``failing_s3.py PORT``.
+moto's S3, which stops answering after some request: ``failing_s3.py PORT``.
 
 ``PUT /outage?after=3&status=503`` lets three more requests through and then answers with that status, until
-``DELETE /outage``, which returns how many requests there were since. With ``&loses=9``, what is answered so is done all
-the same, and only nine times.
+``DELETE /outage``, which returns how many requests there were since. With ``&loses=9``, only
+nine requests get that answer, and they take effect all the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OUTAGE = "/outage"
 
 class FailingS3:
     """
-    Stands before an application.
+    A layer in front of an application.
 
     :param application: what answers as long as there is no outage.
     """

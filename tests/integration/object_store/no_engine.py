@@ -1,4 +1,4 @@
-"""Epochs without an engine: of the protocol, all that is written are control tables."""
+"""Epochs without an engine: only control tables are written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.plain_engine import CountingEngine
 
 
 class NoEngine(CountingEngine):
-    """Says that every chunk has as many rows as the rate limit, and writes nothing."""
+    """Reports that every chunk has as many rows as the rate limit, and writes nothing."""
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:
         """Make nothing."""

@@ -16,7 +16,7 @@ LAKE = os.environ["ORDERS_LAKE"]
 
 
 def run_application(_: SparkBackfillOperator, backfill: Backfill, name: str, *call: Any, **more: Any) -> None:
-    """Run in the task's own process what an application would."""
+    """Do the work of an application in the task's own process."""
     del name, more
     StandInSpark().run(backfill, *call)
 
