@@ -36,7 +36,7 @@ def by_status(row: Row) -> int:
 
 
 def by_amount(row: Row) -> int:
-    """Distribute by a column that changes often; three vnodes, of which the nulls' is one of the others', too."""
+    """Distribute by a column that changes often; three vnodes, one of which also has the nulls."""
     return 0 if row.amount is None else row.amount % 3
 
 

@@ -161,7 +161,7 @@ def test_recovery_goes_on_from_the_persisted_position() -> None:
 
 
 def test_a_finished_job_reports_so_after_every_recovery() -> None:
-    """Semantics 10: who listens forgets it in a crash, so it is said again; nothing is read again."""
+    """Semantics 10: the receiver forgets it in a crash, so it is reported again; nothing is read again."""
     run = ClassicalRun(Scenario(ID, table(1), ()))
     run.finish()
     finished = run.checkpoint

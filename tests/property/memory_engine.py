@@ -214,7 +214,7 @@ class MemoryEngine:
                 view.version += 1
 
     def take_back_finished(self, settings: JobSettings, barrier: Barrier) -> None:
-        """Publish that the view is not finished, if it says so and is the incarnation's."""
+        """Publish that the view is not finished, if it says that it is, and is of this incarnation."""
         with self.warehouse.lock:
             view = self.warehouse.views[settings.job["materialized_view"]]
             if view.identity == ViewIdentity.of(settings) and view.marked_finished:

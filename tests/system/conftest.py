@@ -1,4 +1,4 @@
-"""A real browser, for tests of pages; each module says with a fixture ``site`` of which Airflow."""
+"""A real browser, for tests of pages; the fixture ``site`` of each module is its Airflow."""
 
 from __future__ import annotations
 

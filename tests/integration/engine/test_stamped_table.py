@@ -117,7 +117,7 @@ def test_commits_of_another_incarnation_do_not_end_the_search(log):
 
 
 def test_a_write_of_the_epoch_from_another_plan_is_refused(log):
-    """I5: what lies there is not what the pinned barrier would have written."""
+    """I5: the commit differs from that of the pinned barrier."""
     log.write(2, CHANGES, digest="0" * 32)
     with pytest.raises(
         MaterializedViewError, match="version 1 of .* holds epoch 2 .*, but not as the pinned barrier has it"
@@ -125,7 +125,7 @@ def test_a_write_of_the_epoch_from_another_plan_is_refused(log):
         log.table.is_written(CHANGES, IDENTITY, barrier_of(2))
 
 
-# --- what may follow the version that the previous epoch left ---------------------------------------
+# --- what may follow the version that the previous epoch left -------------------------------------
 
 
 def at_minute(minute: int) -> dt.datetime:
