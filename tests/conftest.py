@@ -44,17 +44,26 @@ _SHORT_LIVED = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
 # The tests' own one lives through all of them, long enough for the second compiler to pay, if it leaves alone what is
 # not called most: in its usual way it takes half of the time of the first minutes.
 _LONG_LIVED = {
-    "SPARK_SUBMIT_OPTS": "-XX:+UseParallelGC -XX:Tier4InvocationThreshold=25000 -XX:Tier4MinInvocationThreshold=5000 "
-    "-XX:Tier4CompileThreshold=50000 -XX:Tier4BackEdgeThreshold=200000"
+    "SPARK_SUBMIT_OPTS": "-Xms2g -XX:+UseParallelGC -XX:Tier4InvocationThreshold=25000 "
+    "-XX:Tier4MinInvocationThreshold=5000 -XX:Tier4CompileThreshold=50000 -XX:Tier4BackEdgeThreshold=200000"
 }
 os.environ.update(_SHORT_LIVED)
 
 
-# The tests' data is tiny: compiling code for it, or adapting plans to it, costs more than running it.
+# The tests' data is tiny: compiling code for it, or adapting plans to it, costs more than running it. And no test looks
+# at Spark's own pages, for which it keeps the plans of a thousand queries in memory.
 _SPARK_CONF = Path(tempfile.mkdtemp(prefix="airflow-backfill-tests-"))
+_DEFAULTS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+}
 (_SPARK_CONF / "spark-defaults.conf").write_text(
-    "spark.sql.codegen.wholeStage false\nspark.sql.codegen.factoryMode NO_CODEGEN\nspark.sql.adaptive.enabled false\n",
-    encoding="utf-8",
+    "".join(f"{name} {value}\n" for name, value in _DEFAULTS.items()), encoding="utf-8"
 )
 os.environ["SPARK_CONF_DIR"] = str(_SPARK_CONF)
 atexit.register(shutil.rmtree, _SPARK_CONF, ignore_errors=True)

@@ -34,6 +34,7 @@ from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes import KINDS
 from airflow_backfill_provider.shapes.base import Changes, Shape, ShapedQuery, Units, ViewWriter, WriterContext
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -158,7 +159,7 @@ def orders(lakehouse: Lakehouse) -> Iterator[Lakehouse]:
         KINDS.forget(Count.name)
 
 
-@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+@pytest.mark.parametrize("strategy", [exhaustive("no_shuffle"), "arrangement"])
 def test_a_shape_from_outside_survives_crashes_and_ends_with_the_query_of_its_upstream(
     orders: Lakehouse, strategy: str
 ) -> None:

@@ -39,6 +39,7 @@ from airflow_backfill_provider.sources.base import (
     UpstreamDescription,
 )
 from tests.integration.engine.lakehouse import Lakehouse
+from tests.variants import exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -222,7 +223,7 @@ def copies(lakehouse: Lakehouse) -> Iterator[Copies]:
         KINDS.forget(Snapshots.name)
 
 
-@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+@pytest.mark.parametrize("strategy", [exhaustive("no_shuffle"), "arrangement"])
 def test_a_source_from_outside_survives_crashes_and_ends_with_the_query_of_its_upstream(
     lakehouse: Lakehouse, copies: Copies, strategy: str
 ) -> None:

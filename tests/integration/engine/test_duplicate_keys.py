@@ -108,7 +108,7 @@ def test_duplicate_key_in_one_window_is_refused(numbers: Lakehouse, case: str) -
 @pytest.mark.parametrize(
     ("visibility", "row"),
     [
-        ("every_epoch", "(2, 'left out', -1)"),
+        exhaustive("every_epoch", "(2, 'left out', -1)"),
         ("on_finish", "(2, 'again', 0)"),
         exhaustive("on_finish", "(2, 'left out', -1)"),
     ],

@@ -260,7 +260,8 @@ def test_chunk_reads_only_the_files_that_hold_it(lakehouse: Lakehouse) -> None:
     assert lakehouse.view().count() == 200
 
 
-@pytest.mark.parametrize("strategy", [exhaustive("no_shuffle"), "arrangement"])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
 def test_mutations_between_the_epochs_of_one_task_run_take_effect_with_the_next_epoch(
     lakehouse: Lakehouse, strategy: str
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_hidden_key_column_gives_way_to_a_column_of_its_name(lakehouse: Lakeho
     )
 
 
+@pytest.mark.exhaustive
 def test_a_key_column_may_begin_with_a_dot(lakehouse: Lakehouse) -> None:
     lakehouse.make_upstream("`.` BIGINT, `.a.b` STRING, name STRING")
     lakehouse.sql("INSERT INTO {upstream} SELECT id, concat('t', id % 3), concat('n', id) FROM range(40)")

@@ -71,7 +71,7 @@ def requests_of(s3: S3, well: Backfill, before: Callable[[Backfill], None], step
 
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("every", [199, exhaustive(13)])
-@pytest.mark.parametrize(("before", "step"), [(nothing, look), exhaustive(run, pin), (pin, run)])
+@pytest.mark.parametrize(("before", "step"), [exhaustive(nothing, look), exhaustive(run, pin), (pin, run)])
 def test_an_outage_raises_retryable_errors(
     s3: S3,
     job: BackfillJob,
