@@ -31,7 +31,7 @@ def stage(tmp_path):
     return Stage(cast("SparkSession", None), WORKLOAD, Path(tmp_path / "orders"), tmp_path / "run")
 
 
-def test_a_replay_begins_with_the_first_commit_and_gets_one_after_the_other(stage):
+def test_a_replay_starts_with_the_first_commit_and_reads_one_after_the_other(stage):
     def rows():
         return DeltaTable(stage.upstream).to_pyarrow_table().column("order_id").to_pylist()
 
@@ -71,7 +71,7 @@ def test_ratios_are_taken_inside_a_round():
     assert (ours.ratio, ours.seconds, ours.fastest, ours.slowest) == (2, 6, 2, 10)
 
 
-def test_a_target_is_a_bound_from_above_or_from_below():
+def test_a_target_is_an_upper_or_a_lower_bound():
     assert Target("", 1.3, "", "", float).met(1.3)
     assert not Target("", 1.3, "", "", float).met(1.31)
     assert Target("", 5, "", "", float, at_least=True).met(5)

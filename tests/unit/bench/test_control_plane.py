@@ -9,7 +9,7 @@ from bench import control_plane
 from bench.made_jobs import make_job, state_of
 
 
-def test_a_made_job_is_as_far_as_it_was_made(tmp_path):
+def test_a_generated_job_has_the_requested_progress(tmp_path):
     job = make_job(tmp_path, "made", 6)
     assert BackfillStore(job.state).state() == state_of(6, epoch=1)
 

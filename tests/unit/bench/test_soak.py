@@ -45,7 +45,7 @@ def figures(samples):
     return {target.what: target.figure(results(samples)) for target in FLAT}
 
 
-def test_a_write_does_one_thing_to_a_key_and_as_many_rows_go_as_come():
+def test_a_write_changes_a_key_once_and_deletes_as_many_rows_as_it_inserts():
     for number in (1, 10, 150, 1000):
         done = writer.written(1000, number)
         assert len({row["order_id"] for row in done}) == len(done)
@@ -54,7 +54,7 @@ def test_a_write_does_one_thing_to_a_key_and_as_many_rows_go_as_come():
     assert kinds["update"] == 100 * writer.UPDATES
 
 
-def test_a_write_is_one_commit_with_all_that_it_does(tmp_path):
+def test_a_write_is_one_commit_with_all_its_changes(tmp_path):
     path = str(tmp_path / "orders")
     writer._make(path, 1000)
     writer._write(path, 1000, 10)
@@ -75,7 +75,7 @@ def test_a_write_is_one_commit_with_all_that_it_does(tmp_path):
     }
 
 
-def test_what_lies_in_a_log_is_counted_apart(tmp_path):
+def test_files_of_a_log_are_counted_separately(tmp_path):
     for name in ("_delta_log/1.json", "_delta_log/_sidecars/2", "part-1", "_change_data/part-2", "part-3"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"12345")
@@ -83,7 +83,7 @@ def test_what_lies_in_a_log_is_counted_apart(tmp_path):
     assert (found.data, found.data_bytes, found.log, found.log_bytes) == (3, 15, 2, 10)
 
 
-def test_a_haul_is_looked_at_in_ten_blocks_and_reads_history_in_four_of_them():
+def test_a_haul_has_ten_blocks_and_reads_history_in_four_of_them():
     haul = Haul(epochs=1000, rows=20_000)
     assert (haul.block, haul.chunk) == (100, 50)
     assert Haul(epochs=3, rows=10).block == 1
@@ -103,7 +103,7 @@ def test_epochs_are_compared_with_those_of_their_kind():
     assert found["last epochs of a finished view, against its first"] == 3 / 2
 
 
-def test_memory_and_bytes_are_compared_by_the_most_of_a_block():
+def test_memory_and_bytes_are_compared_by_the_maximum_of_a_block():
     samples = [
         sample(n, reads=n < 30, memory=1000 if n < 10 else 200 if n == 15 else 100, log_bytes=100) for n in range(50)
     ]
@@ -114,7 +114,7 @@ def test_memory_and_bytes_are_compared_by_the_most_of_a_block():
     assert found["files of the control tables at most"] == 77
 
 
-def test_nothing_is_compared_of_a_haul_that_is_too_short():
+def test_a_haul_that_is_too_short_is_not_compared():
     (memory,) = (target for target in FLAT if target.what == "memory of Java")
     with pytest.raises(statistics.StatisticsError, match="too short to compare"):
         memory.figure(results([sample(n) for n in range(49)]))

@@ -22,7 +22,7 @@ def test_bad_storage_options(job, monkeypatch):
 
 
 @pytest.mark.parametrize("options", ["[]", '"x"', "1", '{"a": {"b": "c"}}', '{"a": 1}', '{"a": null}'])
-def test_storage_options_are_an_object_of_texts(job, monkeypatch, options):
+def test_storage_options_are_an_object_of_strings(job, monkeypatch, options):
     monkeypatch.setenv(STORAGE_OPTIONS_VARIABLE, options)
     with pytest.raises(StorageOptionsError, match="is not a JSON object of strings"):
         jobs.open_job(job.file)
@@ -33,13 +33,13 @@ def test_storage_options_come_from_the_environment(job, monkeypatch):
     assert jobs.open_job(job.file).storage_options == {"AWS_REGION": "here"}
 
 
-def test_a_job_that_was_not_created_can_be_opened_and_not_changed(job):
+def test_a_job_that_was_not_created_can_be_opened_but_not_changed(job):
     assert jobs.open_job(job.file).job.name == "small_orders"
     with pytest.raises(JobNotCreatedError, match=f"airflow-backfill create {job.file}"):
         jobs.created_job(job.file)
 
 
-def test_an_edited_job_can_be_looked_at_and_not_run(created):
+def test_an_edited_job_can_be_read_but_not_run(created):
     """The settings in force count."""
     created.write(query="SELECT order_id FROM upstream")
     backfill, settings = jobs.created_job(created.file)
@@ -51,7 +51,7 @@ def test_an_edited_job_can_be_looked_at_and_not_run(created):
     assert jobs.unchanged_job(created.file)[1] == settings
 
 
-def test_who_asks_is_a_user_at_a_machine(monkeypatch):
+def test_the_requester_is_a_user_at_a_machine(monkeypatch):
     monkeypatch.setenv("LOGNAME", "vera")
     assert jobs.user() == f"vera@{socket.gethostname()}"
     assert jobs.requester() == Requester(user=jobs.user())

@@ -53,7 +53,7 @@ def test_commands_without_spark_import_neither_spark_nor_airflow(created):
     assert done.stderr.splitlines() == ["status 0", "plan 0", "throttle 0", "imported"]
 
 
-def test_each_command_has_its_place_in_the_help_and_says_what_it_does():
+def test_each_command_is_in_the_help_with_a_description():
     commands = [command for panel in PANELS.values() for command in panel]
     assert len(commands) == len(set(commands)) == len(app.registered_commands)
     assert all(command.__doc__ for command in commands)

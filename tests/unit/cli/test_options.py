@@ -21,7 +21,7 @@ def test_a_key_keeps_its_digits(written, key):
     assert key_of(written) == key
 
 
-def test_a_setting_ends_where_its_first_equals_sign_is():
+def test_the_name_of_a_setting_ends_at_the_first_equals_sign():
     written = ["spark.a=x=y", " spark.b = z", "spark.c="]
     assert spark_conf(written) == {"spark.a": "x=y", "spark.b": " z", "spark.c": ""}
     for wrong in ("spark.a", "=x", "  =x"):

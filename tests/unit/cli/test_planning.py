@@ -105,7 +105,7 @@ def test_plan_compares_what_the_strategies_would_cost(job):
     assert "hours are a rough estimate" in output
 
 
-def test_plan_of_an_arrangement_that_is_made_tells_what_the_next_epoch_reads(job, engine):
+def test_plan_with_an_existing_arrangement_has_what_the_next_epoch_reads(job, engine):
     job.write(strategy="arrangement")
     assert "into which creating the job sorts the upstream once" in job("plan").stdout
     assert job("create").exit_code == 0

@@ -35,7 +35,7 @@ def test_debug_shows_the_traceback(job, engine):
 
 
 @pytest.mark.parametrize(("raised", "code"), [(KeyboardInterrupt, 130), (ValueError, 1), (BackfillError("no"), 1)])
-def test_a_command_that_was_cut_off_did_not_do_what_was_asked(raised, code, capsys):
+def test_an_interrupted_command_fails_with_one_line(raised, code, capsys):
     @reporting
     def command():
         raise raised
@@ -47,7 +47,7 @@ def test_a_command_that_was_cut_off_did_not_do_what_was_asked(raised, code, caps
 
 
 @pytest.mark.parametrize("end", [typer.Exit(7), typer.Abort(), typer.BadParameter("no")])
-def test_an_end_that_a_command_chose_stays(end):
+def test_a_command_may_choose_its_exit_code(end):
     @reporting
     def command():
         raise end
@@ -57,7 +57,7 @@ def test_an_end_that_a_command_chose_stays(end):
     assert raised.value is end
 
 
-def test_output_that_nobody_reads_goes_nowhere_from_then_on(tmp_path, monkeypatch):
+def test_output_after_a_closed_pipe_is_discarded(tmp_path, monkeypatch):
     """Python would complain at its end that it cannot flush what is left."""
     with (tmp_path / "output").open("w", encoding="utf-8") as output:
         monkeypatch.setattr(sys, "stdout", output)
@@ -84,7 +84,7 @@ def test_the_first_line_of_an_error_says_what_happened(error, line):
     assert _describe(error) == line
 
 
-def test_log_lines_of_this_package_are_shown_and_of_no_other(capsys):
+def test_only_log_lines_of_this_package_are_printed(capsys):
     """Py4J, for one, logs every interrupted call with its stack."""
 
     @reporting

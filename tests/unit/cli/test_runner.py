@@ -40,12 +40,12 @@ def test_until_finished_marks_the_view_finished(created, engine):
     assert created.backfill.store.settings().finished_epoch == 4
 
 
-def test_the_epoch_that_completes_finishes_without_being_asked(created):
+def test_the_epoch_that_completes_the_job_also_finishes_it(created):
     assert created("run", "--max-epochs", "4").exit_code == 0
     assert created.backfill.store.settings().finished_epoch == 4
 
 
-def test_both_limits_end_at_whichever_comes_first(created, engine):
+def test_with_both_limits_the_first_one_ends_the_command(created, engine):
     result = created("run", "--until-finished", "--max-epochs", "2")
     assert result.exit_code == 0
     assert engine.executed == [1, 2]
@@ -92,7 +92,7 @@ def test_until_finished_stops_at_a_job_that_waits(created, engine, command):
     assert engine.executed == [1, 2]
 
 
-def test_a_pause_from_elsewhere_stops_a_running_command(created, engine):
+def test_a_pause_by_another_process_stops_a_running_command(created, engine):
     def pause(barrier):
         if barrier.epoch == 2:
             mutations.pause_job(store=created.backfill.store, requested_by="somebody")
@@ -126,7 +126,7 @@ def test_a_pinned_epoch_is_run_first(created, engine):
     assert backfill.store.last_epoch() == 1
 
 
-def test_a_run_that_died_before_marking_finished_is_repaired_without_spark(created, engine, monkeypatch):
+def test_a_command_that_died_before_marking_finished_is_repaired_without_spark(created, engine, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(protocol, "finish_job", lambda **_: None)
         assert created("run", "--max-epochs", "4").exit_code == 0
@@ -137,7 +137,7 @@ def test_a_run_that_died_before_marking_finished_is_repaired_without_spark(creat
     assert engine.starts == 0
 
 
-def test_what_may_pass_is_tried_again(created, engine):
+def test_a_retryable_error_is_retried(created, engine):
     engine.failures = [EpochFailedError("epoch 1 failed: the network"), EpochFailedError("again")]
     result = created("run")
     assert result.exit_code == 0
@@ -145,14 +145,14 @@ def test_what_may_pass_is_tried_again(created, engine):
     assert engine.executed == [1]
 
 
-def test_what_fails_again_and_again_fails(created, engine):
+def test_an_error_that_persists_fails_the_command(created, engine):
     engine.failures = [EpochFailedError(f"epoch 1 failed {attempt}") for attempt in range(3)]
     result = created("run")
     assert result.exit_code == 1
     assert result.stderr == "airflow-backfill: error: epoch 1 failed 2\n"
 
 
-def test_what_cannot_pass_is_not_tried_again(created, engine):
+def test_a_permanent_error_is_not_retried(created, engine):
     engine.failures = [InvalidJobError("query: no"), InvalidJobError("not reached")]
     result = created("run")
     assert result.exit_code == 1
@@ -170,7 +170,7 @@ def test_interrupting_is_one_line(created, engine):
     assert "interrupted" in result.stderr
 
 
-def test_the_barrier_log_knows_who_ran_it(created):
+def test_the_barrier_log_has_the_requester(created):
     assert created("run").exit_code == 0
     assert "@" in str(created.backfill.store.barriers()[0].injected_by)
 

@@ -45,20 +45,20 @@ def failing(error: Exception, times: int) -> Callable[[], Any]:
     return step
 
 
-def test_each_wait_before_another_try_is_longer_than_the_one_before(trying, waits):
+def test_each_wait_before_a_retry_is_longer_than_the_one_before(trying, waits):
     with pytest.raises(EpochFailedError):
         trying._retrying(failing(EpochFailedError("the network"), 9))
     assert waits == [2.0, 4.0]
 
 
-def test_what_passes_is_not_an_error_and_is_said(trying, waits, capsys):
+def test_a_retry_that_succeeds_is_no_error_and_is_printed(trying, waits, capsys):
     assert trying._retrying(failing(EpochFailedError("the\nnetwork"), 1)) == "done"
     assert waits == [2.0]
     assert "the network; trying again (1 of 2)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("error", [InvalidJobError("query: no"), RuntimeError("boom")])
-def test_what_cannot_pass_is_not_tried_again(trying, waits, error):
+def test_a_permanent_error_is_not_retried(trying, waits, error):
     with pytest.raises(type(error)):
         trying._retrying(failing(error, 1))
     assert waits == []

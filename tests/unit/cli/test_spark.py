@@ -31,19 +31,19 @@ def test_a_secret_of_a_server_is_refused_on_the_command_line(created, engine, se
     assert "very-secret" not in result.output
 
 
-def test_a_secret_in_the_environment_is_fine(created, engine, monkeypatch):
+def test_a_secret_in_the_environment_is_accepted(created, engine, monkeypatch):
     monkeypatch.setenv("SPARK_REMOTE", "sc://spark.example:15002/;x-api-key=very-secret")
     assert created("run").exit_code == 0
     assert engine.starts == 1
 
 
 @pytest.mark.parametrize("master", ["sc://", "sc://host/path"])
-def test_an_address_that_is_none_is_wrong_usage(created, engine, master):
+def test_an_invalid_address_is_wrong_usage(created, engine, master):
     assert created("run", "--master", master).exit_code == 2
     assert engine.starts == 0
 
 
-def test_the_engine_as_a_master_must_run():
+def test_a_local_engine_as_master_must_run():
     with pytest.raises(
         SparkServerUnavailableError, match="no engine is running; start it: airflow-backfill engine start"
     ):
@@ -54,7 +54,7 @@ def test_the_engine_as_a_master_must_run():
     ("master", "server"),
     [(None, None), ("local[2]", None), ("yarn", None), ("sc://spark.example:1", Remote(host="spark.example", port=1))],
 )
-def test_an_address_of_a_server_is_connected_to_and_any_other_master_started(master, server):
+def test_a_command_connects_to_a_server_and_starts_any_other_master(master, server):
     assert spark._remote(master) == server
 
 
@@ -66,7 +66,7 @@ def test_an_address_of_a_server_is_connected_to_and_any_other_master_started(mas
         ("WARN x\n  java.io.IOException: no space \nError: later", " (java.io.IOException: no space)"),
     ],
 )
-def test_of_a_jvm_that_did_not_start_the_first_error_is_told(output, reason):
+def test_the_first_error_of_a_jvm_that_did_not_start_is_printed(output, reason):
     assert spark._reason(io.BytesIO(output.encode())) == reason
 
 

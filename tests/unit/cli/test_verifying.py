@@ -44,7 +44,7 @@ def test_a_view_that_differs(ran, engine):
     assert "differs from its query" in result.stderr
 
 
-def test_an_interrupted_verification_goes_on_unless_it_is_to_begin_anew(ran, engine, monkeypatch):
+def test_an_interrupted_verification_resumes_unless_a_new_one_is_requested(ran, engine, monkeypatch):
     steps = []
     compare = type(engine).compare
 
@@ -74,7 +74,7 @@ def test_no_steps_are_wrong_usage(ran):
     assert ran("verify", "--steps", "0").exit_code == 2
 
 
-def test_what_differs_is_repaired_and_verified_again(ran, engine):
+def test_a_view_that_differs_is_repaired_and_verified_again(ran, engine):
     engine.missing = [["7", "8"]]
     ran("verify")
     result = ran("repair")

@@ -55,7 +55,7 @@ def test_the_bar_shows_rows_percent_epoch_and_lag(created):
     assert "a line that stays" in drawn
 
 
-def test_a_paused_bar_is_taken_away_and_comes_back(created):
+def test_a_paused_bar_disappears_and_returns(created):
     console = terminal()
     with progress_view(console) as view:
         view.pause()

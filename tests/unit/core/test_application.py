@@ -51,6 +51,6 @@ def test_a_record_survives_json():
     assert ApplicationRecord.model_validate_json(record.model_dump_json()) == record
 
 
-def test_lines_to_the_submitter_are_told_apart_by_how_they_begin():
+def test_lines_to_the_submitter_are_distinguished_by_their_prefix():
     assert ERROR_PREFIX != SPARK_PREFIX
     assert all(line.startswith(MESSAGE_PREFIX) for line in (ERROR_PREFIX, SPARK_PREFIX))

@@ -88,7 +88,7 @@ def cases(fields):
     ]
 
 
-def test_every_field_is_known_to_decide_or_not():
+def test_every_field_is_listed_as_deciding_rows_or_not():
     assert set(DECIDING) | set(NOT_DECIDING) == set(Barrier.model_fields)
 
 
@@ -171,7 +171,7 @@ def test_the_view_is_as_of_the_barrier_if_the_epoch_publishes():
     assert (barrier.changes_after.number, barrier.has_changes) == (3, True)
 
 
-def test_rows_whose_changes_wait_are_as_of_when_they_were_read():
+def test_rows_with_waiting_changes_are_as_of_the_offset_at_which_they_were_read():
     waiting = {"publishes": False, "parts": (part_of(("5",), ("9",)),)}
     first = barrier_of(upstream=window_of(from_version=3, to_version=5), **waiting)
     assert first.view_after == (read_of(3, None, ("5",)), read_of(5, ("5",), ("9",)))
@@ -196,14 +196,14 @@ def test_chunks_read_at_one_version_are_together(to_version):
     assert barrier.view_after == (read_of(5, None, ("9",)),)
 
 
-def test_ranges_between_which_something_is_unread_stay_apart():
+def test_ranges_with_unread_keys_between_them_stay_separate():
     parts = (part_of(("6",), ("9",)), part_of(("9",), None))
     barrier = barrier_of(upstream=window_of(from_version=5, to_version=5), publishes=False, parts=parts)
     ranges = (PinnedRange(after=None, up_to=("5",)), PinnedRange(after=("6",), up_to=None))
     assert barrier.view_after == (PinnedRead(ranges=ranges, offset=5),)
 
 
-def test_a_range_without_an_end_is_joined_with_none():
+def test_a_range_without_an_end_is_not_joined():
     """``None`` is no end here, and no beginning there."""
     everything = PinnedRange(after=None, up_to=None)
     barrier = barrier_of(read_before=(everything,), parts=(PinnedPart(ranges=(everything,)),))
@@ -227,7 +227,7 @@ def test_a_window_is_pinned_for_each_upstream_and_positions_are_of_the_first():
         barrier_of(windows=())
 
 
-def test_what_a_source_knows_its_history_by_decides_about_no_row():
+def test_the_mark_of_a_sources_history_decides_no_rows():
     assert barrier_of(upstream=window_of(mark="then")).digest == barrier_of(upstream=window_of(mark="now")).digest
 
 
@@ -238,31 +238,31 @@ def test_a_barrier_without_parts_leaves_what_was_read():
 
 
 @pytest.mark.parametrize("bounds", [(("1", "2"), None), (None, ("x",))])
-def test_a_pinned_range_that_is_none_of_the_keys_is_refused(bounds):
+def test_a_pinned_range_that_does_not_fit_the_key_is_refused(bounds):
     """I6."""
     after, up_to = bounds
     with pytest.raises(StateLayoutError):
         PinnedRange(after=after, up_to=up_to).decoded(order_of("long"))
 
 
-def test_a_barrier_before_which_nothing_was_read_shows_nothing_but_its_chunk():
+def test_after_the_first_chunk_the_view_has_only_this_chunk():
     nothing = barrier_of(upstream=window_of(from_version=3, to_version=5), read_before=(), parts=())
     assert (nothing.view_before, nothing.view_after) == ((), ())
     assert (nothing.oldest_offset_after.number, nothing.changes_after.number) == (5, 3)
 
 
-def test_the_oldest_version_of_the_view_is_the_one_behind_which_its_changes_are_needed():
+def test_changes_are_needed_after_the_oldest_offset_of_the_views_rows():
     waiting = barrier_of(upstream=window_of(from_version=3, to_version=5), publishes=False)
     assert [read.offset.number for read in waiting.view_after] == [3, 5]
     assert waiting.oldest_offset_after.number == 3
 
 
-def test_what_an_epoch_publishes_is_as_of_its_window_wherever_its_chunk_is_read():
+def test_a_published_view_is_as_of_the_window_at_whatever_offset_the_chunk_is_read():
     barrier = barrier_of(upstream=window_of(from_version=3, to_version=5), older_offset=4)
     assert barrier.view_after == (read_of(5, None, ("5",)), read_of(4, ("5",), ("9",)))
 
 
-def test_an_epoch_that_publishes_what_waited_looks_for_changes_also_without_a_new_version():
+def test_an_epoch_that_publishes_waiting_changes_looks_for_them_also_without_a_new_version():
     waited = {"read_as_of": (read_of(1, None, ("5",)),), "upstream": window_of(from_version=3, to_version=3)}
     assert (barrier_of(**waited).has_window, barrier_of(**waited).most_rows) == (False, 1000)
 
@@ -270,12 +270,12 @@ def test_an_epoch_that_publishes_what_waited_looks_for_changes_also_without_a_ne
 # --- repairs --------------------------------------------------------------------------------------
 
 
-def test_repairs_together_name_everything_once():
+def test_combined_repairs_name_each_vnode_and_key_once():
     both = Repair(vnodes=(3, 1), keys=(("b",), ("a",))) + Repair(vnodes=(1, 2), keys=(("a",), ("c",)))
     assert both == Repair(vnodes=(1, 2, 3), keys=(("b",), ("a",), ("c",)))
 
 
-def test_vnodes_of_repairs_together_are_in_order():
+def test_vnodes_of_combined_repairs_are_in_order():
     """I2: the digest depends on it, and not on how a set happens to be kept."""
     assert (Repair(vnodes=(9,)) + Repair(vnodes=(2,))).vnodes == (2, 9)
 
@@ -298,7 +298,7 @@ def test_a_digest_does_not_depend_on_the_order_of_fields():
     assert digest({"a": [1, 2]}) != digest({"a": [2, 1]})
 
 
-def test_a_digest_tells_null_from_the_word():
+def test_a_digest_distinguishes_null_from_the_word():
     assert len({digest(value) for value in (None, "null", "", [None], 0, False)}) == 6
 
 

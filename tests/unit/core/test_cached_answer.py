@@ -20,7 +20,7 @@ def test_an_answer_is_read_once_at_the_same_versions():
     ]
 
 
-def test_what_reads_as_nothing_is_an_answer_too():
+def test_none_is_an_answer_too():
     cached, answers = CachedAnswer[int | None](), iter([None])
 
     assert cached.known(None) is None
@@ -34,7 +34,7 @@ def test_an_answer_that_is_too_old_is_read_again(seconds, read):
     assert [cached.get(None, lambda: next(answers)) for _ in range(2)][-1] == read
 
 
-def test_a_failure_is_not_kept_and_leaves_the_last_answer_where_it_was():
+def test_a_failure_is_not_kept_and_the_last_answer_stays():
     cached = CachedAnswer[str]()
     cached.get(1, lambda: "one")
 
@@ -45,7 +45,7 @@ def test_a_failure_is_not_kept_and_leaves_the_last_answer_where_it_was():
     assert cached.get(1, lambda: "again") == "one"
 
 
-def test_an_answer_that_comes_late_is_not_taken_for_that_of_newer_versions():
+def test_a_late_answer_is_not_used_for_newer_versions():
     """The first reader's answer arrives after the second's, as that of a trigger that was cancelled meanwhile."""
     cached = CachedAnswer[str]()
 

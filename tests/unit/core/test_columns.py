@@ -28,7 +28,7 @@ def test_our_names_begin_with_more_underscores_than_any_other(names, prefix):
     assert own_columns(names) == OwnColumns(prefix)
 
 
-def test_where_nothing_clashes_the_names_are_the_known_ones():
+def test_without_a_clash_the_names_are_the_documented_ones():
     own = own_columns(["id", "vnode", "is_upsert"])
     assert (own.vnode, own.epoch, own.is_upsert, own.appeared) == ("__vnode", "__epoch", "__is_upsert", "__appeared")
     assert own.named("is_last") == "__is_last"

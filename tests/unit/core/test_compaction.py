@@ -47,7 +47,7 @@ def test_small_files_go_into_as_few_as_the_target_allows_and_others_stay(sizes, 
     assert plan(*sizes).saved_files == saved
 
 
-def test_each_partition_is_for_itself():
+def test_each_partition_is_compacted_by_itself():
     files = [StoredFile(size=1, partition=(day,)) for day in ("mon", "tue", "wed")] * 2
     assert plan_compaction(files, POLICY, target=100).saved_files == 3
     assert plan_compaction(files[:3], POLICY, target=100).saved_files == 0
@@ -58,11 +58,11 @@ def test_it_is_due_once_it_saves_as_many_files_as_asked_for():
     assert plan(1, 1, 1, 1).step is CompactionStep.COMPACT
 
 
-def test_what_a_compaction_filled_is_not_written_again_by_the_next():
+def test_a_file_that_a_compaction_filled_is_not_rewritten_by_the_next():
     assert plan(60, 60, 60, 60, 60).saved_files == 0
 
 
-def test_a_caller_may_say_what_is_small():
+def test_a_caller_may_set_what_counts_as_small():
     found = plan(30, 30, 30, 30, 5, 5, smaller_than=20)
     assert (found.saved_files, found.smaller_than) == (1, 20)
 
@@ -81,7 +81,7 @@ def test_deleted_rows_are_purged_once_they_are_a_fifth_of_what_is_stored():
     assert (found.step, found.deleted_share) == (CompactionStep.PURGE, 0.2)
 
 
-def test_one_step_at_a_time_so_that_an_epoch_beside_it_loses_once_at_most():
+def test_one_step_at_a_time_so_that_a_concurrent_epoch_conflicts_at_most_once():
     files = [StoredFile(size=1, rows=10, deleted_rows=9)] * 4
     assert plan_compaction(files, POLICY, target=100).step is CompactionStep.COMPACT
     assert plan_compaction(files[:2], POLICY, target=100).step is CompactionStep.PURGE
@@ -94,12 +94,12 @@ def test_a_target_of_one_byte_divides_nothing_by_zero():
 @pytest.mark.parametrize(
     "fields", [{"at": 0}, {"deleted_share": 0.0}, {"deleted_share": 1.1}, {"target_file_size": 0}], ids=str
 )
-def test_a_policy_that_makes_no_sense_is_refused_with_its_fields_name(fields):
+def test_an_invalid_policy_is_refused_with_the_name_of_its_field(fields):
     with pytest.raises(InvalidPolicyError, match=next(iter(fields))):
         CompactionPolicy(**fields)
 
 
-def test_a_policy_may_have_the_least_and_the_most_of_everything():
+def test_a_policy_may_have_the_smallest_and_the_largest_values():
     CompactionPolicy(at=1, deleted_share=1.0, target_file_size=1)
 
 
@@ -117,5 +117,5 @@ def test_a_policy_may_have_the_least_and_the_most_of_everything():
         ("1.5g", None),
     ],
 )
-def test_sizes_are_read_as_deltas_properties_have_them(text, size):
+def test_sizes_are_read_as_delta_writes_them_in_properties(text, size):
     assert bytes_of(text) == size

@@ -25,7 +25,7 @@ OF_GIVING_UP = {
 }
 
 
-def test_every_crash_point_is_around_one_stage_or_known_to_be_elsewhere():
+def test_every_crash_point_is_around_one_stage_or_in_a_named_group():
     around = [point for stage in STAGES for point in (stage.before, stage.after) if point]
     assert len(around) == len(set(around))
     assert set(around) | OF_NO_EPOCH | INSIDE_OF_A_STAGE | OF_SHARED_EPOCHS | OF_GIVING_UP == set(CrashPoint)
@@ -36,7 +36,7 @@ def test_the_stages_stand_in_the_order_of_their_crash_points():
     assert around == [point for point in CrashPoint if point in around]
 
 
-def test_a_point_is_announced_to_what_is_installed_until_that_is_taken_out():
+def test_a_point_calls_the_installed_callback_until_it_is_removed():
     seen = []
     crash_points.install(seen.append)
     crash_points.reached(CrashPoint.AFTER_PIN)

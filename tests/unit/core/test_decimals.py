@@ -54,7 +54,7 @@ def test_no_value_lies_outside_of_its_widened_statistics(drawn):
 @given(decimals())
 @example((Decimal("9" * 38), "decimal(38,0)", 0))
 @example((Decimal("95759157456403.5008"), "decimal(18,4)", 4))
-def test_a_file_that_ends_at_a_value_is_not_skipped_for_what_its_statistics_say(drawn):
+def test_a_file_that_ends_at_a_value_is_not_skipped_because_of_its_statistics(drawn):
     """I1: a condition that lets a reader skip files is wide enough for statistics that were rounded."""
     value, type_, scale = drawn
     written = as_delta_rs_writes(value, scale)
@@ -65,7 +65,7 @@ def test_a_file_that_ends_at_a_value_is_not_skipped_for_what_its_statistics_say(
 
 @settings(max_examples=40)
 @given(decimals())
-def test_what_a_condition_compares_with_is_a_value_of_the_type(drawn):
+def test_a_condition_compares_with_a_value_of_the_type(drawn):
     value, type_, scale = drawn
     most = Decimal(10 ** int(type_[len("decimal(") :].split(",")[0]) - 1).scaleb(-scale)
     for widened in filter(None, (lowest_statistic(value, type_), highest_statistic(value, type_))):
@@ -74,6 +74,6 @@ def test_what_a_condition_compares_with_is_a_value_of_the_type(drawn):
 
 
 @pytest.mark.parametrize(("type_", "rounded"), [("decimal(15,2)", False), ("decimal(16,0)", True)])
-def test_floats_tell_fifteen_digits(type_, rounded):
+def test_floats_have_fifteen_exact_digits(type_, rounded):
     assert is_rounded(type_) is rounded
     assert (lowest_statistic(Decimal(7), type_) == 7) is (not rounded)

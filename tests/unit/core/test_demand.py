@@ -29,12 +29,12 @@ def test_a_job_that_is_not_created_needs_its_first_run_once_per_version():
     assert demand(None, None, None, 5).key != demand(None, None, None, 6).key
 
 
-def test_a_job_that_was_just_created_is_what_the_run_that_creates_it_was_told_of():
+def test_a_job_that_was_just_created_has_the_demand_that_its_creation_was_for():
     assert demand(settings_of(), None, None, 5).key == demand(None, None, None, 5).key
     assert demand(settings_of(sequence=2), None, None, 5).key != demand(None, None, None, 5).key
 
 
-def test_a_version_that_no_epoch_covers_needs_one_whatever_else_is():
+def test_a_version_that_no_epoch_covers_always_needs_one():
     for settings in (settings_of(), settings_of(paused=True), settings_of(rate_limit=0), settings_of(finished_epoch=1)):
         for commit in (None, UNFINISHED, COMPLETED):
             assert "offset is 6" in reason_of(settings, FIRST, commit, 6)
@@ -51,7 +51,7 @@ def test_an_unfinished_job_needs_the_next_epoch_once_the_last_one_is_committed()
     assert "snapshot" in reason_of(settings_of(), FIRST, UNFINISHED, 5)
 
 
-def test_what_was_created_of_the_newest_version_still_needs_its_first_epoch():
+def test_a_job_created_at_the_newest_version_still_needs_its_first_epoch():
     arranged = settings_of(strategy="arrangement", start=HistoryPoint(offset=5))
 
     assert "snapshot" in reason_of(arranged, None, None, 5)
@@ -74,7 +74,7 @@ def test_a_job_that_reads_no_snapshot_waits_for_new_versions_alone(held):
     assert demand(settings_of(**held), FIRST, UNFINISHED, 5) is None
 
 
-def test_a_repair_needs_an_epoch_until_a_barrier_carries_it():
+def test_a_repair_needs_an_epoch_until_a_barrier_pins_it():
     asked = settings_of(finished_epoch=1, sequence=3, repair_sequence=3)
 
     assert reason_of(asked, FIRST, COMPLETED, 5) == "a repair is requested"
@@ -85,26 +85,26 @@ def test_a_cancelled_job_needs_nothing_any_more():
     assert demand(settings_of(cancelled=True), FIRST, UNFINISHED, 9) is None
 
 
-def test_resuming_asks_again_for_what_was_told_before_the_pause():
+def test_resuming_repeats_a_demand_from_before_the_pause():
     before, resumed = settings_of(sequence=1), settings_of(sequence=3)
 
     assert demand(before, FIRST, UNFINISHED, 5).key != demand(resumed, FIRST, UNFINISHED, 5).key
 
 
-def test_a_rebuild_asks_again_for_a_version_that_was_told_before():
+def test_a_rebuild_repeats_the_demand_of_a_version():
     before, rebuilt = settings_of(), settings_of(incarnation="b2", base_epoch=1, sequence=2)
 
     assert demand(before, FIRST, COMPLETED, 6).key != demand(rebuilt, None, None, 6).key
 
 
-def test_a_rebuild_asks_again_for_what_is_left_of_the_snapshot():
+def test_a_rebuild_repeats_the_demand_of_the_snapshot():
     """The same epoch and the same record of settings may come to be told of again, if control tables were made anew."""
     assert demand(settings_of(), FIRST, UNFINISHED, 5).key != (
         demand(settings_of(incarnation="b2"), FIRST, UNFINISHED, 5).key
     )
 
 
-def test_a_version_that_came_behind_the_first_epoch_is_not_what_the_creating_run_was_told_of():
+def test_a_version_after_the_first_epoch_is_another_demand_than_the_creation():
     assert demand(settings_of(), FIRST, UNFINISHED, 6).key != demand(None, None, None, 6).key
 
 
@@ -114,7 +114,7 @@ def given_up_at(to_version, **changes):
     return barrier_of(upstream=window_of(4, 4), given_up=why, **changes)
 
 
-def test_what_was_given_up_asks_for_nothing_until_the_upstream_or_the_settings_change():
+def test_a_given_up_epoch_needs_no_other_until_the_upstream_or_the_settings_change():
     """It would fail again at once, and again."""
     newest = given_up_at(7)
     commit = commit_of(newest, given_up=True)

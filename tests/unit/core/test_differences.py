@@ -35,7 +35,7 @@ def test_a_vnode_of_one_side_alone_differs_unless_it_has_no_rows():
     assert differing_vnodes({}, {1: VnodeChecksum(rows=0, sums=(0, 0), parities=(0, 0))}) == ()
 
 
-def test_keys_that_differ_are_counted_of_every_kind():
+def test_differing_keys_are_counted_by_kind():
     assert VnodeDifference(vnode=3, missing=1, unexpected=10, repeated=100, different=1000).keys == 1111
     assert VnodeDifference(vnode=3).keys == 0
 

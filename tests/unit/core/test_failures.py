@@ -40,7 +40,7 @@ def test_months_of_failures_leave_few_records():
     assert recorded[-1].at - NOW > dt.timedelta(days=90)
 
 
-def test_another_failure_is_news_up_to_a_bound():
+def test_another_failure_is_recorded_up_to_a_limit():
     recorded = [failure_after(0), failure_after(1), failure_after(2)]
     assert not is_worth_recording(recorded, failure_after(2.5))
     assert is_worth_recording(recorded, failure_after(2.5, "another"))
@@ -70,7 +70,7 @@ def test_an_attempt_that_failed_leaves_its_epoch_pinned(retryable, remedy):
     assert str(last) == "epoch 1 failed and is still pinned, run by x at 2026-03-29 01:30:00 UTC (E: m)"
 
 
-def test_an_epoch_that_was_given_up_is_pinned_anew():
+def test_after_an_epoch_is_given_up_a_new_one_is_pinned():
     why = GivenUp(error="E", message="", by="x", at=NOW, to_offset=3, settings_sequence=1)
     last = LastFailure.of_given_up(7, why)
     assert last.given_up

@@ -67,5 +67,5 @@ def test_a_bound_is_full_if_it_has_a_value_for_each_column():
     assert [is_full(bound, ORDER) for bound in ((), (1,), (1, None))] == [False, False, True]
 
 
-def test_stored_rows_are_the_hidden_ones_too():
+def test_stored_rows_include_hidden_ones():
     assert FileStatistics(path="f", row_count=7, hidden_rows=3).stored_rows == 10

@@ -43,6 +43,6 @@ def test_a_record_cannot_be_changed_and_equals_another_one_with_its_values():
         TableVersions,
     ],
 )
-def test_whatever_lies_in_a_control_table_is_such_a_record(record):
+def test_every_record_of_a_control_table_is_frozen(record):
     assert issubclass(record, Frozen)
     assert (record.model_config["frozen"], record.model_config["extra"]) == (True, "forbid")

@@ -226,7 +226,7 @@ def test_text_of_another_type_is_damaged_state(kind, text):
         ("boolean", "True", "'True' is neither 'true' nor 'false'"),
     ],
 )
-def test_it_is_said_what_a_text_is_not(kind, text, said):
+def test_the_error_says_what_the_text_is_not(kind, text, said):
     with pytest.raises(StateLayoutError, match=said):
         order_of(kind).decode((text,))
 
@@ -267,7 +267,7 @@ def test_a_bound_may_be_the_leading_columns_of_a_key(position):
     assert order.decode(encoded) == position
 
 
-def test_a_position_with_more_columns_than_the_key_is_no_position():
+def test_a_position_with_more_columns_than_the_key_is_refused():
     with pytest.raises(ValueError, match=r"\(1, 2\) has more columns than the key: k1"):
         order_of("long").encode((1, 2))
 

@@ -84,7 +84,7 @@ def test_the_first_shape_that_takes_a_query_is_its_shape(anything):
         BackfillJob(**job_fields(query="SELECT count(*) AS n FROM upstream"))
 
 
-def test_of_a_query_that_no_shape_takes_the_first_one_says_why():
+def test_if_no_shape_takes_a_query_the_first_one_says_why():
     with pytest.raises(InvalidJobError, match="the aggregate count"):
         shape_of("SELECT count(*) FROM upstream")
 
@@ -115,7 +115,7 @@ def topics() -> Iterator[None]:
     SOURCES.forget("topic")
 
 
-def test_an_upstream_stands_below_the_name_of_its_kind(topics):
+def test_an_upstream_is_written_under_the_name_of_its_kind(topics):
     """Design §6."""
     job = BackfillJob(**job_fields(upstream={"topic": {"topic": "orders", "key": ["id"]}}))
     assert isinstance(job.upstream, TopicUpstream)
@@ -126,7 +126,7 @@ def test_an_upstream_stands_below_the_name_of_its_kind(topics):
     assert BackfillJob(**written) == job
 
 
-def test_the_fields_of_the_first_kind_stand_alone(topics):
+def test_the_fields_of_the_first_kind_need_no_name(topics):
     job = BackfillJob(**job_fields())
     assert set(job.model_dump(mode="json")["upstream"]) == {"path", "key", "distribution_key"}
     assert BackfillJob(**job.model_dump(mode="json")) == job

@@ -34,7 +34,7 @@ from airflow_backfill_provider.core.errors import InvalidJobError
         ("/lake/a:b", "/lake/a:b"),
     ],
 )
-def test_a_place_has_one_spelling(written, canonical):
+def test_a_location_has_one_spelling(written, canonical):
     assert location.canonical_location(written) == canonical
     assert location.canonical_location(canonical) == canonical
 
@@ -61,7 +61,7 @@ def test_a_place_has_one_spelling(written, canonical):
         ("/lake/\x7f", "control characters"),
     ],
 )
-def test_a_place_that_readers_disagree_on_is_refused(written, said):
+def test_a_location_that_readers_interpret_differently_is_refused(written, said):
     with pytest.raises(InvalidJobError, match="location") as caught:
         location.canonical_location(written)
     assert said in str(caught.value)
@@ -85,7 +85,7 @@ def test_a_uri_cannot_leave_its_bucket():
     assert canonical.startswith("s3://bucket/")
 
 
-def test_local_places_are_told_from_object_stores():
+def test_local_paths_are_distinguished_from_object_stores():
     assert location.is_local("/lake/orders")
     assert not location.is_local("s3://bucket/orders")
 

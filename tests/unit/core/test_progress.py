@@ -29,7 +29,7 @@ def test_only_a_vnode_that_started_has_a_position():
     assert position_of(Completed((7,), 9)) == (7,)
 
 
-def test_a_job_is_completed_once_every_vnode_is_however_they_got_there():
+def test_a_job_is_completed_once_every_vnode_is():
     """Design §5.4."""
     assert state_of(Completed(None, 0), Completed((7,), 9)).completed
     assert not state_of(Completed(None, 0), NotStarted()).completed

@@ -32,7 +32,7 @@ def test_an_address_is_written_as_it_was_read(url):
     assert Remote.parse(url).url() == url
 
 
-def test_what_is_shown_of_an_address_holds_no_secret():
+def test_a_printed_address_has_no_secret():
     remote = Remote.parse("sc://spark.example:443/;use_ssl=true;token=very-secret;authorization=also-secret")
 
     assert str(remote) == "sc://spark.example:443"
@@ -40,7 +40,7 @@ def test_what_is_shown_of_an_address_holds_no_secret():
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
-def test_a_token_for_this_machine_goes_to_the_one_name_that_spark_lets_it_go_to(host):
+def test_a_token_for_this_machine_goes_to_the_one_name_that_spark_allows(host):
     remote = Remote.parse(f"sc://{host}:15099")
 
     assert remote.is_loopback
@@ -67,12 +67,12 @@ def test_a_session_can_be_named():
         "sc://spark.example/;session_id=1",
     ],
 )
-def test_what_is_no_address_is_refused_without_repeating_a_secret(url):
+def test_an_invalid_address_is_refused_without_repeating_a_secret(url):
     with pytest.raises(InvalidRemoteError) as error:
         Remote.parse(url)
     assert "very-secret" not in str(error.value).replace("me:very-secret@spark.example", "")
 
 
-def test_masters_are_told_from_servers():
+def test_masters_are_distinguished_from_servers():
     assert is_remote("sc://localhost")
     assert not any(map(is_remote, ["local[2]", "yarn", "spark://master:7077", "k8s://https://host"]))

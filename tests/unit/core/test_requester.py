@@ -37,11 +37,11 @@ def test_a_requester_reads_well(requester, text):
     assert str(requester) == text
 
 
-def test_somebody_at_a_terminal_is_no_task_run():
+def test_a_user_at_a_terminal_is_no_task_run():
     assert not Requester(user="vera").is_task_run
 
 
-def test_a_record_of_a_task_run_is_told_from_that_of_a_user():
+def test_records_of_task_runs_and_of_users_are_distinguished():
     """The barrier log keeps the text alone."""
     assert is_task_run(str(TASK))
     assert not is_task_run(str(Requester(user="vera@host")))

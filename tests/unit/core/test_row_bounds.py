@@ -20,11 +20,11 @@ def test_files_that_lie_inside_count_for_certain_and_others_perhaps():
     assert row_bounds(FILES, [KeyRange(None, (4,))], LONG, share=False) == RowBounds(0, 50)
 
 
-def test_of_everything_all_rows_are_certain():
+def test_all_rows_of_the_whole_table_are_certain():
     assert row_bounds(FILES, [KeyRange(None, None)], LONG, share=False) == RowBounds(70, 70)
 
 
-def test_of_a_share_of_the_rows_none_is_certain():
+def test_no_rows_of_a_share_are_certain():
     assert row_bounds(FILES, [KeyRange(None, None)], LONG, share=True) == RowBounds(0, 70)
 
 

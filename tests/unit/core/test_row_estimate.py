@@ -68,7 +68,7 @@ def test_a_share_of_a_row_is_rounded_to_the_nearest(up_to, rows):
 
 
 @pytest.mark.parametrize(("kind", "end"), [("string", "\0"), ("binary", b"\0")])
-def test_of_keys_that_differ_only_in_zeros_at_the_end_each_is_at_the_end(kind, end):
+def test_keys_that_differ_only_in_zeros_at_the_end_count_as_the_last_one(kind, end):
     begin = end[:0]
     file = FileStatistics(path="x", row_count=10, lower=(begin,), upper=(end,))
     assert estimate([file], KeyRange(None, (begin,)), order_of(kind)) == 10
@@ -113,7 +113,7 @@ def test_every_type_is_measured(kind, first, last, up_to, rows):
     assert estimate([file], KeyRange(None, (up_to,)), order_of(kind)) == pytest.approx(rows, abs=2)
 
 
-def test_columns_of_the_key_behind_the_first_count_where_the_first_is_the_same():
+def test_later_key_columns_count_where_the_first_one_is_the_same():
     order = order_of("string", "long")
     files = [file_of(region, [(region, number) for number in range(1, 101)], order) for region in ("asia", "eu", "us")]
     assert estimate(files, KeyRange(("asia",), ("eu",)), order) == 100, "a bound stands for all that begin with it"

@@ -30,12 +30,12 @@ def test_vnodes_of_equal_weight_are_divided_evenly():
         ([0.0, 0.5, 1.0, 3.0], ((0, 2), (3, 3))),
     ],
 )
-def test_a_vnode_goes_to_the_run_that_has_more_of_it_in_its_share(weights, runs):
+def test_a_vnode_goes_to_the_task_run_that_has_more_of_it_in_its_share(weights, runs):
     """Where both have the same, to the one before; and each vnode counts as a row at least."""
     assert divide(state_of(*[NotStarted()] * len(weights)), 2, weights) == runs
 
 
-def test_a_heavy_vnode_has_a_run_of_its_own():
+def test_a_heavy_vnode_has_its_own_task_run():
     assert divide(state_of(*[NotStarted()] * 4), 2, [100.0, 1.0, 1.0, 1.0]) == ((0, 0), (1, 3))
     assert divide(state_of(*[NotStarted()] * 4), 2, [1.0, 1.0, 1.0, 100.0]) == ((0, 2), (3, 3))
 
@@ -44,7 +44,7 @@ def test_vnodes_without_a_row_count_are_divided_by_their_number():
     assert divide(state_of(*[NotStarted()] * 4), 2, [0.0] * 4) == ((0, 1), (2, 3))
 
 
-def test_there_are_no_more_runs_than_vnodes_to_read():
+def test_there_are_no_more_task_runs_than_vnodes_to_read():
     done, left = Completed(None, 1), NotStarted()
     assert divide(state_of(done, left, done, left), 4, [9.0] * 4) == ((0, 2), (3, 3))
     assert divide(state_of(done, done), 4, [9.0] * 2) == ()
@@ -52,7 +52,7 @@ def test_there_are_no_more_runs_than_vnodes_to_read():
 
 @settings(max_examples=50)
 @given(divided(), st.integers(1, 8))
-def test_runs_own_all_vnodes_and_each_has_some_to_read(drawn, parallelism):
+def test_task_runs_own_all_vnodes_and_each_has_some_to_read(drawn, parallelism):
     """What is completed goes with its neighbours."""
     state, _, weights = drawn
     runs = divide(state, parallelism, weights)
@@ -66,7 +66,7 @@ def test_runs_own_all_vnodes_and_each_has_some_to_read(drawn, parallelism):
 
 @settings(max_examples=50)
 @given(divided(), st.integers(1, 8))
-def test_no_run_has_much_more_to_read_than_its_share(drawn, parallelism):
+def test_no_task_run_has_much_more_to_read_than_its_share(drawn, parallelism):
     state, _, weights = drawn
     runs = divide(state, parallelism, weights)
     left = [

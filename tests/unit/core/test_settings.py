@@ -30,14 +30,14 @@ def test_a_change_is_the_next_record_and_leaves_the_rest():
     assert not first.paused
 
 
-def test_the_argument_of_a_change_does_not_stick():
+def test_the_argument_of_a_change_is_not_kept():
     throttled = changed(settings_of(), SettingsChange.THROTTLE, rate_limit=7, value=7)
     assert throttled.value == 7
     assert changed(throttled, SettingsChange.PAUSE, paused=True).value is None
     assert changed(throttled, SettingsChange.PAUSE, paused=True).rate_limit == 7
 
 
-def test_a_repair_is_of_the_change_that_asks_for_it_alone():
+def test_a_repair_is_only_in_the_record_that_requests_it():
     """I1: what another change carried along would be repaired again."""
     asked = changed(settings_of(), SettingsChange.REPAIR, repair=Repair(vnodes=(1,)), repair_sequence=2)
     assert (asked.repair, asked.repair_sequence) == (Repair(vnodes=(1,)), 2)
@@ -54,23 +54,23 @@ def test_a_repair_is_of_the_change_that_asks_for_it_alone():
         (1, Repair(keys=(("5",),)), True),
     ],
 )
-def test_a_view_is_repaired_by_the_barrier_at_hand_or_by_the_one_after_it(repair_sequence, repair, repairs):
+def test_a_view_is_repaired_by_the_current_barrier_or_the_next_one(repair_sequence, repair, repairs):
     barrier = barrier_of(settings_sequence=1, repair=repair)
     assert settings_of(sequence=2, repair_sequence=repair_sequence).repairs_view(barrier) is repairs
 
 
 @pytest.mark.parametrize(("version", "first"), [(None, -1), (0, 0), (7, 7)])
-def test_the_first_window_begins_behind_what_the_arrangement_has(version, first):
+def test_the_first_window_begins_after_the_version_of_the_arrangement(version, first):
     """I1: version 0 is a version."""
     assert settings_of(start=None if version is None else HistoryPoint(offset=version)).first_offset.number == first
 
 
-def test_each_incarnation_has_an_arrangement_of_its_own():
+def test_each_incarnation_has_its_own_arrangement():
     """I5: whoever reads that of an earlier one must not find this one's."""
     assert location_of(settings_of(incarnation="a1")) != location_of(settings_of(incarnation="b2"))
 
 
-def test_the_definition_that_barriers_are_held_to_is_all_that_decides_rows_and_nothing_else():
+def test_the_definition_that_barriers_are_checked_against_is_exactly_what_decides_rows():
     """I6: rate limit and parallelism may be edited at any time."""
     settings = settings_of()
     other_table = settings.upstream.model_copy(update={"table_id": "other"})
@@ -117,7 +117,7 @@ def test_pause_and_rate_limit_are_independent(paused, rate_limit, reads):
         (SettingsChange.REBUILD, None),
     ],
 )
-def test_a_barrier_carries_what_changes_a_running_backfill(change, mutation):
+def test_a_barrier_pins_what_changes_a_running_backfill(change, mutation):
     record = changed(settings_of(), change, value=3)
     pinned = record.as_mutation()
     if mutation is None:

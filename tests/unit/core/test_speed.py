@@ -35,11 +35,11 @@ def resumed():
     return {"mutations": (carried,)}
 
 
-def test_the_speed_is_that_of_the_epochs_whatever_lies_between_them():
+def test_the_speed_leaves_out_the_time_between_epochs():
     assert recent_speed(*log_of(0, 5, 5, 10 * HOUR)).rows_per_second == pytest.approx(100 / 30)
 
 
-def test_waits_for_the_next_run_count_for_the_time_that_is_left():
+def test_waits_for_the_next_run_count_in_the_time_that_is_left():
     speed = recent_speed(*log_of(0, HOUR - 30, HOUR - 30))
     assert speed.seconds_for(500) == pytest.approx(5 * HOUR)
 
@@ -54,14 +54,14 @@ def test_a_pause_counts_for_nothing():
     assert recent_speed(*log_of(0, 9 * HOUR, epoch_2=resumed())).seconds_for(100) == pytest.approx(30)
 
 
-def test_a_wait_with_an_epoch_between_that_read_nothing_counts_for_nothing():
+def test_a_wait_around_an_epoch_that_read_nothing_counts_for_nothing():
     barriers, commits = log_of(0, HOUR, HOUR)
     commits[1] = commits[1].model_copy(update={"snapshot_read_row_count": 0})
     speed = recent_speed(barriers, commits)
     assert (speed.rows, speed.seconds, speed.waits) == (200, 60, 0)
 
 
-def test_a_first_epoch_tells_of_no_wait():
+def test_a_first_epoch_has_no_wait():
     assert recent_speed(*log_of(0)).seconds_for(200) == pytest.approx(60)
 
 
@@ -75,7 +75,7 @@ def test_the_newest_epochs_count():
 
 
 @pytest.mark.parametrize("seconds", [0, -30])
-def test_epochs_that_a_clock_gives_no_time_tell_nothing(seconds):
+def test_epochs_of_no_duration_give_no_speed(seconds):
     barriers, commits = log_of(0, 0, 0)
     wrong = {"committed_at": barriers[1].injected_at + dt.timedelta(seconds=seconds)}
     commits[1] = commits[1].model_copy(update=wrong)
@@ -83,6 +83,6 @@ def test_epochs_that_a_clock_gives_no_time_tell_nothing(seconds):
     assert recent_speed(barriers[1:2], commits[1:2]) is None
 
 
-def test_an_epoch_of_which_only_the_commit_is_left_tells_nothing():
+def test_a_commit_without_its_barrier_gives_no_speed():
     barriers, commits = log_of(0, 0)
     assert recent_speed(barriers[1:], commits).rows == 100

@@ -114,7 +114,7 @@ def test_progress_shows_less_than_all_until_it_is_done(rows_read, estimate, is_k
     assert (status.eta_seconds is not None) is is_known, "above the estimate nobody knows what is left"
 
 
-def test_a_state_that_is_ahead_of_the_log_is_not_finished_yet():
+def test_a_state_of_a_later_epoch_than_the_log_is_not_finished_yet():
     """The state says Completed, the epoch's commit is not in the log: a crash in between, repaired by running again."""
     barriers, commits = running(2)
     status = status_of(Completed((9,), 1000), barriers, commits[:1])
@@ -130,7 +130,7 @@ def test_an_empty_upstream_that_completed_is_all_of_it():
     assert (status.progress, status.rows_estimated, status.eta_seconds) == (1.0, 0, 0.0)
 
 
-def test_a_pinned_epoch_shows_before_it_is_committed():
+def test_a_pinned_epoch_is_in_the_status_before_it_is_committed():
     barriers, commits = running(3)
     status = status_of(InProgress((9,), 200), barriers, commits[:2], latest=9)
     assert (status.epoch, status.pinned_epoch) == (2, 3)
@@ -138,7 +138,7 @@ def test_a_pinned_epoch_shows_before_it_is_committed():
 
 
 @pytest.mark.parametrize("change", [{"paused": True}, {"rate_limit": 0}, {"cancelled": True}])
-def test_a_job_that_reads_nothing_has_no_end_in_sight(change):
+def test_a_job_that_reads_nothing_has_no_estimated_end(change):
     barriers, commits = running(2)
     settings = settings_of(**change)
     status = status_of(InProgress((9,), 200), barriers, commits, settings=settings)
@@ -198,7 +198,7 @@ def test_the_planners_warnings_are_there_as_soon_as_an_epoch_is_pinned():
     assert status_of(InProgress((9,), 1), barriers, commits[:1]).warnings == ("new",)
 
 
-def test_a_log_that_is_ahead_of_the_state_is_not_finished():
+def test_a_log_of_a_later_epoch_than_the_state_is_not_finished():
     """I6: what the state does not say of every vnode is not true of the view."""
     barriers, commits = running(2, completed=True)
     status = status_of(InProgress((9,), 300), barriers, commits)
@@ -211,7 +211,7 @@ def test_a_clock_that_stands_still_gives_no_speed():
     assert status_of(InProgress((9,), 100), barriers, [still]).rows_per_second is None
 
 
-def test_commits_of_an_earlier_incarnation_tell_nothing_of_this_one():
+def test_commits_of_an_earlier_incarnation_do_not_count():
     barriers, commits = running(3)
     rebuilt = settings_of(incarnation="b2", base_epoch=1)
     ours = [barrier.model_copy(update={"incarnation": "b2"}) for barrier in barriers[1:2]]
@@ -219,12 +219,12 @@ def test_commits_of_an_earlier_incarnation_tell_nothing_of_this_one():
     assert (status.epoch, status.pinned_epoch, status.committed_at) == (1, 2, None)
 
 
-def test_more_rows_than_anybody_knew_of_are_almost_all():
+def test_more_rows_than_estimated_are_almost_all():
     assert progress_of(5, 0, finished=False) == ALMOST_DONE
     assert progress_of(0, 0, finished=False) == 0.0
 
 
-def test_what_a_verification_found_is_told_as_it_was_read():
+def test_the_status_has_the_result_of_a_verification_as_it_was_read():
     assert (status_of().verified, status_of().verification_waits) == (None, False)
     pinned = pinned_verification_of(steps=((0, 3),))
     verified = VerifiedState.of(Verification(pinned, (compared_of(0, 3, (1, "7")),)))
@@ -245,7 +245,7 @@ def map_of(*vnodes, restrict_to=None, **settings):
     return [(run.first, run.last, run.state, run.rows, run.position, run.progress) for run in found]
 
 
-def test_neighbours_that_are_equally_far_are_shown_together_with_the_rows_of_all():
+def test_neighbours_with_equal_progress_are_one_cell_with_the_rows_of_all():
     vnodes = (
         Completed((1,), 100),
         Completed((5,), 50),
@@ -267,7 +267,7 @@ def test_neighbours_that_are_equally_far_are_shown_together_with_the_rows_of_all
     ]
 
 
-def test_vnodes_with_one_position_for_all_are_shown_with_the_rows_that_each_stands_for():
+def test_vnodes_that_share_a_position_have_the_rows_that_each_stands_for():
     assert map_of(*[InProgress((3,), 100)] * 4) == [(0, 3, "in_progress", 100, ("3",), 0.25)]
 
 
@@ -286,7 +286,7 @@ def test_an_upstream_that_went_back_gives_no_negative_lag():
 # --- lag and headroom -----------------------------------------------------------------------------
 
 
-def test_lag_is_also_a_time_the_age_of_the_oldest_version_that_the_view_does_not_show():
+def test_lag_is_also_a_time_the_age_of_the_oldest_version_that_the_view_lacks():
     barriers, commits = running(2)
     later = NOW + dt.timedelta(hours=5)
     status = status_of(InProgress((9,), 1), barriers, commits, latest=4, now=later, unread_since=NOW)
@@ -304,7 +304,7 @@ def test_lag_is_also_a_time_the_age_of_the_oldest_version_that_the_view_does_not
         (2, 9, NOW + dt.timedelta(days=1), 0.0),  # another machine's clock
     ],
 )
-def test_lag_that_is_none_or_not_known(barriers, latest, unread_since, expected):
+def test_lag_that_is_zero_or_unknown(barriers, latest, unread_since, expected):
     pinned, commits = running(barriers)
     status = status_of(InProgress((9,), 1), pinned, commits, latest=latest, unread_since=unread_since)
     assert status.lag_seconds == expected

@@ -27,12 +27,12 @@ def test_a_key_column_is_its_name_or_its_name_and_direction(written, column, kep
 
 
 @pytest.mark.parametrize("wrong", ["", {"column": ""}, {"column": "id", "descending": "yes"}, {"name": "id"}, 7])
-def test_what_is_no_key_column_is_refused(wrong):
+def test_an_invalid_key_column_is_refused(wrong):
     with pytest.raises(ValidationError):
         KeyColumn.model_validate(wrong)
 
 
-def test_rows_are_distributed_by_the_key_unless_it_is_said_otherwise():
+def test_rows_are_distributed_by_the_key_by_default():
     assert upstream(key=["a", "b"]).distribution_key == ("a", "b")
     assert upstream(distribution_key=["c"]).distribution_key == ("c",)
 
@@ -56,14 +56,14 @@ def test_the_fields_of_a_kind_come_before_those_of_every_kind():
 
 
 @pytest.mark.parametrize("kept_below", [False, True])
-def test_a_definition_is_read_below_the_name_of_its_kind_or_alone(kept_below):
+def test_a_definition_is_read_under_the_name_of_its_kind_or_alone(kept_below):
     fields = {"path": "/lake/orders", "key": ["id"]}
     kind, read = definition_class({"delta": fields} if kept_below else fields)
     assert (kind, read) == (DeltaUpstream, fields)
 
 
 @pytest.mark.parametrize("value", [None, "/lake/orders", {"postgres": {}}, {"delta": "x"}, {"delta": {}, "key": []}])
-def test_whatever_names_no_kind_is_taken_for_fields_of_the_first_one(value):
+def test_a_definition_without_a_kind_is_of_the_first_kind(value):
     """Its own refusal names the field then."""
     assert definition_class(value) == (DeltaUpstream, value)
 

@@ -59,7 +59,7 @@ def test_a_verification_is_equal_once_all_steps_are_done_and_none_found_anything
     assert not verification_of(compared_of(0, 1), compared_of(2, 3, differences=(VnodeDifference(vnode=3),))).equal
 
 
-def test_the_first_result_of_a_step_stays_and_a_strange_step_is_none():
+def test_the_first_result_of_a_step_stays_and_an_unknown_step_is_ignored():
     half = verification_of(compared_of(0, 1))
     assert half.with_step(compared_of(0, 1, (1, "7"))) == half
     assert half.with_step(compared_of(0, 3)) == half
@@ -107,7 +107,7 @@ def test_a_vnode_whose_differing_keys_were_not_found_is_repaired_whole():
     assert verification_of(strange, compared_of(2, 3)).repair(4, 10) == Repair(vnodes=(0, 1))
 
 
-def test_where_rows_are_taken_together_by_key_all_vnodes_are_repaired():
+def test_if_rows_are_compared_by_key_all_vnodes_are_repaired():
     cut = verification_of(compared_of(0, 1, (0, "7"), has_all_keys=False), compared_of(2, 3), by_key=True)
     assert cut.repair(4, 10) == Repair(vnodes=(0, 1, 2, 3))
 

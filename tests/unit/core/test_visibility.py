@@ -26,6 +26,6 @@ def test_changes_wait_for_half_of_the_time_that_they_are_kept(offsets, hours, wa
     assert may_wait(offsets=offsets, oldest_age=hours * HOUR, kept_for=24 * HOUR) is waits
 
 
-def test_changes_do_not_wait_where_nobody_knows_how_long_they_stay():
+def test_changes_do_not_wait_if_their_retention_is_unknown():
     """I6."""
     assert not may_wait(offsets=1, oldest_age=0 * HOUR, kept_for=None)

@@ -33,7 +33,7 @@ def test_numbers_and_ranges_may_be_written_in_any_way(written, meant):
 @pytest.mark.parametrize(
     "written", ["", " ", "8", 8, -1, "-1", "0-8", "5-3", "a", "0..3", "1,,2", "1,", "1-", "-3", "1-2-3", "1.5", [""]]
 )
-def test_what_names_no_vnode_of_the_job_is_refused_saying_what_is_allowed(written):
+def test_a_text_that_names_no_vnode_of_the_job_is_refused_with_what_is_allowed(written):
     """I6."""
     with pytest.raises(InvalidJobError, match=r"^vnodes: .*numbers from 0 to 7, and ranges such as 0-15"):
         parse_vnodes(written, 8)

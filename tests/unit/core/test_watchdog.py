@@ -100,7 +100,7 @@ def in_runs(log, epochs):
 
 
 @pytest.mark.parametrize(("after", "stalled"), [(13 * HOUR, False), (14 * HOUR, True)])
-def test_epochs_that_one_run_carries_have_the_rhythm_of_the_runs(after, stalled):
+def test_epochs_of_one_run_have_the_rhythm_of_the_runs(after, stalled):
     """Six epochs in a row, and then none for six hours."""
     alarms = alarms_of(in_runs(log_of(epochs=12), 6), after)
     assert len(alarms) == stalled
@@ -108,7 +108,7 @@ def test_epochs_that_one_run_carries_have_the_rhythm_of_the_runs(after, stalled)
 
 
 @pytest.mark.parametrize(("after", "stalled"), [(23 * HOUR, False), (25 * HOUR, True)])
-def test_a_run_that_carried_all_that_is_looked_at_has_a_day(after, stalled):
+def test_a_run_with_all_of_the_newest_epochs_has_a_day(after, stalled):
     alarms = alarms_of(in_runs(log_of(epochs=12, every=MINUTE), 12), after)
     assert len(alarms) == stalled
     assert all("the last ones came from one DAG run" in alarm.message for alarm in alarms)
@@ -190,7 +190,7 @@ def test_nothing_is_late_before_its_time_is_over(log, limit, beyond, late):
     assert len(alarms_of(log, limit + beyond * dt.timedelta(seconds=1))) == late
 
 
-def test_epochs_that_stopped_after_they_read_nothing_are_told_as_such():
+def test_an_alarm_about_stopped_epochs_says_if_the_last_ones_read_nothing():
     """That is the cause; what to do about it is another thing than where runs fail."""
     (alarm,) = alarms_of(log_of(snapshot_read_row_count=0), 90 * DAY)
     assert "read no rows" in alarm.message
@@ -205,7 +205,7 @@ def test_a_job_without_a_rhythm_is_not_stalled(epochs):
     assert alarms_of(log_of(epochs=epochs), 90 * DAY) == ()
 
 
-def test_who_has_just_resumed_a_job_gets_time_for_its_next_epoch():
+def test_a_job_that_was_just_resumed_gets_time_for_its_next_epoch():
     log = log_of()
     resumed = settings_of(requested_at=NOW + 10 * DAY)
     assert alarms_of(log, 10 * DAY + 2 * HOUR, settings=resumed) == ()
@@ -259,7 +259,7 @@ def test_a_table_that_keeps_changes_for_no_time_has_no_headroom():
 @pytest.mark.parametrize(
     "feed", [needed(DAY, kept_for=None, unreadable="x = 'soon'"), feed_of(unreadable="x = 'soon'")]
 )
-def test_a_time_that_nobody_can_read_is_an_alarm_and_not_the_default(feed):
+def test_an_unreadable_retention_is_an_alarm_and_not_the_default(feed):
     """I6: also while nothing is needed, for something will be."""
     (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=feed)
     assert alarm.kind is AlarmKind.HEADROOM
@@ -271,7 +271,7 @@ def test_a_time_that_nobody_can_read_is_an_alarm_and_not_the_default(feed):
 
 
 @pytest.mark.parametrize("feed", [needed(8 * DAY), feed_of(needed=Offset(5))])
-def test_changes_that_may_be_gone_are_told_as_such(feed):
+def test_an_alarm_about_changes_says_if_they_may_be_gone(feed):
     """By the clock, or because the log has forgotten them."""
     (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=feed)
     assert "offset 5 on may be gone: no epoch has read them" in alarm.message
@@ -301,7 +301,7 @@ def test_a_stalled_job_whose_changes_go_has_both_alarms():
 # --- from where on changes are needed -------------------------------------------------------------
 
 
-def test_changes_are_needed_behind_the_committed_epochs_also_if_one_is_pinned():
+def test_changes_are_needed_after_the_committed_epochs_also_if_one_is_pinned():
     log = log_of()
     assert read_up_to(settings_of(), *log) == Offset(4)
     assert read_up_to(settings_of(), *pinned(log)) == Offset(3)
@@ -325,7 +325,7 @@ def test_changes_that_wait_are_needed_from_an_older_version_on():
     assert read_up_to(settings_of(), [barriers[0], waits], commits) == Offset(1)
 
 
-def test_a_log_that_lacks_the_committed_barrier_tells_nothing():
+def test_without_the_committed_barrier_the_offset_is_unknown():
     barriers, commits = log_of()
     assert read_up_to(settings_of(), barriers[:-1], commits) is None
 
@@ -335,7 +335,7 @@ def test_a_log_that_lacks_the_committed_barrier_tells_nothing():
 
 @pytest.mark.parametrize("finished", [False, True])
 @pytest.mark.parametrize("held", [{}, {"paused": True}, {"rate_limit": 0}])
-def test_an_upstream_that_was_replaced_is_told_of_whatever_the_job_does(finished, held):
+def test_a_replaced_upstream_is_an_alarm_whatever_the_job_does(finished, held):
     """I6: no epoch may ever be asked for again, so the next one's refusal may never be heard."""
     feed = feed_of(replaced="the log ends with version 2")
     settings = settings_of(requested_at=NOW - 300 * DAY, **held)
@@ -345,7 +345,7 @@ def test_an_upstream_that_was_replaced_is_told_of_whatever_the_job_does(finished
     assert alarms_of(log_of(), MINUTE, settings=settings_of(cancelled=True), feed=feed) == ()
 
 
-def test_a_job_has_come_to_its_newest_barrier_whether_it_is_committed_or_not():
+def test_a_job_has_reached_its_newest_barrier_whether_it_is_committed_or_not():
     log = log_of(epochs=3)
     settings = settings_of()
     assert reached_point(settings, log[0]) == log[0][-1].upstream.end

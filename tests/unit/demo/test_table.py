@@ -103,7 +103,7 @@ def test_each_demo_begins_with_an_empty_folder_of_its_own(tmp_path, monkeypatch)
         assert not folder.writer_report.exists()
 
 
-def test_what_no_demo_made_is_left_alone(tmp_path, monkeypatch):
+def test_a_folder_that_no_demo_made_is_left_alone(tmp_path, monkeypatch):
     (tmp_path / "thesis.txt").write_text("all of it")
     monkeypatch.setenv("DEMO_FOLDER", str(tmp_path))
     with pytest.raises(DemoError, match="no demo made"), fresh_folder():
@@ -112,7 +112,7 @@ def test_what_no_demo_made_is_left_alone(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("value", ["many", "-5", "0"])
-def test_a_size_that_makes_no_sense_is_refused(monkeypatch, value):
+def test_an_invalid_size_is_refused(monkeypatch, value):
     monkeypatch.setenv("DEMO_ROWS", value)
     with pytest.raises(DemoError, match="DEMO_ROWS"):
         size_from_environment()

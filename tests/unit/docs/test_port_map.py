@@ -80,7 +80,7 @@ def played(file: Path) -> dict[str, bool]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_path_of_the_page_is_there(path):
+def test_a_path_of_the_page_exists(path):
     places = [PACKAGE / path, CHECKOUT / path, UNNAMED_TESTS / path]
     found = next((place for place in places if place.exists()), None)
     assert found is not None, path
@@ -95,7 +95,7 @@ def test_a_name_of_the_page_is_defined(name):
 
 
 @pytest.mark.parametrize("name", TESTS)
-def test_a_test_of_the_page_is_played_in_every_run(name):
+def test_a_test_of_the_page_runs_in_every_run_of_the_tests(name):
     found = {test: plays for file in UNNAMED_TESTS.glob("test_*.py") for test, plays in played(file).items()}
     assert name in found, f"{name} is nowhere"
     assert found[name], f"{name} is exhaustive; name one that every run plays"

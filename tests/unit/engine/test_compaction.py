@@ -49,7 +49,7 @@ def compacted(*outcomes: PySparkException | None, step: CompactionStep | None = 
     return session
 
 
-def test_delta_is_told_what_was_planned():
+def test_delta_gets_what_was_planned():
     ((statement, settings),) = compacted(None).ran
     assert statement == "OPTIMIZE delta.`/lake/o``view`"
     assert settings["spark.databricks.delta.optimize.minFileSize"] == "50"
@@ -67,16 +67,16 @@ def test_nothing_is_run_where_nothing_is_due():
     assert compacted(step=None).ran == []
 
 
-def test_a_compaction_that_loses_is_tried_again():
+def test_a_compaction_that_conflicts_is_retried():
     assert len(compacted(CONFLICT, CONFLICT, None).ran) == 3
 
 
-def test_it_gives_up_when_it_always_loses_and_a_retry_may_do_better():
+def test_a_compaction_that_always_conflicts_is_a_retryable_error():
     with pytest.raises(CompactionFailedError, match="its rows are unchanged: .*conflict") as failure:
         compacted(CONFLICT, CONFLICT, CONFLICT)
     assert failure.value.retryable
 
 
-def test_another_error_is_not_tried_again():
+def test_another_error_is_not_retried():
     with pytest.raises(CompactionFailedError, match="Division by zero"):
         compacted(BROKEN, None)

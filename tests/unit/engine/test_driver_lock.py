@@ -13,7 +13,7 @@ from airflow_backfill_provider.engine import driver_lock as locks
 from airflow_backfill_provider.engine.driver_lock import driver_lock
 
 
-def test_a_folder_that_cannot_be_made_is_a_storage_that_refuses(tmp_path):
+def test_a_folder_that_cannot_be_created_is_a_storage_error(tmp_path):
     (tmp_path / "state").write_text("a file")
     with (
         pytest.raises(StorageUnavailableError, match="state/job cannot be reached"),
@@ -22,7 +22,7 @@ def test_a_folder_that_cannot_be_made_is_a_storage_that_refuses(tmp_path):
         pass
 
 
-def test_the_block_may_fail_by_an_error_of_its_own(tmp_path):
+def test_the_block_may_fail_with_its_own_error(tmp_path):
     with pytest.raises(OSError, match="its own"), driver_lock(tmp_path / "job"):
         raise OSError("its own")
 

@@ -30,5 +30,5 @@ def test_no_more_bits_are_set_than_there_are_keys(changed):
     assert len(words) * 64 >= len(changed) * BITS_PER_KEY
 
 
-def test_of_no_changes_nothing_gets_through():
+def test_without_changes_no_key_gets_through():
     assert filter_words([]) == [0]

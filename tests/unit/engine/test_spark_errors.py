@@ -44,7 +44,7 @@ REFUSED = """<_InactiveRpcError of RPC that terminated with:
 >"""
 
 
-def test_a_server_that_is_gone_is_said_in_one_line_and_may_come_back():
+def test_a_lost_server_is_a_retryable_error_of_one_line():
     said = r"^epoch 3 failed: the Spark Connect server did not answer: failed to connect to all addresses"
     with pytest.raises(EpochFailedError, match=said), epoch_errors("epoch 3"):
         raise PySparkException(REFUSED)
@@ -63,7 +63,7 @@ def test_a_traceback_shows_no_more_than_the_error(translate):
 
 
 @pytest.mark.parametrize("translate", [epoch_errors, comparison_errors])
-def test_a_row_that_the_query_fails_on_is_not_quoted_and_not_tried_again(translate):
+def test_a_row_that_the_query_fails_on_is_not_quoted_and_not_retried(translate):
     text = (
         "[TASK_WRITE_FAILED] A task failed. SQLSTATE: 58030\nCaused by: [CAST_INVALID_INPUT] The value "
         '\'4111 1111\' of the type "STRING" cannot be cast to "INT". SQLSTATE: 22018\n== SQL (line 1, position 8) =='
@@ -88,7 +88,7 @@ def test_a_row_that_the_query_fails_on_is_not_quoted_and_not_tried_again(transla
         ("", False),
     ],
 )
-def test_a_commit_that_another_was_faster_than_is_known_by_its_error(text, conflict):
+def test_a_commit_conflict_is_known_by_its_error(text, conflict):
     assert is_conflict(spark_error(text)) is conflict
     assert is_conflict(PySparkException(text)) is conflict
 
@@ -120,7 +120,7 @@ def test_a_commit_that_another_was_faster_than_is_known_by_its_error(text, confl
         ),
     ],
 )
-def test_a_row_that_does_not_meet_a_bound_of_the_view_is_not_shown(text, parameters, told):
+def test_a_row_that_violates_a_constraint_of_the_view_is_not_quoted(text, parameters, told):
     """Whoever owns the view added the bound; trying again does not help."""
     with pytest.raises(MaterializedViewError) as caught, epoch_errors("epoch 3 of job orders"):
         raise spark_error(text, **parameters)
@@ -149,7 +149,7 @@ Caused by: java.net.SocketTimeoutException: open s3a://lake/x.parquet: Read time
         ("java.io.FileNotFoundException: No such file or directory: s3a://lake/x.parquet", ChangeFeedGapError),
     ],
 )
-def test_a_storage_that_gives_no_answer_to_spark_is_worth_another_try(cause, error):
+def test_a_storage_that_does_not_answer_spark_is_a_retryable_error(cause, error):
     """Nothing is damaged then that anybody had to restore."""
     text = NO_ANSWER.replace("java.net.SocketTimeoutException: open s3a://lake/x.parquet: Read timed out", cause)
     with (
@@ -171,7 +171,7 @@ def test_a_storage_that_gives_no_answer_to_spark_is_worth_another_try(cause, err
         ("[DELTA_CREATE_TABLE_SCHEME_MISMATCH] (java.net.) is in the text", MaterializedViewError),
     ],
 )
-def test_a_view_that_no_storage_takes_for_now_is_worth_another_try(text, error):
+def test_a_view_that_the_storage_refuses_for_now_is_a_retryable_error(text, error):
     with pytest.raises(error, match="s3a://lake/view") as caught, view_errors("s3a://lake/view"):
         raise PySparkException(text)
     assert caught.value.retryable is (error is StorageUnavailableError)
@@ -189,13 +189,13 @@ def test_a_view_that_no_storage_takes_for_now_is_worth_another_try(text, error):
         (NO_ANSWER, VerificationFailedError),
     ],
 )
-def test_what_cannot_be_compared_is_an_error_of_that_side(text, error):
+def test_rows_that_cannot_be_compared_are_an_error_of_their_side(text, error):
     """I6: it is neither equal nor different."""
     with pytest.raises(error, match="^the view at version 9 "), comparison_errors("the view at version 9"):
         raise PySparkException(text)
 
 
-def test_the_condition_that_an_error_carries_is_believed_and_not_its_text():
+def test_the_condition_of_an_error_counts_and_not_its_text():
     """A row may say anything."""
     text = "[USER_RAISED_EXCEPTION] [DELTA_VERSION_NOT_FOUND] SQLSTATE: 58030"
     raised = SparkConnectGrpcException(text, "USER_RAISED_EXCEPTION", {}, sql_state="P0001")
@@ -204,7 +204,7 @@ def test_the_condition_that_an_error_carries_is_believed_and_not_its_text():
     assert safe_message(raised) == f"[USER_RAISED_EXCEPTION]: {NOT_SHOWN}"
 
 
-def test_of_a_condition_around_another_one_the_text_tells_which():
+def test_the_cause_of_a_condition_is_read_from_the_text():
     text = (
         "[TASK_WRITE_FAILED] A task failed. SQLSTATE: 58030\nCaused by: [CAST_INVALID_INPUT] 'secret' SQLSTATE: 22018"
     )

@@ -14,7 +14,7 @@ def test_the_first_line_is_without_stack_and_state():
     assert first_line(PySparkException(text)) == "[SOME_CLASS] It went wrong."
 
 
-def test_an_error_that_py4j_hands_on_is_said_without_its_frame():
+def test_an_error_from_py4j_is_repeated_without_its_frame():
     text = (
         "An error occurred while calling o7.sql.\n: io.delta.Conflict: [DELTA_X] It conflicts. SQLSTATE: 0AKDC\n\tat x"
     )
@@ -64,12 +64,12 @@ NOT_SHOWN = "the message may quote rows, so only Spark's log has it"
         ("java.net.SocketTimeoutException: Read timed out\nsecret", "java.net.SocketTimeoutException: Read timed out"),
     ],
 )
-def test_only_what_cannot_quote_a_row_is_shown(text, shown):
+def test_only_errors_that_cannot_quote_a_row_are_repeated(text, shown):
     """Errors hold no data."""
     assert safe_message(PySparkException(text)) == shown
 
 
-def test_what_an_analysis_says_is_shown():
+def test_an_analysis_error_is_repeated():
     text = "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved. SQLSTATE: 42703; line 1 pos 7"
     assert (
         safe_message(AnalysisException(text)) == "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved."

@@ -82,7 +82,7 @@ def test_a_commit_is_the_jobs_own_by_its_incarnation_and_its_plan(stamp, ours, b
         ({"changes_data": True, "operation": "OPTIMIZE"}, False),
     ],
 )
-def test_maintenance_is_harmless_and_whatever_touches_rows_or_columns_is_not(fields, harmless):
+def test_maintenance_is_harmless_and_a_change_of_rows_or_columns_is_not(fields, harmless):
     """I6: by what a commit did to the table, and only then by what it calls itself."""
     assert is_harmless(commit(**fields)) is harmless
 
@@ -121,7 +121,7 @@ def test_a_commit_is_of_an_earlier_epoch_of_the_incarnation_alone(stamp, earlier
     assert is_of_earlier_epoch(commit(stamp), IDENTITY, BARRIER) is earlier
 
 
-def test_what_is_written_of_an_epoch_is_read_back_as_its_own():
+def test_the_stamp_of_an_epoch_is_read_back_as_its_own():
     written = stamp_for(BARRIER, "changes")
     assert is_ours(commit(written), IDENTITY, BARRIER, TableVersion(version=1))
     assert (written["job"], written["epoch"], written["part"]) == ("paid_orders", 2, "changes")

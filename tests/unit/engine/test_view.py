@@ -35,7 +35,7 @@ def view(lake):
     return MaterializedView(NO_SPARK, path)
 
 
-def test_a_view_that_nobody_replaced_is_ours(view):
+def test_a_view_that_was_not_replaced_is_accepted(view):
     assert view.require_ours(IDENTITY, barrier_of(2), TableVersion(version=0)).version == 0
     assert view.require_ours(IDENTITY, barrier_of(2), None).version == 0
 
@@ -51,7 +51,7 @@ def test_a_view_of_another_incarnation_is_refused(view):
         view.require_ours(ViewIdentity("paid_orders", "b2"), barrier_of(2), TableVersion(version=0))
 
 
-def test_only_what_was_written_since_the_epoch_before_is_looked_at(view):
+def test_only_commits_since_the_last_epoch_are_checked(view):
     """Version 0 is nobody's by its stamp; an epoch that left the view there has looked at it."""
     view.table.require_untouched(IDENTITY, barrier_of(2), TableVersion(version=0))
     with pytest.raises(MaterializedViewError, match="version 0 of .* was not written by job paid_orders"):
@@ -62,13 +62,13 @@ def test_only_what_was_written_since_the_epoch_before_is_looked_at(view):
     ("job", "incarnations"),
     [("paid_orders", set()), ("paid_orders", {"b2"}), ("all_orders", {"a1"}), ("all_orders", set())],
 )
-def test_a_view_is_usable_for_its_own_job_and_incarnations_alone(view, job, incarnations):
+def test_a_view_is_only_usable_for_its_own_job_and_incarnations(view, job, incarnations):
     assert view.require_usable("paid_orders", frozenset({"a1", "b2"})) == IDENTITY
     with pytest.raises(MaterializedViewError, match="holds a view of job paid_orders"):
         view.require_usable(job, frozenset(incarnations))
 
 
-def test_a_view_that_is_there_is_not_made_again(view):
+def test_an_existing_view_is_not_created_again(view):
     """Nothing is asked of Spark for that, nor to finish what is finished, or another incarnation's."""
     view.ensure(StructType(), IDENTITY, {}, {})
     view.mark_finished(ViewIdentity("paid_orders", "b2"), 3)
@@ -77,7 +77,7 @@ def test_a_view_that_is_there_is_not_made_again(view):
     assert DeltaTable(view.path).version() == 1
 
 
-def test_whatever_a_zombie_could_write_is_used_up_before_its_view_is_replaced(view, monkeypatch):
+def test_every_transaction_of_a_zombie_is_used_up_before_its_view_is_replaced(view, monkeypatch):
     """I5: the four steps of changes, and each part that the most parallel runs ever had."""
     done = []
     monkeypatch.setattr(StampedTable, "use_up", lambda _, transaction: done.append(transaction))
@@ -133,7 +133,7 @@ def test_a_view_that_can_only_be_appended_to_is_refused_before_anything_is_writt
     view.require_ours(IDENTITY, barrier_of(2), None)
 
 
-def test_columns_that_somebody_changed_are_called_that(view):
+def test_an_error_says_that_columns_were_changed(view):
     """A repair of rows would not help."""
     new = Schema.from_json(
         '{"type":"struct","fields":[{"name":"note","type":"string","nullable":true,"metadata":{}}]}'

@@ -22,16 +22,16 @@ def columns(*names: str, of: DataType | None = None) -> StructType:
     return StructType([StructField(name, of or LongType()) for name in names])
 
 
-def test_columns_with_names_of_their_own_are_accepted():
+def test_columns_with_different_names_are_accepted():
     require_columns(columns("id", "läke o'brien", "a.b"), {}, {"läke o'brien"})
 
 
-def test_names_are_told_apart_in_any_case():
+def test_names_that_differ_only_in_case_are_refused():
     with pytest.raises(InvalidJobError, match="query: it names a, b more than once"):
         require_columns(columns("a", "B", "A", "b", "c"), {}, ())
 
 
-def test_a_name_that_spark_made_up_needs_an_alias_unless_somebody_wrote_it():
+def test_a_name_that_spark_made_up_needs_an_alias_unless_the_query_has_it():
     """Another version of Spark may make up another one."""
     with pytest.raises(InvalidJobError, match=r"the column `\(amount \* 100\)` has no alias"):
         require_columns(columns("id", "(amount * 100)"), {}, {"amount"})
@@ -75,7 +75,7 @@ def test_names_of_parts_need_column_mapping_too():
     assert names_to_map(columns("id", "ä.b")) == []
 
 
-def test_metadata_of_the_upstream_stays_behind_at_every_depth():
+def test_metadata_of_the_upstream_is_left_out_at_every_depth():
     """Defaults, identities and CHAR would need table features, or bounds that the upstream has dropped since."""
     noted = StructField("part", StringType(), nullable=False, metadata={"CURRENT_DEFAULT": "7"})
     struct = StructType([noted])

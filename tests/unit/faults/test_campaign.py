@@ -50,7 +50,7 @@ def test_a_case_is_decided_by_campaign_seed_and_number_alone():
 
 
 @pytest.mark.parametrize("error", [WrongError("rows are missing"), OSError("leaked"), KeyError("leaked")])
-def test_whatever_a_case_ends_by_but_an_outcome_is_wrong(error):
+def test_a_case_that_ends_without_an_outcome_is_wrong(error):
     def play(case, random):
         if case == 1:
             raise error
@@ -67,7 +67,7 @@ def test_no_case_begins_after_the_time_is_up():
     assert tally.cases == 0
 
 
-def test_a_run_goes_on_where_one_was_killed():
+def test_a_run_continues_where_an_earlier_one_was_killed():
     made = campaign_of(lambda case, _: Outcome("right" if case else "StateError"))
     campaign.run(made, seed=1, cases=[0, 2], console=CONSOLE)
     with (campaign.RESULTS / "made-up.jsonl").open("a") as file:
@@ -103,7 +103,7 @@ def test_what_was_played_is_left_out_on_the_command_line(monkeypatch):
     assert drawn == [1, 0, 2, 0, 1, 2]
 
 
-def test_a_table_tells_the_newest_run_of_each_campaign():
+def test_a_table_has_the_newest_run_of_each_campaign():
     made = campaign_of(lambda case, _: Outcome("right" if case else "StateError"))
     campaign.run(made, seed=7, cases=range(3), console=CONSOLE)
     (tally,) = campaign.tallies()

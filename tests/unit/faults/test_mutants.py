@@ -22,14 +22,14 @@ def functions_of(file: Path) -> set[str]:
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
 
-def test_there_are_enough_and_each_has_a_name_of_its_own():
+def test_there_are_enough_mutants_with_different_names():
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 16
     assert {mutant.invariant for mutant in MUTANTS} == {"I1", "I2", "I3", "I4", "I5", "I6"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_mutant_can_be_made_and_its_killers_are_there(mutant):
+def test_a_mutant_can_be_made_and_its_killers_exist(mutant):
     text = (ROOT / mutant.file).read_text(encoding="utf-8")
     assert mutant.mutated(text) != text
     compile(mutant.mutated(text), mutant.file, "exec")

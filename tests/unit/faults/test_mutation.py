@@ -108,7 +108,7 @@ def test_a_module_that_is_not_mutated_cannot_be_asked_for(ended, capsys):
     assert "elsewhere" in capsys.readouterr().err
 
 
-def test_the_modules_and_tests_of_the_settings_are_there():
+def test_the_modules_and_tests_of_the_settings_exist():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutmut"]
     named = [*settings["only_mutate"], *settings["pytest_add_cli_args_test_selection"]]
     assert [name for name in named if not (ROOT / name).exists()] == []

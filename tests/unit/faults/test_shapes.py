@@ -120,7 +120,7 @@ def test_a_case_is_summed_up_in_one_line_and_printed_as_json():
         assert case.summary().isascii()
 
 
-def test_rows_have_keys_of_their_own_and_values_of_their_types():
+def test_rows_have_different_keys_and_values_of_their_types():
     for case in CASES[:60]:
         rows = Rows(case)
         now = rows.begin(case.rows)
@@ -210,7 +210,7 @@ def test_a_refusal_that_is_true_is_a_right_end():
     require_true(InvalidJobError("the query is wrong"), drawn(), began=False, fails=lambda: False)
 
 
-def test_names_differ_for_whoever_does_not_see_case():
+def test_names_differ_also_if_case_is_ignored():
     for seed in range(200):
         found = names.some_names(random.Random(seed), 7, mapped=True, of_spark=False)
         assert len({name.lower() for name in found}) == 7

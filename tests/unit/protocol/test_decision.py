@@ -84,7 +84,7 @@ def test_a_window_begins_where_the_one_before_ended():
     assert basis.read_as_of == ()
 
 
-def test_rows_whose_changes_wait_are_as_of_when_they_were_read():
+def test_rows_with_waiting_changes_are_as_of_the_offset_at_which_they_were_read():
     waiting = barrier_of(1, publishes=False, upstream=window_of(2, 3))
     basis = begun(previous=waiting)
     assert [read.offset.number for read in basis.read_as_of] == [2, 3]

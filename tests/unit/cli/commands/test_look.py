@@ -86,7 +86,7 @@ def test_watch_of_a_cancelled_job_ends(created):
     assert "cancelled" in result.output
 
 
-def test_watch_is_left_with_one_line(created, monkeypatch):
+def test_interrupting_watch_prints_one_line(created, monkeypatch):
     def interrupt(_):
         raise KeyboardInterrupt
 

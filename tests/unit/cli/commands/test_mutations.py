@@ -100,7 +100,7 @@ def arranged(as_arranged):
     return as_arranged()
 
 
-def test_rescale_is_shown_until_the_next_barrier_carries_it(arranged):
+def test_the_status_has_a_rescale_before_a_barrier_pins_it(arranged):
     result = arranged("rescale", "4")
     assert result.stdout == "small_orders: 4 parallel task runs share the vnodes from the next epoch on\n"
     assert arranged("rescale", "4").stdout.endswith("(as before)\n")
@@ -126,7 +126,7 @@ def test_repair_takes_vnodes_and_keys(arranged):
         (["--key", "[1"], 2, "is not a JSON list"),
     ],
 )
-def test_repair_of_nothing_that_the_job_has_is_refused(arranged, arguments, code, message):
+def test_repair_of_what_the_job_does_not_have_is_refused(arranged, arguments, code, message):
     result = arranged("repair", *arguments)
     assert result.exit_code == code
     assert message in " ".join(result.stderr.replace("│", " ").split())

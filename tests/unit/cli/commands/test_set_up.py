@@ -11,7 +11,7 @@ from airflow_backfill_provider.runtime.spark_settings import JARS_VARIABLE
 from tests.unit.cli.conftest import fails
 
 
-def test_a_machine_without_java_is_told_what_is_missing(monkeypatch, tmp_path):
+def test_without_java_the_error_names_what_is_missing(monkeypatch, tmp_path):
     for variable in ("JAVA_HOME", JARS_VARIABLE):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -45,7 +45,7 @@ class TestBadInput:
         job.write(vnode_count=0, rate_limit="fast")
         fails(job(command), "vnode_count", "rate_limit")
 
-    def test_no_yaml(self, job, command):
+    def test_a_file_that_is_not_yaml(self, job, command):
         job.file.write_text("name: [\n  oops", encoding="utf-8")
         fails(job(command), str(job.file))
 
@@ -53,11 +53,11 @@ class TestBadInput:
         job.write(restrict_to={"keys": {"after": ["soon"]}})
         fails(job(command), "restrict_to.keys.after", "'order_id' is not of type long")
 
-    def test_runs_that_cannot_share_one_position(self, job, command):
+    def test_task_runs_that_cannot_share_one_position(self, job, command):
         job.write(strategy="no_shuffle", parallelism=2)
         fails(job(command), "parallelism", "use strategy arrangement")
 
-    def test_more_runs_than_vnodes(self, job, command):
+    def test_more_task_runs_than_vnodes(self, job, command):
         job.write(parallelism=5)
         fails(job(command), "parallelism", "allowed are 1 to 4")
 

@@ -33,7 +33,7 @@ def test_small_files_are_written_together(scattered, engine):
     assert len(DeltaTable(view_of(scattered)).file_uris()) == 1
 
 
-def test_nothing_is_done_below_what_it_must_save(scattered, engine):
+def test_nothing_is_compacted_below_the_minimum_saving(scattered, engine):
     engine.starts = 0
     result = scattered("compact")
 
