@@ -10,6 +10,8 @@ ARGS ?=
 
 # Tests run in two processes; ARGS="-n 0 --pdb" runs them in one, to debug. tests/conftest.py decides on the order.
 SIDE_BY_SIDE := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+# One of three waits for Spark, for Airflow or for a page.
+SLOW_SIDE_BY_SIDE := --numprocesses=3 --dist=loadfile --no-loadscope-reorder
 SLOWEST := --durations=10
 # All tests in these folders are slow, and collecting them alone takes long.
 WITHOUT_SPARK := --ignore=tests/integration --ignore=tests/system
@@ -77,10 +79,10 @@ $(VENV)/.classes: scripts/archive_classes.py $(VENV)/.jars $(VENV)/.project
 	@touch $@
 
 test-slow: install ## run only the tests that are marked slow
-	$(BIN)/python -m pytest -m "slow and not exhaustive" $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
+	$(BIN)/python -m pytest -m "slow and not exhaustive" $(SLOW_SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
 test-exhaustive: install $(VENV)/.classes ## run the tests that `make test` leaves out, for a release; an hour
-	$(BIN)/python -m pytest -m exhaustive $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
+	$(BIN)/python -m pytest -m exhaustive $(SLOW_SIDE_BY_SIDE) $(SLOWEST) $(ARGS)
 
 coverage: install ## measure the core's branch coverage with the fast tests
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term-missing:skip-covered $(ARGS)

@@ -47,7 +47,7 @@ def test_the_list_has_the_jobs_of_every_dag(api: Api):
 
     rows = {row["name"]: row for row in answer["jobs"]}
     assert rows.keys() >= {"throttled", "watched", "chosen", "not_created"}
-    assert answer["total"] == len(rows)
+    assert answer["total"] == len(answer["jobs"]) >= len(rows), "other tests have jobs of one name"
     assert (rows["watched"]["dag_ids"], rows["watched"]["state"]) == (["refresh_watched"], "waiting")
     assert rows["watched"]["summary"]["rows_read"] == 800
     assert (rows["not_created"]["state"], rows["not_created"]["summary"]) == ("not_created", None)

@@ -72,7 +72,7 @@ def test_a_window_with_mistakes_and_their_corrections_is_applied(
 @pytest.mark.parametrize(
     ("shape", "key"),
     [
-        pytest.param("no_shuffle", 0, id="of a row that was read"),
+        exhaustive("no_shuffle", 0, name="of a row that was read"),
         exhaustive("arrangement", 0, name="of a row that was read, arranged"),
         exhaustive("no_shuffle", 11, name="of a row that was not read"),
         exhaustive("arrangement", 11, name="of a row that was not read, arranged"),

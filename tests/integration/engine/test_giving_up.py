@@ -161,7 +161,8 @@ def last_vnode(numbers: Lakehouse) -> int:
 POINTS = [CrashPoint.AFTER_CHUNK_FENCE, CrashPoint.BEFORE_GIVING_UP]
 
 
-@pytest.mark.parametrize("point", [POINTS[0], exhaustive(POINTS[1])])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("point", POINTS)
 def test_giving_up_that_died_is_completed(numbers: Lakehouse, point: CrashPoint) -> None:
     incarnation = numbers.create(rate_limit=4, strategy="no_shuffle", query=HALVES).incarnation
     numbers.epoch()

@@ -92,6 +92,7 @@ def test_a_view_over_columns_with_our_own_names_is_its_query_at_every_epoch(lake
     lakehouse.assert_equals_query(f"{others}, if({is_repaired}, {first}, -1) AS {first} FROM {{upstream}}")
 
 
+@pytest.mark.exhaustive
 def test_a_hidden_key_column_gives_way_to_a_column_of_its_name(lakehouse: Lakehouse) -> None:
     """Whether the query names it, a star stands for it, or the star of a struct."""
     lakehouse.make_upstream("id BIGINT, __key_id BIGINT, s STRUCT<___Key_Id: BIGINT>")

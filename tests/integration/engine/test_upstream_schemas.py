@@ -114,6 +114,7 @@ def test_a_window_of_many_schemas_is_one_feed(lakehouse: Lakehouse, commits: int
     lakehouse.assert_equals_query("SELECT id, name FROM {upstream}")
 
 
+@pytest.mark.exhaustive
 @BOTH
 def test_the_view_does_not_inherit_properties_of_the_upstreams_columns(lakehouse: Lakehouse, strategy: str) -> None:
     """Defaults, identity, generated columns, CHAR and VARCHAR, comments, NOT NULL; a VARCHAR may be lengthened."""
