@@ -48,7 +48,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return make
 
 
-def test_the_submission_gets_connection_and_configuration_from_its_environment_and_its_failure_is_told(
+def test_the_submission_gets_connection_and_configuration_from_its_environment_and_reports_its_failure(
     command, tmp_path
 ):
     words, environment = command("echo 'airflow-backfill: error: no such key'; exit 3")

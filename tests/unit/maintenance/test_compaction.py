@@ -85,7 +85,7 @@ def test_a_compaction_takes_its_turn(job):
     assert (done.view.step, done.view.files, done.view.saved_files) == (CompactionStep.COMPACT, 5, 4)
 
 
-def test_what_somebody_else_did_while_it_waited_is_not_done_again(job):
+def test_a_compaction_that_another_driver_did_meanwhile_is_not_repeated(job):
     engine = TurnTaking(meanwhile=job.job.materialized_view)
     done = compaction.compact_job(job, engine=lambda: engine, policy=POLICY)
     assert not done.due

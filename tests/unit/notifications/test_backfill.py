@@ -85,7 +85,7 @@ def test_an_epoch_that_went_well_is_no_event(ran: Lake, told, state):
     assert told == []
 
 
-def test_the_task_that_finished_the_view_tells_so(finished: Lake, told):
+def test_the_task_that_finished_the_view_sends_the_event(finished: Lake, told):
     notifier = BackfillNotifier(job=finished.definition, send=[Told(), Told("{{ backfill.text }}")])
     notifier(callback(task_id="finish"))
     view = finished.backfill.job.materialized_view
@@ -99,14 +99,14 @@ def test_the_task_that_finished_the_view_tells_so(finished: Lake, told):
     ("dag_id", "run_id", "task_id"),
     [("orders", "run_2", "finish"), ("other", "run_1", "finish"), ("orders", "run_1", "run_epoch")],
 )
-def test_no_other_task_and_no_later_run_tells_it_again(finished: Lake, told, dag_id, run_id, task_id):
+def test_no_other_task_and_no_later_run_sends_it_again(finished: Lake, told, dag_id, run_id, task_id):
     context = callback(run_id=run_id, task_id=task_id)
     context["ti"].dag_id = dag_id
     BackfillNotifier(job=finished.definition, send=[Told()])(context)
     assert told == []
 
 
-def test_a_dags_callback_tells_that_the_view_is_finished(finished: Lake, told):
+def test_a_dags_callback_sends_that_the_view_is_finished(finished: Lake, told):
     """Airflow's own has the run's last task beside the reason, or the DAG alone."""
     notifier = BackfillNotifier(job=finished.definition, send=[Told()])
     notifier(callback(reason="success"))
@@ -117,21 +117,21 @@ def test_a_dags_callback_tells_that_the_view_is_finished(finished: Lake, told):
 @pytest.mark.parametrize(
     ("dag_id", "run_id"), [("orders", "run_2"), ("other", "run_1"), ("order", "run_1"), ("orders", "a_run_1")]
 )
-def test_another_dags_run_does_not_tell_that_the_view_is_finished(finished: Lake, told, dag_id, run_id):
+def test_another_dags_run_does_not_send_that_the_view_is_finished(finished: Lake, told, dag_id, run_id):
     BackfillNotifier(job=finished.definition, send=[Told()])(
         {"dag": DAG(dag_id, schedule=None), "run_id": run_id, "reason": "success"}
     )
     assert told == []
 
 
-def test_a_failure_is_told_with_its_reason_and_the_status(ran: Lake, told):
+def test_a_failure_is_sent_with_its_reason_and_the_status(ran: Lake, told):
     text = "{{ backfill.message }} at {{ backfill.status.rows_read }} rows, {{ backfill.status.vnode_map is defined }}"
     context = callback("failed", exception=AirflowFailException("the change feed has a gap"))
     BackfillNotifier(job=ran.definition, send=[Told(text)])(context)
     assert told == ["task orders.run_epoch of run run_1 failed (the change feed has a gap) at 400 rows, False"]
 
 
-def test_which_keys_differ_is_not_told(ran: Lake, told):
+def test_differing_keys_are_not_sent(ran: Lake, told):
     engine = CountingEngine([["7"]])
     verifier.verify_job(ran.backfill, engine=lambda: engine, requester=SOMEBODY)
     text = "{{ backfill.status.verified.equal }}, {{ backfill.status.verified.sample is defined }}"
@@ -139,7 +139,7 @@ def test_which_keys_differ_is_not_told(ran: Lake, told):
     assert told == ["False, False"]
 
 
-def test_what_another_exception_says_is_not_repeated(created: Lake, told):
+def test_the_text_of_another_exception_is_not_repeated(created: Lake, told):
     """It may hold anything, rows and secrets among them."""
     context = callback("failed", exception=ValueError("very-secret"))
     BackfillNotifier(job=created.definition, send=[Told("{{ backfill.message }}")])(context)
@@ -157,20 +157,20 @@ def test_a_dags_failure_names_the_run(created: Lake, told):
     assert told == ["DAG run run_1 of orders failed (task_failure)"]
 
 
-def test_a_failure_is_told_also_of_a_job_that_was_not_created(orders: Lake, told):
+def test_a_failure_is_sent_also_if_the_job_was_not_created(orders: Lake, told):
     text = "{{ backfill.kind }} {{ backfill.status }}"
     BackfillNotifier(job=orders.definition, send=[Told(text)])(callback("failed"))
     assert told == ["failed None"]
 
 
-def test_alarms_of_the_watchdog_are_told(created: Lake, told):
+def test_alarms_of_the_watchdog_are_sent(created: Lake, told):
     stall(created)
     BackfillNotifier(job=created.definition, send=[Told("{{ backfill.kind }}: {{ backfill.remedy }}")])(callback())
     assert [text.split(":")[0] for text in told] == ["stalled"]
     assert "orders.finish of run run_1" in told[0]
 
 
-def test_a_view_that_was_rebuilt_is_finished_by_whoever_did_it_last(orders: Lake, told):
+def test_a_rebuilt_view_is_finished_by_the_last_task_that_did_it(orders: Lake, told):
     """I3: an explicit rebuild begins anew, and so do the news of it."""
     orders.fields = {"rate_limit": None}
     orders.create()
@@ -189,7 +189,7 @@ def test_a_view_that_was_rebuilt_is_finished_by_whoever_did_it_last(orders: Lake
 
 
 @pytest.mark.parametrize(("events", "expected"), [(["failed"], 1), (["finished", "headroom"], 0), (["stalled"], 1)])
-def test_only_chosen_events_are_told(created: Lake, told, events, expected):
+def test_only_chosen_events_are_sent(created: Lake, told, events, expected):
     stall(created)
     BackfillNotifier(job=created.definition, send=[Told()], events=events)(callback("failed"))
     assert len(told) == expected
@@ -200,7 +200,7 @@ def test_an_unknown_event_is_refused_when_the_dag_is_parsed(orders: Lake):
         BackfillNotifier(job=orders.definition, send=[], events=["stuck"])
 
 
-def test_each_event_renders_templates_anew(created: Lake, told):
+def test_each_event_renders_templates_again(created: Lake, told):
     """A notifier renders its fields in place."""
     stall(created)
     notifier = BackfillNotifier(job=created.definition, send=[Told()])

@@ -55,7 +55,7 @@ def required(operator: type[BackfillOperator]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("operator", operators())
-def test_making_an_operator_looks_at_nothing(operator):
+def test_creating_an_operator_reads_nothing(operator):
     arguments = {"backfill_conn_id": "nowhere", **required(operator), "job": "/no/such/file.yaml"}
 
     made = operator(task_id="task", **arguments)
