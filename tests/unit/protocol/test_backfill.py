@@ -101,7 +101,7 @@ def test_status_shows_what_the_job_waits_for(backfilling):
     assert status.eta_seconds is None
 
 
-def test_status_of_a_rebuilt_job_begins_anew(backfilling):
+def test_status_of_a_rebuilt_job_starts_over(backfilling):
     backfilling.epoch()
     backfilling.rebuild()
     status = backfilling.backfill.status()
@@ -131,7 +131,7 @@ def test_status_of_a_damaged_state_is_refused(backfilling):
         backfilling.backfill.status()
 
 
-def test_status_tells_lag_and_headroom_by_the_clock(backfilling):
+def test_status_has_lag_and_headroom_by_the_clock(backfilling):
     backfilling.epoch()
     backfilling.orders.add(50)
     committed_at(backfilling.orders.path, 1, NOW)
@@ -142,7 +142,7 @@ def test_status_tells_lag_and_headroom_by_the_clock(backfilling):
     assert [alarm.kind for alarm in late.alarms] == ["headroom"]
 
 
-def test_changes_that_nobody_read_before_a_job_was_created_are_not_needed(backfilling):
+def test_changes_from_before_a_job_was_created_are_not_needed(backfilling):
     """Under no_shuffle the first chunk has them."""
     status = backfilling.backfill.status(lambda: NOW + dt.timedelta(days=3650))
     assert (status.lag_versions, status.lag_seconds, status.headroom_hours, status.alarms) == (1, None, None, ())
@@ -195,7 +195,7 @@ def test_a_replaced_upstream_is_an_alarm_before_the_first_epoch(backfilling):
     assert [alarm.kind for alarm in backfilling.backfill.status().alarms] == ["replaced"]
 
 
-def test_an_upstream_put_back_behind_the_version_that_an_arrangement_is_made_of(lake):
+def test_an_upstream_restored_to_before_the_version_of_the_arrangement(lake):
     """I6: there is no barrier yet that could tell, and no epoch would ever find anything to do."""
     backfilling = Prepared(lake, range(10), rate_limit=4, strategy="arrangement").restore()
     backfilling.orders.add(50)
@@ -210,7 +210,7 @@ def test_an_upstream_put_back_behind_the_version_that_an_arrangement_is_made_of(
 
 
 @pytest.mark.parametrize("damage", ["*.parquet", "_delta_log/*"])
-def test_damaged_verifications_are_a_warning_and_everything_else_is_shown(backfilling, damage):
+def test_damaged_verifications_are_a_warning_and_everything_else_stays(backfilling, damage):
     """I6: not known is not never verified; and the epochs do not need the table."""
     backfill = backfilling.backfill
     backfilling.epoch()

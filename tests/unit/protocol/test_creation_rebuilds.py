@@ -100,7 +100,7 @@ def more_vnodes(_):
         (more_vnodes, "rebuild"),
     ],
 )
-def test_a_job_whose_view_could_not_be_made_may_be_mended(lake, monkeypatch, changed, again):
+def test_a_job_whose_view_could_not_be_created_may_be_corrected(lake, monkeypatch, changed, again):
     """What only Spark refuses is refused after the job is there; whoever mends the definition creates it once more."""
     backfilling, change = Backfilling(lake, state=str(lake / "state")), changed(lake)
     backfilling.orders.add(*range(4))
@@ -118,7 +118,7 @@ def test_a_job_whose_view_could_not_be_made_may_be_mended(lake, monkeypatch, cha
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_a_view_that_was_made_is_not_moved(lake, lost):
+def test_a_view_that_was_created_is_not_moved(lake, lost):
     backfilling = Backfilling(lake, state=str(lake / "state"))
     backfilling.orders.add(*range(4))
     backfilling.create()
@@ -185,7 +185,7 @@ def test_a_rebuild_that_the_engine_refuses_leaves_the_job_as_it_was(created):
     assert (created.store.settings(), len(created.rows())) == (before, 10)
 
 
-def test_what_was_asked_for_before_a_rebuild_is_over_with_it(created):
+def test_a_rebuild_ends_what_was_requested_before(created):
     """I1: a repair, too, for the rebuilt view has nothing that was damaged."""
     created.epoch()
     mutations.pause_job(store=created.store, requested_by="x")

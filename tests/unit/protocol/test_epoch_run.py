@@ -32,7 +32,7 @@ def test_a_report_says_which_epoch_and_part_it_is_of(part):
     )
 
 
-def test_reports_together_are_what_one_run_would_have_written():
+def test_combined_reports_are_what_one_task_run_would_have_written():
     """Rows of a vnode that two parts read are summed; of what runs did at the same time the longest counts."""
     reports = [
         report_of(BARRIER, 1, rows={1: 4, 2: 1}, seconds={"snapshot": 2.0, "count": 0.1}),

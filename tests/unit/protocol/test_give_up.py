@@ -32,7 +32,7 @@ TASK_RUN = Requester(dag_id="d", run_id="r", task_id="t")
 # --- what is left, and what comes next ------------------------------------------------------------
 
 
-def test_the_first_epoch_is_given_up_and_pinned_anew_without_a_rebuild(backfilling):
+def test_the_first_epoch_is_given_up_and_pinned_again_without_a_rebuild(backfilling):
     """A bad row in the first chunk."""
     spoil(backfilling, *range(10))
     barrier = fail(backfilling)
@@ -90,7 +90,7 @@ def test_it_fails_again_until_the_row_is_corrected(dying):
     finish(dying)
 
 
-def test_what_the_epoch_was_the_first_to_carry_is_asked_again(dying):
+def test_mutations_that_the_epoch_was_the_first_to_pin_are_pinned_again(dying):
     dying.finish()
     mutations.repair_job(keys=[[4]], store=dying.store, requested_by="x")
     spoil(dying, 4)
@@ -139,7 +139,7 @@ def test_a_retry_of_the_task_run_pins_a_new_epoch(dying):
     assert dying.ask(TASK_RUN).commit is not None
 
 
-def test_a_late_attempt_is_told_that_its_epoch_was_given_up(backfilling):
+def test_a_late_attempt_learns_that_its_epoch_was_given_up(backfilling):
     spoil(backfilling, *range(10))
     barrier = fail(backfilling)
     heal(backfilling, *range(10))

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
 @pytest.mark.parametrize("number", [1, -1])
-def test_a_repair_is_carried_by_a_run_whose_window_is_covered(dated, number):
+def test_a_repair_is_pinned_by_a_run_whose_window_is_covered(dated, number):
     """It belongs to no interval; a catch-up would put it off until the schedule is where the view is."""
     dated.run(dated.inject(until=minute(3)))
     dated.view.rows.append(dated.view.rows[0])
@@ -37,7 +37,7 @@ def test_a_repair_before_the_first_epoch_waits_for_the_upstream_to_begin(dated):
     assert dated.inject(until=minute(0)).repair.keys == (("0",),)
 
 
-def test_a_barrier_carries_all_repairs_that_were_asked_for_since_the_one_before(backfilling):
+def test_a_barrier_pins_all_repairs_that_were_requested_since_the_one_before(backfilling):
     """I1: also one behind which something else was asked for."""
     backfilling.epoch()
     mutations.repair_job(keys=[[0]], store=backfilling.store, requested_by="x")
@@ -47,7 +47,7 @@ def test_a_barrier_carries_all_repairs_that_were_asked_for_since_the_one_before(
     assert (repair.vnodes, repair.keys) == ((3,), (("0",),))
 
 
-def test_a_repair_before_anything_was_read_removes_what_nobody_wrote(backfilling):
+def test_a_repair_before_anything_was_read_removes_rows_that_no_epoch_wrote(backfilling):
     """I1: of rows that were not read the view has none."""
     mutations.pause_job(store=backfilling.store, requested_by="x")
     backfilling.view.rows.append(((3,), (3, 100)))
@@ -58,7 +58,7 @@ def test_a_repair_before_anything_was_read_removes_what_nobody_wrote(backfilling
     assert (commit.snapshot_read_row_count, backfilling.rows()) == (0, [])
 
 
-def test_a_barrier_carries_who_changed_what_and_when_since_the_one_before(backfilling):
+def test_a_barrier_pins_who_changed_what_and_when_since_the_one_before(backfilling):
     """Design §1: mutations are carried by the next barrier; once each, in order."""
     store = backfilling.store
     backfilling.epoch()
@@ -80,7 +80,7 @@ def test_a_barrier_carries_who_changed_what_and_when_since_the_one_before(backfi
     assert backfilling.inject().mutations == ()
 
 
-def test_a_barrier_without_a_change_knows_the_settings_that_it_was_pinned_under(backfilling):
+def test_a_barrier_without_a_change_has_the_settings_that_it_was_pinned_under(backfilling):
     """Otherwise the next one would carry older changes once more."""
     mutations.throttle_job(2, store=backfilling.store, requested_by="x")
     backfilling.epoch()
@@ -88,7 +88,7 @@ def test_a_barrier_without_a_change_knows_the_settings_that_it_was_pinned_under(
     assert (backfilling.store.pinned(2).settings_sequence, backfilling.inject().mutations) == (2, ())
 
 
-def test_a_barrier_knows_how_many_runs_share_the_vnodes_also_if_none_reads(lake):
+def test_a_barrier_has_the_parallelism_also_if_no_task_run_reads(lake):
     backfilling = over(lake, *range(6), strategy="arrangement", parallelism=3)
     mutations.pause_job(store=backfilling.store, requested_by="x")
     backfilling.orders.change([1], amount=50)

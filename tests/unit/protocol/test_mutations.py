@@ -177,7 +177,7 @@ def test_an_epoch_that_is_half_done_keeps_its_arrangement_until_it_is_completed(
 
 
 @pytest.mark.parametrize("by", ["cancelling again", "asking for an epoch"])
-def test_what_a_cancellation_that_died_left_is_dropped_later(arranged, by):
+def test_an_arrangement_that_a_dead_cancellation_left_is_dropped_later(arranged, by):
     store = arranged.store
     store.change_settings(
         lambda settings: settings.changed(SettingsChange.CANCEL, requested_by="x", requested_at=NOW, cancelled=True)
@@ -194,7 +194,7 @@ def test_what_a_cancellation_that_died_left_is_dropped_later(arranged, by):
 # --- repairing ------------------------------------------------------------------------------------
 
 
-def test_the_same_repair_can_be_asked_for_again_once_it_was_pinned(backfilling, store):
+def test_the_same_repair_can_be_requested_again_once_it_was_pinned(backfilling, store):
     """What was repaired may be damaged again."""
     backfilling.epoch()
     first = mutations.repair_job(keys=[[0]], store=store, requested_by="x")
@@ -256,7 +256,7 @@ def test_a_repair_has_something_to_repair_and_not_too_many_keys(store, monkeypat
     assert len(mutations.repair_job(keys=[1, 2, 2], store=store, requested_by="x").repair.keys) == 2
 
 
-def test_runs_are_as_many_as_there_are_vnodes_at_most(lake):
+def test_parallelism_is_at_most_the_number_of_vnodes(lake):
     backfilling = Backfilling(lake, strategy="arrangement")
     backfilling.orders.add(1)
     backfilling.create()

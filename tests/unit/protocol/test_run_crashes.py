@@ -75,7 +75,7 @@ def test_every_named_point_is_passed_in_order(backfilling):
 # --- attempts that overlap ------------------------------------------------------------------------
 
 
-def test_runs_of_one_epoch_at_once_commit_it_once(begun, undisturbed):
+def test_concurrent_attempts_of_one_epoch_commit_it_once(begun, undisturbed):
     """I2 and I5: concurrently or not."""
     barrier = begun.inject()
     with ThreadPoolExecutor(4) as threads:

@@ -49,7 +49,7 @@ OF_THE_COMMIT = [CrashPoint.BEFORE_STATE_COMMIT, CrashPoint.AFTER_STATE_COMMIT, 
 
 
 @pytest.mark.parametrize("point", [point for point in SHARED_POINTS if point not in OF_SHARED_EPOCHS])
-def test_several_runs_complete_what_one_began(arranged, arranged_undisturbed, point):
+def test_several_task_runs_complete_what_one_began(arranged, arranged_undisturbed, point):
     """I2: wherever the one run died."""
     with dies_at(point):
         arranged.epoch()
@@ -60,7 +60,7 @@ def test_several_runs_complete_what_one_began(arranged, arranged_undisturbed, po
     assert outcome(arranged) == arranged_undisturbed[2]
 
 
-def test_every_run_of_a_shared_epoch_passes_its_points_in_order(arranged):
+def test_every_task_run_of_a_shared_epoch_passes_its_points_in_order(arranged):
     """So that the tests below did die where they say."""
     passed = []
     barrier = arranged.inject()

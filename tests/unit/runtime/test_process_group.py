@@ -38,7 +38,7 @@ def start(lifeline: None) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
         process.communicate()
 
 
-def test_one_that_does_not_listen_is_killed_when_its_time_is_over(start):
+def test_an_application_that_ignores_the_signal_is_killed_after_its_time(start):
     process = start(f"trap '' TERM; echo ready; {HANG_IN_BASH}")
 
     end_group(process, 0.2)
@@ -46,7 +46,7 @@ def test_one_that_does_not_listen_is_killed_when_its_time_is_over(start):
     assert process.wait(20) == -signal.SIGKILL
 
 
-def test_each_of_a_group_is_told_and_given_the_time_to_tidy_up(start):
+def test_each_process_of_a_group_gets_the_signal_and_time_to_clean_up(start):
     """Python beside its JVM, say: the one that leads waits for the other."""
     process = start(
         f"trap : TERM; (trap 'sleep 0.3; echo tidied; exit 7' TERM; echo ready; ({HANG_IN_BASH}) & wait); exit $?"
@@ -58,7 +58,7 @@ def test_each_of_a_group_is_told_and_given_the_time_to_tidy_up(start):
     assert process.stdout.read() == "tidied\n"
 
 
-def test_what_is_left_of_one_that_was_killed_is_ended(start):
+def test_the_rest_of_an_application_that_was_killed_is_ended(start):
     process = start(f"(trap '' TERM; echo ready; {HANG_IN_BASH}) & wait")
     (left,) = psutil.Process(process.pid).children()
     process.kill()
@@ -69,7 +69,7 @@ def test_what_is_left_of_one_that_was_killed_is_ended(start):
     assert not psutil.wait_procs([left], 20)[1]
 
 
-def test_of_one_that_ended_by_itself_nothing_is_touched(start):
+def test_the_group_of_an_application_that_ended_by_itself_is_left_alone(start):
     """Its group's number may be somebody else's by now."""
     process = start(f"({HANG_IN_BASH}) >/dev/null & echo $!")
     process.wait(20)

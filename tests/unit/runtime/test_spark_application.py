@@ -43,14 +43,14 @@ def run(backfill, engine):
     assert backfill.store.commit_of(barrier.epoch) is not None
 
 
-def test_a_verification_that_was_asked_for_is_carried_out_after_the_epoch(asked, capsys):
+def test_a_requested_verification_runs_after_the_epoch(asked, capsys):
     run(asked, CountingEngine([["7"]]))
     found = verifier.newest_result(asked)
     assert (found.equal, found.pinned.epoch, str(found.pinned.begun_by)) == (False, 1, "vera")
     assert "paid_orders as of epoch 1, upstream offset 0: 10 rows expected, 1 missing" in capsys.readouterr().err
 
 
-def test_it_is_carried_out_by_whichever_step_of_a_shared_epoch_commits(asked):
+def test_it_runs_in_the_step_of_a_shared_epoch_that_commits(asked):
     """The epochs of a finished view have no part."""
     run(asked, CountingEngine())
     write_table(

@@ -202,7 +202,7 @@ def test_a_java_home_without_java_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{"aws_secret_access_key": "s3cr=t'\"\n"}, {"a": "1", "b": "ü"}])
-def test_storage_options_travel_in_the_environment(monkeypatch, options):
+def test_storage_options_are_passed_in_the_environment(monkeypatch, options):
     """Secrets must not be on a command line, which everybody on the machine can read."""
     environment = storage_options_to_environment(options)
     assert list(environment) == [STORAGE_OPTIONS_VARIABLE]

@@ -41,7 +41,7 @@ def test_an_order_shows_no_secret_and_knows_its_fields(lake):
         order_of(lake, nonsense=1)
 
 
-def test_all_output_goes_to_the_log_and_what_is_said_into_the_record(supervisor):
+def test_all_output_goes_to_the_log_and_messages_go_into_the_record(supervisor):
     log = told(
         supervisor,
         "INFO Spark starts",
@@ -81,7 +81,7 @@ def test_a_failure_says_why_or_how_the_output_ended(supervisor, code, lines, rea
     assert supervisor._reason(code) == reason
 
 
-def test_of_long_output_the_end_is_repeated(supervisor):
+def test_the_end_of_long_output_is_repeated(supervisor):
     told(supervisor, *(f"line {number}" for number in range(TAIL_LINES + 5)))
     assert supervisor._reason(1).splitlines()[1:] == [f"line {number}" for number in range(5, TAIL_LINES + 5)]
 

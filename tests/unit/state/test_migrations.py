@@ -78,7 +78,7 @@ def test_migrations_are_numbered_without_a_gap(numbers):
     [(SECOND, ONE, 2), (THIRD, TWO, 7200)],
     ids=["one step", "two steps"],
 )
-def test_whoever_writes_to_an_older_table_migrates_it(old, schema, migrations, last):
+def test_a_write_to_an_older_table_migrates_it(old, schema, migrations, last):
     table = opened(old, schema, migrations)
     seen = []
 
@@ -111,7 +111,7 @@ def test_an_empty_table_is_migrated_and_written_to(lake):
     assert values(table) == [(1, "tester", 1)]
 
 
-def test_whoever_only_reads_leaves_the_table_as_it_is(old):
+def test_a_read_leaves_an_older_table_as_it_is(old):
     before = files(old)
     table = opened(old, THIRD, TWO)
     assert values(table) == [(n, "tester", 7200) for n in (1, 2, 3)]

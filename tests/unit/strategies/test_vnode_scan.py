@@ -70,7 +70,7 @@ def test_each_vnode_is_read_to_its_own_position():
 
 
 @pytest.mark.parametrize("key", [order_of("long"), KEY])
-def test_what_is_left_of_a_vnode_is_not_read_with_what_lies_behind_it(key):
+def test_the_rest_of_a_vnode_is_not_read_with_what_lies_after_it(key):
     """I1: the vnodes in between are none of the job's, and yet these two ranges are not one."""
     scan = VnodeScan(key, 4, frozenset({1, 3}))
     position = (1, "a")[: len(key.fields)]
@@ -92,7 +92,7 @@ def test_vnodes_in_progress_are_ended_before_others_begin():
     )
 
 
-def test_a_run_reads_the_vnodes_that_it_owns():
+def test_a_task_run_reads_the_vnodes_that_it_owns():
     state = state_of(NotStarted(), InProgress((1, "a"), 2), NotStarted(), NotStarted())
     assert arranged(4).unread(state, (0, 1)) == (KeyRange((1, 1, "a"), (1,)), KeyRange(None, (0,)))
     assert arranged(4).unread(state, (2, 3)) == (KeyRange((1,), None),)
@@ -157,7 +157,7 @@ def chunks(draw, unread, order, candidates):
 
 @settings(max_examples=50)
 @given(STATES)
-def test_every_place_is_either_read_or_unread(state):
+def test_every_vnode_and_key_is_either_read_or_unread(state):
     scan = arranged(len(state.vnodes))
     read, unread = scan.read(state), scan.unread(state)
     for place in places(state):
@@ -181,7 +181,7 @@ def test_ranges_that_touch_are_one(state):
 
 @settings(max_examples=50)
 @given(divided())
-def test_what_runs_read_together_is_what_is_unread(drawn):
+def test_task_runs_together_read_what_is_unread(drawn):
     state, runs, _ = drawn
     scan = arranged(len(state.vnodes))
     for place in places(state):
@@ -211,7 +211,7 @@ def test_what_an_epoch_read_is_read_from_then_on(data, drawn):
 
 @settings(max_examples=50)
 @given(st.data(), divided())
-def test_a_run_that_ended_what_it_inherited_has_one_vnode_in_progress_at_most(data, drawn):
+def test_a_task_run_that_ended_what_it_inherited_has_one_vnode_in_progress_at_most(data, drawn):
     """After a rescale; so there is never more than one for each run again."""
     state, runs, _ = drawn
     scan = arranged(len(state.vnodes))

@@ -60,7 +60,7 @@ def test_an_epoch_reads_the_upstream_and_writes_the_view(told, orders):
     assert told["job_facets"]["sql"]["query"] == "SELECT order_id FROM upstream"
 
 
-def test_columns_are_told_with_where_they_come_from(told, orders):
+def test_columns_have_their_origins(told, orders):
     told = told(query="SELECT order_id AS id, order_id % 7 AS day FROM upstream WHERE order_id > 5")
     lineage = told["outputs"][0]["facets"]["columnLineage"]
     source = {"namespace": "file", "name": str(orders.folder / "orders"), "field": "order_id"}
@@ -76,7 +76,7 @@ def test_columns_are_told_with_where_they_come_from(told, orders):
     assert how(lineage["dataset"]) == [("INDIRECT", "FILTER")]
 
 
-def test_a_task_that_committed_nothing_tells_nothing():
+def test_a_task_that_committed_nothing_reports_nothing():
     operator = Committing()
     operator.execute({})
     assert DefaultExtractor(operator).extract_on_complete(SimpleNamespace()) is None

@@ -98,7 +98,7 @@ def test_a_row_that_changed_is_taken_off_the_file_that_it_lies_in(lake):
     assert [file[1:] for file in base] == [(5, True), (9, True), (10, True)]
 
 
-def test_changes_of_the_window_are_seen_before_they_are_there(backfilling):
+def test_changes_of_the_window_count_before_they_are_written(backfilling):
     backfilling.orders.change([3], amount=7)
     backfilling.orders.remove(5, 6)
     backfilling.orders.add(40)
@@ -133,7 +133,7 @@ def test_the_smallest_file_is_looked_for_in_the_base_alone(backfilling):
     assert files.smallest_of_base(9, OwnColumns()) == 0
 
 
-def test_what_is_dropped_leaves_nothing(backfilling):
+def test_a_dropped_arrangement_leaves_nothing(backfilling):
     files = ArrangementFiles(location_of(backfilling.store.settings()))
     files.drop()
     assert not files.exists()

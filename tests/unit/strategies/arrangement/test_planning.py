@@ -25,16 +25,16 @@ def divided(vnodes, *, before, parallelism):
     return planning._vnode_ranges(settings, BackfillState(1, vnodes), files, previous)
 
 
-def test_vnodes_stay_with_their_runs():
+def test_vnodes_stay_with_their_task_runs():
     assert divided((InProgress((5,), 1),) * 4, before=((0, 0), (1, 3)), parallelism=2) == ((0, 0), (1, 3))
 
 
-def test_another_parallelism_divides_the_vnodes_anew():
+def test_another_parallelism_divides_the_vnodes_again():
     """Also where as many of the runs before have work left as there shall be."""
     assert divided(IN_VNODES, before=FOUR_RUNS, parallelism=2) == ((0, 2), (3, 3))
 
 
-def test_runs_without_work_get_vnodes_that_others_can_spare():
+def test_task_runs_without_work_get_vnodes_that_others_can_spare():
     assert divided(IN_VNODES, before=((0, 1), (2, 3)), parallelism=2) == ((0, 2), (3, 3))
 
 
@@ -87,13 +87,13 @@ def test_the_first_epoch_makes_it_and_reads_nothing_yet(orders, tmp_path, restri
     assert (plan.prepares, plan.parts, plan.row_count) == (True, (), rows)
 
 
-def test_one_that_epochs_read_before_must_be_there(orders, tmp_path):
+def test_an_arrangement_that_epochs_read_before_must_exist(orders, tmp_path):
     """I6."""
     with pytest.raises(StateError, match="arrangement of job paid_orders is gone .*, but epochs have already read"):
         planned(orders, tmp_path, previous=barrier_of())
 
 
-def test_one_that_a_cancelled_job_gave_up_is_not_made_again(orders, tmp_path):
+def test_an_arrangement_that_a_cancelled_job_dropped_is_not_made_again(orders, tmp_path):
     with pytest.raises(JobCancelledError, match="was cancelled and its arrangement is gone"):
         planned(orders, tmp_path, cancelled=True)
 
