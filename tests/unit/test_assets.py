@@ -1,4 +1,4 @@
-"""What other DAGs are told of a view, and when."""
+"""The events of a view that other DAGs get, and when."""
 
 from __future__ import annotations
 

@@ -178,5 +178,5 @@ def test_a_dag_may_ask_before_it_creates_the_job(parallel):
     assert dag.roots == [approve]
     assert (approve.job.name, approve.backfill_conn_id) == ("paid_orders", "lake")
     assert approve.assigned_users == approval["assigned_users"]
-    assert approve.ignore_downstream_trigger_rules, "a summary of an epoch would run although nobody wants it"
+    assert approve.ignore_downstream_trigger_rules, "a summary of an epoch would run although it was rejected"
     DagSerialization.from_dict(DagSerialization.to_dict(dag))

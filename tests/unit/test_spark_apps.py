@@ -23,7 +23,7 @@ Ran = tuple[int, str, dict[str, Any]]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
-    """Runs a program up to where Spark would start; returns its exit code, its action and what that is told."""
+    """Runs a program up to where Spark would start; returns its exit code, its action and the action's arguments."""
     asked: list[tuple[str, dict[str, Any]]] = []
 
     def run_application(action: Callable[..., None], **arguments: Any) -> int:

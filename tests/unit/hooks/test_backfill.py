@@ -1,4 +1,4 @@
-"""What a connection may say, and where control tables then lie."""
+"""What a connection may contain, and where control tables then lie."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_testing_a_connection_says_what_is_wrong(connection, tmp_path):
 
 
 def test_the_result_of_a_connection_test_has_no_secret(connection, monkeypatch):
-    """An object store may repeat what it was asked with."""
+    """An object store may repeat the request."""
 
     def probe(root, options):
         raise RuntimeError(f"403 for {options['AZURE_STORAGE_SAS_TOKEN']}, of {options['AZURE_STORAGE_ACCOUNT_NAME']}")

@@ -1,4 +1,4 @@
-"""Applications as clients of a Spark Connect server, with a program in the place of an application."""
+"""Applications as clients of a Spark Connect server, with a program instead of an application."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def server(connection: Callable[..., str]) -> str:
 
 @pytest.fixture
 def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Puts a program in the place of every application; what it was called with lies in the file it returns."""
+    """Replaces every application by a program; returns the file with the program's arguments."""
 
     def place(program: str = "") -> Path:
         file = tmp_path / "called"

@@ -1,4 +1,4 @@
-"""Submitting applications, with a script in the place of spark-submit."""
+"""Submitting applications, with a script instead of spark-submit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTIONS = {"AWS_SECRET_ACCESS_KEY": "very-secret", "AWS_REGION": "eu-central-1"}
 
 
 class Submitted:
-    """What the script in the place of spark-submit was called with."""
+    """The arguments of the script that replaces spark-submit."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -44,7 +44,7 @@ class Submitted:
 
 @pytest.fixture
 def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Submitted]:
-    """Puts a script in the place of spark-submit."""
+    """Replaces spark-submit by a script."""
 
     def place(script: str = "exit 0") -> Submitted:
         program = tmp_path / "spark-submit"
@@ -100,7 +100,7 @@ def test_few_rows_are_read_without_javas_second_compiler_unless_the_user_wants_i
     assert "-XX:TieredStopAtLevel=1" in submitted.conf("spark.driver.defaultJavaOptions")
 
     run(SparkApplicationHook(rows=1, conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}))
-    # Java takes the last one, and Spark puts these behind the default ones.
+    # Java takes the last one, and Spark puts these after the default ones.
     assert submitted.conf("spark.driver.extraJavaOptions") == "-XX:TieredStopAtLevel=4"
 
     run(SparkApplicationHook(rows=10**9))

@@ -1,4 +1,4 @@
-"""Applications that go on without whoever started them, with scripts in the place of Spark."""
+"""Applications that outlive the process that started them, with scripts instead of Spark."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def supervised(lake: Path) -> SupervisedApplication:
 
 
 class NotYetError(Exception):
-    """What is waited for is not there."""
+    """The wait is not over."""
 
 
 def wait_until(condition: Callable[[], object]) -> None:
@@ -205,7 +205,7 @@ def test_an_application_gets_the_environment_that_it_is_given_and_no_other(lake,
 
 
 def test_an_application_and_its_end_survive_a_storage_that_does_not_answer_for_a_while(lake, start, records):
-    """A file in the folder's place while it runs, and still when it ends."""
+    """A file instead of the folder while it runs, and still when it ends."""
     applications, elsewhere = Path(records.location), lake / "elsewhere"
     record = start("sleep 1.5; echo airflow-backfill: did it")
     applications.rename(elsewhere)

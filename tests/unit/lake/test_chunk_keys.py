@@ -1,4 +1,4 @@
-"""The rows that a chunk finds in files of the upstream: those of the job's vnodes that nothing hides."""
+"""The rows that a chunk finds in files of the upstream: those of the job's vnodes that no deletion vector hides."""
 
 from __future__ import annotations
 

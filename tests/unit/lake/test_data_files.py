@@ -101,13 +101,13 @@ EDGES = {
 
 @pytest.fixture(params=EDGES)
 def edge(request, lake):
-    """A table with two sound keys and one behind them that Python has not, and the type of the key."""
+    """A table with two ordinary keys and a later one that Python does not have, and the type of the key."""
     kind, keys, bounds = EDGES[request.param]
     return upstream_of(lake, kind, keys, bounds), kind
 
 
 def test_a_chunk_that_ends_at_another_key_works(edge):
-    """I1: any other key is a place to end at."""
+    """I1: a chunk may end at any other key."""
     table, kind = edge
     order = order_by(kind)
     (chunk,) = plan(table, order, 2).ranges
@@ -129,7 +129,7 @@ def test_a_chunk_that_would_end_at_such_a_key_is_refused_by_the_columns_name(edg
 
 
 def test_statistics_of_text_that_is_no_utf8_are_refused(lake):
-    """I6: the smallest key sorts before 'é', what stands for it behind; whoever skips files by it misses the row."""
+    """I6: the smallest key sorts before 'é', its replacement after it; skipping files by that would lose the row."""
     table = upstream_of(lake, "string", text_of(b"\x80abc", b"\xff"), ("\ufffdabc", "\ufffd"))
     with pytest.raises(
         UpstreamError,

@@ -191,7 +191,7 @@ def test_a_path_without_a_table_has_no_versions(tmp_path):
 
 
 def test_timestamps_can_be_set_for_tests(orders):
-    """What the tests about instants stand on."""
+    """The tests about instants rely on it."""
     orders.add(1)
     committed_at(orders.path, 0, NOW)
     edit_commit(orders.path, 0, userMetadata="x")

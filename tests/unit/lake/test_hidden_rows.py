@@ -73,7 +73,7 @@ def test_a_deletion_vector_that_hides_more_than_there_is_makes_the_count_an_esti
     assert files_of(table).live_rows() == RowCount(15, is_exact=False)
 
 
-# --- the log's own words --------------------------------------------------------------------------
+# --- reading the log ------------------------------------------------------------------------------
 
 
 def adds(*rows):
@@ -85,7 +85,7 @@ def adds(*rows):
 
 @pytest.fixture
 def log(tmp_path):
-    """Writes a commit of actions; the log's folder is there from the start."""
+    """Writes a commit of actions; the log's folder exists from the start."""
     (tmp_path / "_delta_log" / "_sidecars").mkdir(parents=True)
     return partial(write_actions, tmp_path)
 

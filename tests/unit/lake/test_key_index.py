@@ -16,7 +16,7 @@ from tests.builders import order_of
 
 
 class CountingFiles(arrow_fs.FileSystemHandler):
-    """Local files that note which of them were opened."""
+    """Local files that record which of them were opened."""
 
     def __init__(self, folder):
         self._local = arrow_fs.SubTreeFileSystem(str(folder), arrow_fs.LocalFileSystem())

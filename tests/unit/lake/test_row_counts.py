@@ -1,4 +1,4 @@
-"""How many rows there are: by the log, by the files where it does not tell, and without those that are hidden."""
+"""How many rows there are: by the log, or else by the files, and without those that are hidden."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def files_of(path, version=None):
 
 
 def recount(path, version, rows):
-    """Have the commit count the rows of its file otherwise; ``None`` not at all."""
+    """Change the row count of the file in the commit; ``None`` removes it."""
     actions = actions_of(path, version)
     for action in actions:
         if added := action.get("add"):

@@ -1,4 +1,4 @@
-"""What gives away that the upstream's log is another one than the job has read."""
+"""How a job notices that the upstream's log is another one than it has read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a used column may become while its values stay what they are."""
+"""How a used column may change while its values stay the same."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ USED = ResolvedUpstream(table_id="t", columns=(UpstreamColumn(name="id", type="l
     ],
 )
 def test_metadata_of_a_column_is_no_difference(metadata):
-    """An identity column's metadata is written anew by every insert."""
+    """Every insert rewrites an identity column's metadata."""
     assert schema(part("id", "long", **metadata)).differences_from(USED) == []
 
 

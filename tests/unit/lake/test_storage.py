@@ -1,4 +1,4 @@
-"""A storage that does not answer is told from a table that is damaged or missing."""
+"""A storage that does not answer is distinguished from a table that is damaged or missing."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def test_a_backtrace_is_not_repeated():
   10: clone3
              at ./misc/clone3.S:81:0
 """
-    shown = "Kernel error: Json error: Encountered unexpected '{' whilst parsing object"
-    assert one_line(DeltaError(said)) == shown
-    assert one_line(f"{said} and more") == f"{shown} and more"
+    expected = "Kernel error: Json error: Encountered unexpected '{' whilst parsing object"
+    assert one_line(DeltaError(said)) == expected
+    assert one_line(f"{said} and more") == f"{expected} and more"
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         (
             'Invalid JSON in log record, version: 3, line: {"add":{"stats":"{\\"max\\":{\\"s\\":\\"secret\\"}}"}} x',
@@ -77,9 +77,9 @@ def test_a_backtrace_is_not_repeated():
         ("No such file or directory: '/lake/orders'", "No such file or directory: '/lake/orders'"),
     ],
 )
-def test_contents_of_tables_are_not_repeated(text, shown):
-    """Errors hold no data; names of places are not data."""
-    assert one_line(text) == shown
+def test_contents_of_tables_are_not_repeated(text, expected):
+    """Errors hold no data; paths are not data."""
+    assert one_line(text) == expected
 
 
 def test_a_signature_after_a_question_mark_is_not_repeated():
@@ -137,7 +137,7 @@ def refusing(error):
     ],
 )
 def test_a_file_that_arrow_cannot_read_is_read_again(storage, said, word):
-    """Arrow says of damaged pages what it says of broken connections: only one of them is worth another try."""
+    """Arrow has the same error for damaged pages and for broken connections. A retry helps only with the latter."""
     with pytest.raises(said, match=word) as caught, data_file_errors(storage, "/table", "a.parquet"):
         raise pa.ArrowInvalid("Unexpected end of stream")
     assert caught.value.retryable is (said is StorageUnavailableError)

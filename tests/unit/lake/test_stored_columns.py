@@ -1,4 +1,4 @@
-"""Columns of data files are found as Spark finds them, whoever wrote the file."""
+"""Columns of data files are found as Spark finds them, whichever writer wrote the file."""
 
 from __future__ import annotations
 

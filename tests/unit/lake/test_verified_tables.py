@@ -32,10 +32,10 @@ def test_a_later_epoch_is_left_out_and_another_writers_commit_before_it_is_not(v
     commit(view, event="create", incarnation="a1")  # version 0
     epoch(view, 1)
     epoch(view, 1)
-    commit(view)  # 3: a stranger
+    commit(view)  # 3: another writer
     epoch(view, 2)  # 4
     epoch(view, 2)
-    commit(view)  # 6: another stranger
+    commit(view)  # 6: another writer
     assert [view_version_of(view, "a1", number) for number in (0, 1, 2, 3)] == [0, 3, 6, 6]
 
 

@@ -1,4 +1,4 @@
-"""Whose table lies at a materialized view's path."""
+"""Which job's table lies at a materialized view's path."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ PART = "part-00000-2ce95b18-4056-4065-8b16-21b22adb500d-c000.snappy.parquet"
 
 
 def left_by_a_creation(place, part):
-    """Leave what a CREATE TABLE AS SELECT of no rows leaves that Delta refuses, or that dies."""
+    """Leave the files of a CREATE TABLE AS SELECT of no rows that Delta refuses, or that dies."""
     (place / "_delta_log" / "_staged_commits").mkdir(parents=True)
     part(place / PART)
     (place / f".{PART}.crc").write_bytes(b"crc")
@@ -112,7 +112,7 @@ def test_files_of_a_creation_without_rows_are_no_obstacle(lake, part):
 
 @pytest.mark.parametrize("part", [written([1]), lambda file: file.write_bytes(b"PAR1 and more")])
 def test_data_beside_a_log_without_a_commit_is_left_alone(lake, part):
-    """I6: whoever tries to convert a folder of files to Delta, and fails, has such a log."""
+    """I6: a failed conversion of a folder of files to Delta leaves such a log."""
     place = lake / "view"
     left_by_a_creation(place, part)
     with pytest.raises(MaterializedViewError, match="holds files, but no (readable )?Delta table"):

@@ -29,7 +29,7 @@ OWN = OwnColumns()
 
 
 def changed(orders, from_version=0, *, key=None, **job):
-    """What became of each key, or of each place of one."""
+    """Whether each changed key exists and is new, or the same of one key in each of its vnodes."""
     settings = settings_of(job_of(orders.path.removesuffix("/orders"), vnode_count=64, **job), strategy="arrangement")
     found = window_changes(DeltaTable(orders.path), settings, from_version)
     assert found is not None

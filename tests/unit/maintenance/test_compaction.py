@@ -1,4 +1,4 @@
-"""Compacting a job's tables: whose turn it is, and what is looked at again once it has come."""
+"""Compacting a job's tables: it takes its turn, and then looks again at what is due."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POLICY = CompactionPolicy(at=3)
 
 
 class TurnTaking(CountingEngine):
-    """Notes whether it compacts within its turn; somebody else may have been there before it came."""
+    """Records whether it compacts within its turn; another driver may have compacted before."""
 
     def __init__(self, meanwhile: str | None = None) -> None:
         self.meanwhile = meanwhile
@@ -168,7 +168,7 @@ def test_changes_of_an_arrangement_are_written_together_and_its_base_is_left_alo
 
 
 def test_an_arrangement_that_no_epoch_reads_any_more_is_not_compacted(arranged):
-    """Once every vnode is Completed it is dropped, or kept as it is; and where it is gone there is nothing to do."""
+    """Once every vnode is Completed it is dropped, or kept as it is. If it is gone, nothing is due."""
     arrangement = ArrangementFiles(location_of(arranged.settings()))
     mutations.throttle_job(None, store=arranged.store, requested_by="tester")
     run_epoch(arranged)

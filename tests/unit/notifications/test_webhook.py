@@ -1,4 +1,4 @@
-"""Webhooks on a real server: what they get, and what nobody learns from a failure."""
+"""Webhooks on a real server: what they get, and that a failure reveals nothing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_login_without_a_password_is_sent_with_an_empty_one(server, webhooks):
 
 
 def test_a_login_keeps_its_password_out_of_the_header_of_tokens(connection):
-    """That requests puts basic authentication over it is no reason to hand it out."""
+    """The requests library would overwrite it with basic authentication, but it must not get it."""
     connections = [{"password": "word"}, {"login": "me", "password": "word"}, {"login": "me"}, {}]
     headers = [_headers(Connection(conn_id="hook", **fields)) for fields in connections]
     assert headers == [{"Authorization": "Bearer word"}, {}, {}, {}]
@@ -77,7 +77,7 @@ def test_a_secret_goes_over_tls_unless_the_connection_says_otherwise(fields, url
 
 
 def test_a_server_that_never_answers_does_not_block_the_task(server, webhooks, monkeypatch):
-    """A callback runs in the task's own process; what went wrong may be gone with the next try."""
+    """A callback runs in the task's own process."""
     assert max(TIMEOUT) <= 15
     monkeypatch.setattr("airflow_backfill_provider.notifications.webhook.TIMEOUT", (1.0, 0.1))
     webhooks.delay = 0.3

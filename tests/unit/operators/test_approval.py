@@ -18,7 +18,7 @@ from tests.unit.stand_in import Lake, context
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What was written for people to answer; Airflow's API does that, which a test of processes runs."""
+    """The questions to people. Airflow's API passes on the answers; a test with processes uses it."""
     questions: list[dict[str, Any]] = []
     monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **question: questions.append(question))
     return questions

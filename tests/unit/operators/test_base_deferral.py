@@ -42,7 +42,7 @@ FAILS_AFTER_THE_COMMIT = f"{WORKS}\nprint('airflow-backfill: error: too late'); 
 
 
 class Submitting:
-    """Programs in the place of Spark's applications, run by real supervisors; ``program`` is the next one's."""
+    """Programs instead of Spark applications, run by real supervisors; ``program`` is the next one."""
 
     def __init__(self) -> None:
         self.program = WORKS
@@ -82,7 +82,7 @@ def deferred(operator: SparkBackfillOperator) -> TaskDeferred:
 
 
 def event_of(waiting: TaskDeferred) -> dict[str, Any]:
-    """Wait as the triggerer does: with a trigger that was made anew."""
+    """Wait as the triggerer does: with a trigger that was made again from its serialized form."""
     classpath, arguments = waiting.trigger.serialize()
     assert classpath.endswith(".SparkApplicationTrigger")
     again = type(waiting.trigger)(**json.loads(json.dumps(arguments)))
@@ -217,7 +217,7 @@ def test_an_epoch_that_another_process_commits_meanwhile_ends_the_wait(created: 
 
 
 def test_several_epochs_in_one_application_are_waited_for_together(created: Lake, submitting, monkeypatch):
-    """The trigger is not content with the first one's commit."""
+    """The trigger does not end with the first one's commit."""
     monkeypatch.setattr("airflow_backfill_provider.triggers.application.COMMIT_LOOK_SECONDS", 0.0)
     event = event_of(deferred(run(created, epochs_per_run=2)))
     assert event == {"name": "epoch-1", "outcome": "succeeded"}

@@ -70,7 +70,7 @@ def test_the_application_gets_the_most_rows_that_an_epoch_reads(created: Lake, s
     run(created)
     run(created, context("run_epoch", map_index=1), epochs_per_run=2)
 
-    assert spark.rows == [400, None], "of several epochs nobody knows"
+    assert spark.rows == [400, None], "of several epochs the number is unknown"
 
 
 def test_task_runs_in_a_row_finish_the_backfill_and_then_start_no_spark(created: Lake, spark: StandInSpark):

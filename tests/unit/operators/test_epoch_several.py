@@ -117,7 +117,7 @@ def test_a_retry_goes_on_with_the_epoch_that_is_pinned(created: Lake, spark: Sta
     assert run(created, ctx, epochs_per_run=3)["epochs"] == [1, 2, 3]
     assert spark.epochs == [pinned.epoch] == [2]
     assert created.backfill.store.pinned(2).upstream.to_offset.number == 3
-    assert events(ctx) == [1, 2, 3], "the try that committed the first one told nobody"
+    assert events(ctx) == [1, 2, 3], "the try that committed the first one sent no event"
 
 
 def test_a_failure_after_the_last_commit_is_a_success(created: Lake, spark: StandInSpark):

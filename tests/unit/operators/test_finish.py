@@ -1,4 +1,4 @@
-"""Marking a view finished as a task, and the asset event that tells of it."""
+"""Marking a view finished as a task, and its asset event."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_only_one_of_the_runs_that_find_a_finished_view_at_once_sends_the_event(
 
 
 def test_when_due_a_rebuilt_view_is_finished_again_by_the_first_run(created: Lake, spark: StandInSpark):
-    """I3: it is the last one who finished it that counts."""
+    """I3: the last time that it was finished counts."""
     created.finish()
     RebuildBackfillOperator(task_id="rebuild", job=created.definition).execute(context("rebuild"))
     created.complete()

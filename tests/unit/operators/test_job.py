@@ -121,7 +121,7 @@ def test_a_task_that_creates_a_job_first_records_which_one_it_is(orders: Lake, s
 
 
 def test_a_refused_definition_leaves_no_record_and_that_of_a_created_job_stays(orders: Lake, spark: StandInSpark):
-    """The folder of its control tables may be somebody else's tomorrow; of a created job it says what went wrong."""
+    """Another job may use the folder of its control tables later. For a created job it says what went wrong."""
     records = ApplicationRecords(orders.backfill.job.state)
     record = ApplicationRecord(name="create", attempt="a", host="here", pid=1, started_at=NOW, log="/log")
     records.write(record)

@@ -25,7 +25,7 @@ def as_created(prepare) -> Callable[[], Lake]:
 
 @pytest.fixture
 def created(as_created: Callable[[], Lake]) -> Lake:
-    """The job, restored as it was created; changing it leaves nothing behind that runs on."""
+    """The job, restored as it was created; changing it leaves nothing running."""
     return as_created()
 
 

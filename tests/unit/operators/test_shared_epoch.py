@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 @pytest.fixture
 def shared(orders: Lake) -> Lake:
-    """The job under arrangement, created, with three parallel runs."""
+    """The job under arrangement, created, with three parallel task runs."""
     orders.fields = {"strategy": "arrangement", "parallelism": 3}
     orders.create()
     return orders
@@ -99,7 +99,7 @@ def test_an_application_that_failed_after_it_reported_has_done_its_part(shared: 
 
 
 def test_a_part_that_died_before_it_committed_the_epoch_commits_it_when_tried_again(shared: Lake, spark: StandInSpark):
-    """All have reported, and nobody has committed: whoever reported last has something left to do."""
+    """All parts are reported and the epoch is not committed: the last one has something left to do."""
     barrier = inject(shared)
     *others, last = changes(shared, barrier)
     for part in others:

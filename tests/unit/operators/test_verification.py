@@ -1,4 +1,4 @@
-"""Verifying a view as a task, and redoing what differs."""
+"""Verifying a view as a task, and repairing what differs."""
 
 from __future__ import annotations
 

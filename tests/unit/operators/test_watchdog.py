@@ -1,4 +1,4 @@
-"""The watchdog's task: what it returns, when it fails, and that it tells each alarm once."""
+"""The watchdog's task: what it returns, when it fails, and that it sends each alarm once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def look(xcoms):
 
 @pytest.fixture
 def stalled(created: Lake):
-    """A job with an epoch that nobody has run for two days."""
+    """A job with an epoch that was pinned two days ago and not run."""
     backfill = created.backfill
     then = dt.datetime.now(dt.UTC) - dt.timedelta(days=2)
     protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=SOMEBODY, clock=lambda: then)

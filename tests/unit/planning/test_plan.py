@@ -69,7 +69,7 @@ def test_what_is_left_of_a_job_is_never_negative(created):
 
 
 def test_a_completed_job_has_nothing_left_even_if_it_read_fewer_snapshot_rows(created):
-    """A row that came behind the position was a change."""
+    """A row that was inserted at or before the position was a change."""
     created.epoch()
     created.orders.add(-1)
     created.finish()

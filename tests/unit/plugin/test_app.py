@@ -1,4 +1,4 @@
-"""What the API answers with where something is refused."""
+"""What the API answers if something is refused."""
 
 from __future__ import annotations
 

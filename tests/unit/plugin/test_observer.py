@@ -69,7 +69,7 @@ def test_an_unexpected_error_is_not_quoted(created: Lake, monkeypatch):
 
 
 def test_a_slow_storage_is_not_waited_for(created: Lake, monkeypatch):
-    """What was seen last is shown meanwhile."""
+    """Meanwhile, the last answer is returned."""
     jobs, job = JobObserver(), registered(created)
     (before,) = jobs.observe([job])
     monkeypatch.setattr(observer, "NEXT_LOOK_SECONDS", 0.0)

@@ -1,4 +1,4 @@
-"""What the pages are told of a job's log."""
+"""What the pages get from a job's log."""
 
 from __future__ import annotations
 

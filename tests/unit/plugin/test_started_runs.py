@@ -1,4 +1,4 @@
-"""Which DAG a job is shown under, of those that know it: the one that runs it."""
+"""Under which of its DAGs a job is listed: the one that runs it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def found(session, *dag_ids):
 
 
 def test_a_job_is_listed_before_its_first_epoch(session):
-    """A DAG that learns its job at run time has no asset until then."""
+    """A DAG that gets its job at run time has no asset until then."""
     creates(session, "backfill_manual", xcom("other_orders", "lake"))
     assert found(session, "backfill_manual") == [("other_orders", ("backfill_manual",))]
     assert found(session, "a_schedule") == [("paid_orders", ("a_schedule",))]

@@ -1,4 +1,4 @@
-"""A view over a view that is not finished: whoever looks is told, as long as it lasts."""
+"""A view over a view that is not finished: plan and status warn of it until it is."""
 
 from __future__ import annotations
 

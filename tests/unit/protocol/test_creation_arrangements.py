@@ -96,7 +96,7 @@ def test_a_creation_that_died_around_the_arrangement_is_completed(arranging, poi
 
 
 def test_a_rebuild_that_slept_through_another_one_leaves_its_arrangement_alone(arranging):
-    """I5: its chunks are read from it already."""
+    """I5: chunks are read from it already."""
     arranging.create()
     arranging.epoch()
 
@@ -113,7 +113,7 @@ def test_a_rebuild_that_slept_through_another_one_leaves_its_arrangement_alone(a
 
 
 def test_a_creation_that_died_before_the_arrangement_is_completed_by_an_epoch_that_has_nothing_else_to_do(arranging):
-    """I4: as long as it is not made there is nothing to read, and no version comes that would ask for an epoch."""
+    """I4: until it is made there is nothing to read, and no new version requests an epoch."""
 
     with dies_at(CrashPoint.BEFORE_ARRANGEMENT_COMMIT):
         arranging.create()
@@ -175,7 +175,7 @@ def test_finishing_drops_the_arrangement_unless_it_is_to_be_kept(arranging, keep
 
 
 def test_a_lost_arrangement_is_not_created_again(arranging):
-    """I6: of which version its rows are is not known any more."""
+    """I6: the version that its rows are of is not known any more."""
     arranging.create()
     arranging.epoch()
     arrangement(arranging).drop()
@@ -185,7 +185,7 @@ def test_a_lost_arrangement_is_not_created_again(arranging):
 
 @pytest.mark.parametrize("repair", ["create", "rebuild"])
 def test_an_arrangement_lost_after_an_epoch_was_pinned_is_only_created_again_by_a_rebuild(arranging, repair):
-    """I6: the epoch may have read of it, and what it reads next would not be what it has read."""
+    """I6: the epoch may have read from it, and would then read other rows."""
     arranging.create()
     arranging.inject()
     arrangement(arranging).drop()
@@ -250,12 +250,12 @@ def test_a_chunk_is_as_large_as_the_rate_limit_if_the_former_number_of_rows_is_u
 
 
 def test_task_runs_keep_their_vnodes_until_one_is_idle_while_another_has_some_to_spare(lake):
-    """A run that goes on where it was finds the files that it needs in its caches."""
+    """A task run that keeps its vnodes has their files in its caches."""
     backfilling = Backfilling(lake, rate_limit=16, strategy="arrangement", parallelism=2, vnode_count=8)
     backfilling.orders.add(*range(40))
     backfilling.create()
     backfilling.epoch()
-    # Drawn anew, the boundary would move to where these are.
+    # A new division would move the boundary to these.
     backfilling.orders.add(*(i for i in range(40, 300) if vnode_of(backfilling, i) == 6))
     mutations.pause_job(store=backfilling.store, requested_by="x")
     backfilling.epoch()

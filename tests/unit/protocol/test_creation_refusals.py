@@ -56,7 +56,7 @@ def test_a_changed_definition_is_refused_naming_what_changed(created, change, fi
 
 
 def test_a_creator_that_finds_another_definition_in_force_is_refused(backfilling):
-    """I6: somebody else was faster, with another job of that name."""
+    """I6: another creator was faster, with another job of that name."""
 
     class Sleeper(BackfillStore):
         def create(self, settings):

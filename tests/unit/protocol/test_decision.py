@@ -138,7 +138,7 @@ def test_a_state_of_an_epoch_that_is_pinned_meanwhile_is_accepted():
 
 
 def test_a_state_after_the_end_of_the_log_is_refused():
-    """I6: the log was put back from an older copy."""
+    """I6: the log was restored from an older copy."""
     with pytest.raises(StateError, match="state at /state is of epoch 2, but the barrier log ends with epoch 1"):
         begun(state=state_of(*[AT_5] * 4, epoch=2)).require_state(1, "/state")
 
@@ -298,7 +298,7 @@ def test_an_idle_epoch_commits_the_state_as_it_is():
 
 
 def test_an_idle_epoch_after_a_gap_knows_no_versions():
-    """Another incarnation's epoch lies in between, whose versions this one must not go on from."""
+    """Another incarnation's epoch lies in between, and this one must not go on from its versions."""
     basis = begun(last_epoch=4)
     barrier = next_barrier(basis, planned(basis), window_of(3, 7), requester=WHO, now=NOW)
     assert idle_commit(barrier, basis, NOW).tables is None

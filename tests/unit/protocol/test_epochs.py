@@ -1,4 +1,4 @@
-"""Several epochs in one run: each is a barrier of its own, and whatever is asked for takes effect at the next one."""
+"""Several epochs in one task run: each has its own barrier, and a mutation takes effect with the next one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def backfilling(prepared):
 
 
 def run(backfilling: Backfilling, most, *meanwhile, requester=TASK, until=None):
-    """Run epochs as an application does; after each, somebody does something. Returns what happened."""
+    """Run epochs as an application does; after each, do something. Return what happened."""
     happens, engine = list(meanwhile), backfilling.engine()
     first, done = backfilling.inject(requester, until, most), []
     for step in protocol.run_epochs(

@@ -1,4 +1,4 @@
-"""Giving up an epoch that cannot be done as it is pinned: what is left of it, what comes next, who is told what."""
+"""Giving up an epoch that cannot be done as it is pinned: what is left, what comes next, and what others learn."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_mutations_that_the_epoch_was_the_first_to_pin_are_pinned_again(dying):
 
 
 def test_changes_that_wait_are_given_up_too(tmp_path):
-    """The chunk of the next epoch is read where the row may be corrected, not where the chunks before were read."""
+    """The next chunk is read at an offset at which the row may be corrected, not at that of the chunks before."""
     backfilling = Backfilling(tmp_path, query=PAID, rate_limit=4, strategy="no_shuffle", visibility="on_finish")
     backfilling.orders.add(*range(4))
     backfilling.orders.add(*range(4, 10), amount=BAD)
@@ -122,7 +122,7 @@ def test_changes_that_wait_are_given_up_too(tmp_path):
     finish(backfilling)
 
 
-# --- who is told what -----------------------------------------------------------------------------
+# --- what others learn ----------------------------------------------------------------------------
 
 
 def test_a_retry_of_the_task_run_pins_a_new_epoch(dying):

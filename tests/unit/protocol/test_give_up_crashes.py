@@ -41,7 +41,7 @@ OF_GIVING_UP = [
 @pytest.mark.parametrize("point", OF_GIVING_UP)
 @pytest.mark.parametrize("healed", [exhaustive(False), True])
 def test_giving_up_that_died_is_completed_by_the_next_attempt(dying, point, healed):
-    """I2: also if the cause is gone by then, as a data file that was put back is."""
+    """I2: also if the cause is gone by then, for example because a data file was restored."""
     dying.epoch()
     spoil(dying, *range(10))
     barrier = dying.inject()
@@ -188,6 +188,6 @@ def test_a_rebuild_after_giving_up_starts_over(backfilling):
 
 
 def test_an_ordinary_epoch_reaches_no_crash_point_of_giving_up(backfilling):
-    """The points of giving up are reached by nobody else."""
+    """Only giving up an epoch reaches these points."""
     for point in (CrashPoint.BEFORE_FENCE, CrashPoint.BEFORE_GIVING_UP):
         assert not died(point, backfilling.epoch)

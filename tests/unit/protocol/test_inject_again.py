@@ -79,7 +79,7 @@ def test_injectors_at_once_all_get_one_barrier(backfilling):
 
 
 def test_an_injector_without_work_that_adopts_another_barrier_does_not_commit_it(backfilling):
-    """I1: a commit in its place would say that changes are in the view which nobody has written there."""
+    """I1: its commit would say that changes are in the view which were never written there."""
     backfilling.finish()
     write_a_version_without_rows(backfilling)
     others = []
@@ -126,7 +126,7 @@ def test_an_epoch_goes_on_where_the_newest_of_its_own_incarnation_ended(rebuilt)
 
 
 def test_an_epoch_without_work_after_another_requesters_does_not_vouch_for_the_view(rebuilt):
-    """I6: nobody looked at what was written to the view in between."""
+    """I6: writes to the view in between were not checked."""
     backfilling, pin_late = rebuilt
     backfilling.finish()
     late = pin_late()
@@ -144,7 +144,7 @@ MEANWHILE = {
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 @pytest.mark.parametrize("asleep_before", ["settings_history", "log_end", "repair_state", "pin"])
 def test_an_injector_that_sleeps_anywhere_while_another_works_pins_nothing_twice(backfilling, asleep_before, meanwhile):
-    """I2 and I3: each barrier goes on where the one before ended, whoever was faster."""
+    """I2 and I3: each barrier goes on where the one before ended, whichever was faster."""
     if meanwhile != "injected":
         backfilling.epoch()
     awake = []

@@ -1,4 +1,4 @@
-"""What injecting refuses: jobs, upstreams, and control tables that went back."""
+"""What injecting refuses: jobs, upstreams, and control tables that were restored from a copy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
 def refused(backfilling, error, match):
-    """Hold I6: an error that says what to do, and nothing pinned."""
+    """Require I6: an error that says what to do, and nothing pinned."""
     before = backfilling.store.barriers()
     with pytest.raises(error, match=match) as caught:
         backfilling.ask()
@@ -185,7 +185,7 @@ def test_a_version_whose_watermark_is_gone_is_refused(backfilling):
     refused(backfilling, UpstreamError, "Rebuild|rebuild")
 
 
-# --- control tables that went back ----------------------------------------------------------------
+# --- control tables restored from a copy ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(

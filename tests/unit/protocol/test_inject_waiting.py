@@ -41,7 +41,7 @@ def test_changes_wait_until_the_last_vnode_completes(waiting):
 
 
 def test_chunks_are_read_at_one_version_while_changes_wait(waiting):
-    """Where files are as large as they were, and what is behind it waits for all of them alike."""
+    """The files are as large as they were, and later changes wait for all chunks alike."""
     first, second = waiting.store.barriers()
     assert (first.chunk_offset.number, second.chunk_offset.number, second.upstream.to_offset.number) == (0, 0, 1)
     assert len(second.view_after) == 1

@@ -219,7 +219,7 @@ def test_a_repair_of_keys_needs_a_value_for_each_column(lake):
 
 
 def test_a_repaired_key_is_written_as_spark_reads_it(backfilling, store):
-    """Python takes more for a number than Spark does, and Spark's columns end somewhere."""
+    """Python reads more texts as numbers than Spark does, and Spark's types have limits."""
     assert mutations.repair_job(keys=["1_000", " 7"], store=store, requested_by="x").repair.keys == (("1000",), ("7",))
     with pytest.raises(InvalidJobError, match="is not between"):
         mutations.repair_job(keys=[2**63], store=store, requested_by="x")
@@ -268,7 +268,7 @@ def test_parallelism_is_at_most_the_number_of_vnodes(lake):
 
 
 def test_one_position_for_all_vnodes_is_not_shared(store):
-    """I6: and one run is what it has already."""
+    """I6: and it has one task run already."""
     with pytest.raises(InvalidJobError, match="one task run reads them all; rebuild the job with strategy arrangement"):
         mutations.rescale_job(2, store=store, requested_by="x")
     assert mutations.rescale_job(1, store=store, requested_by="x").sequence == 1

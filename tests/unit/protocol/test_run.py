@@ -1,4 +1,4 @@
-"""Running epochs: the view's truth."""
+"""Running epochs: the view equals the query."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def write_as_another_writer(backfilling):
 
 @pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
 def test_the_number_of_rows_is_counted_from_epoch_to_epoch(lake, strategy):
-    """I6: what a finished view has to have is known by counting chunks and changes, not from anybody's statistics."""
+    """I6: the rows that a finished view must have are known by counting chunks and changes, not from statistics."""
     backfilling = Backfilling(lake, rate_limit=4, query=EVERY_ROW, strategy=strategy)
     orders = backfilling.orders
     orders.add(*range(0, 20, 2))
@@ -162,7 +162,7 @@ def test_an_epoch_takes_its_turn_among_the_drivers_of_its_machine(backfilling):
 
 
 def test_every_epoch_of_a_completed_job_says_that_the_view_is_finished(backfilling):
-    """What was put back from a copy may not say so any more."""
+    """A view that was restored from a copy may not say so any more."""
     backfilling.finish()
     backfilling.view.marked_finished.clear()
     backfilling.orders.change([3], amount=7)
@@ -171,7 +171,7 @@ def test_every_epoch_of_a_completed_job_says_that_the_view_is_finished(backfilli
 
 
 def test_the_mark_of_an_attempt_that_slept_through_a_rebuild_is_removed(backfilling):
-    """I5: readers would take a view for finished that has just begun."""
+    """I5: readers would read an incomplete view as a finished one."""
     backfilling.view.marked_finished.append(3)
     backfilling.epoch()
     assert backfilling.view.marked_finished == []
@@ -200,12 +200,12 @@ def test_a_write_while_an_epoch_runs_is_noticed_by_it_or_by_the_next_one(backfil
     """I6: no version of the view lies between what one epoch looks at and what the next one does."""
     backfilling.epoch()
 
-    def stranger(reached):
+    def other_writer(reached):
         if reached is point:
             crash_points.install(None)
             write_as_another_writer(backfilling)
 
-    crash_points.install(stranger)
+    crash_points.install(other_writer)
     with pytest.raises(MaterializedViewError, match="not written by"):
         backfilling.finish()
     assert len(backfilling.store.commits()) == committed
@@ -268,7 +268,7 @@ def test_the_view_is_marked_finished_once_by_the_epoch_that_completes(backfillin
 
 
 def test_an_epoch_that_repairs_marks_the_view_finished_again(backfilling):
-    """What it rights may have been put back from a copy of before its end."""
+    """The view may have been restored from a copy of before it was finished."""
     backfilling.finish()
     protocol.finish_job(store=backfilling.store, requested_by="x")
     mutations.repair_job(keys=[[0]], store=backfilling.store, requested_by="x")

@@ -151,7 +151,7 @@ def test_an_injector_that_falls_asleep_returns_the_epoch_and_its_commit(backfill
 
 
 def test_an_attempt_that_fails_because_it_was_overtaken_succeeds(backfilling):
-    """What it ran into is what its successor did."""
+    """It failed because of what its successor did."""
     barrier = backfilling.inject()
     engine = backfilling.engine()
     execute = engine.execute

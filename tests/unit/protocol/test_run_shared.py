@@ -1,4 +1,4 @@
-"""Running epochs that several runs share, and rescales."""
+"""Running epochs that several task runs share, and rescales."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ arranged_undisturbed = run_helpers.arranged_undisturbed
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
-# --- epochs that several runs share ---------------------------------------------------------------
+# --- epochs that several task runs share ----------------------------------------------------------
 
 
 def reported(backfilling, barrier):
@@ -92,7 +92,7 @@ def test_a_step_without_changes_is_skipped_without_an_engine(arranged, arranged_
 
 
 def test_changes_that_waited_are_not_skipped_where_there_is_no_new_version(lake):
-    """I1: the epoch that completes the view applies them, and nobody does after it."""
+    """I1: the epoch that completes the view applies them, and no later one does."""
     backfilling = Backfilling(lake, rate_limit=3, visibility="on_finish")
     backfilling.orders.add(*range(9))
     backfilling.create()
@@ -118,7 +118,7 @@ def test_changes_that_were_reported_need_no_engine_to_be_reported_again(arranged
 
 @pytest.mark.parametrize("work", ["changes", "repair", "nothing else"])
 def test_a_step_that_has_something_to_do_is_not_skipped(arranged, work):
-    """I1: changes and a repair need an engine; and without a part nobody would commit the epoch behind them."""
+    """I1: changes and a repair need an engine; and if there is no part they have to commit the epoch, too."""
     if work != "changes":
         arranged.epoch()
     if work == "repair":

@@ -1,4 +1,4 @@
-"""Which Spark Connect server a client uses, and what it is told if it cannot; no server runs here."""
+"""Which Spark Connect server a client uses, and the error if it cannot; no server runs here."""
 
 from __future__ import annotations
 

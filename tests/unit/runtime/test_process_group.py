@@ -1,4 +1,4 @@
-"""How an application is ended with everything that it started, and what is left alone; with scripts in its place."""
+"""How an application is ended with everything that it started, and what is left alone; with scripts for Spark."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_application_that_ignores_the_signal_is_killed_after_its_time(start):
 
 
 def test_each_process_of_a_group_gets_the_signal_and_time_to_clean_up(start):
-    """Python beside its JVM, say: the one that leads waits for the other."""
+    """For example Python and its JVM: the leader waits for the other."""
     process = start(
         f"trap : TERM; (trap 'sleep 0.3; echo tidied; exit 7' TERM; echo ready; ({HANG_IN_BASH}) & wait); exit $?"
     )
@@ -70,7 +70,7 @@ def test_the_rest_of_an_application_that_was_killed_is_ended(start):
 
 
 def test_the_group_of_an_application_that_ended_by_itself_is_left_alone(start):
-    """Its group's number may be somebody else's by now."""
+    """Another group may have its number by now."""
     process = start(f"({HANG_IN_BASH}) >/dev/null & echo $!")
     process.wait(20)
     left = [found for found in psutil.process_iter() if _group_of(found) == process.pid]

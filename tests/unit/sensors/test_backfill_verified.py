@@ -1,4 +1,4 @@
-"""Waiting until a view is known to be right."""
+"""Waiting until a view is verified."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_a_record_that_cannot_be_read_is_not_known(lake: Path, content: bytes):
 
 
 def test_a_record_is_replaced_as_a_whole(lake: Path):
-    """Who has begun to read the old one reads on in it, and does not see half of the new one."""
+    """A reader that has begun with the old one goes on with it, and does not see half of the new one."""
     records = ApplicationRecords(str(lake / "state"))
     records.write(RECORD)
     with Path(records.location, "epoch-1.json").open(encoding="utf-8") as old:

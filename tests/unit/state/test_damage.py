@@ -1,4 +1,4 @@
-"""Whatever is damaged or full is said by a named error at the edge, never by what a library threw (I6)."""
+"""Damaged tables and full disks give named errors, never those of a library (I6)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from airflow_backfill_provider.state.patience import PATIENT, GaveUpError, Overt
 
 
 class Time:
-    """A clock that moves while somebody sleeps."""
+    """A clock that moves with each sleep."""
 
     def __init__(self):
         self.now = 100.0

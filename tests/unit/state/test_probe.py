@@ -29,7 +29,7 @@ def test_a_file_is_no_folder(lake):
 
 
 def test_a_folder_that_cannot_be_written_to_says_so():
-    """Nobody makes a folder there, not even root."""
+    """Not even root can create a folder there."""
     with pytest.raises(StorageUnavailableError, match="/proc/self cannot be written to"):
         probe_state_root("/proc/self", {})
 

@@ -1,4 +1,4 @@
-"""What is said to do about a damaged control table, done: the job works again."""
+"""The remedies for damaged control tables: after each of them the job works again."""
 
 from __future__ import annotations
 

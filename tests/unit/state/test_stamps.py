@@ -1,4 +1,4 @@
-"""Rows of control tables that a stranger edited, added or took away are refused, whichever way they are read (I6)."""
+"""Rows of control tables that another writer edited, added or removed are refused, whichever way they are read (I6)."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_a_step_of_a_verification_that_is_gone_is_refused(table):
 
 
 def test_a_step_of_another_verification_of_the_same_number_is_refused(table):
-    """I6: the table was made anew; what was compared then is not what this one compares."""
+    """I6: the table was created again; this verification compares something else than the earlier one."""
     begun = begin(table)
     with pytest.raises(NotVerifiedError, match="start a new verification"):
         table.record(begun.pinned.model_copy(update={"view_version": 7}), compared_of(0, 1))

@@ -147,7 +147,7 @@ def test_an_epoch_reads_as_many_rows_as_its_rate_limit(rows, rate_limit, epochs)
 
 @pytest.mark.parametrize(("parallelism", "runs"), [(1, 11), (3, 41)])
 def test_parallel_task_runs_are_more_applications_each_epoch(parallelism, runs):
-    """One creates the job; then, where runs share an epoch, one for the changes and one for each part."""
+    """One creates the job; then, if task runs share an epoch, one for the changes and one for each part."""
     cost = evidence(rate_limit=20).cost(7, parallelism=parallelism)
     assert (cost.rows, cost.bytes, cost.epochs, cost.spark_runs) == (200, 7, 10, runs)
 

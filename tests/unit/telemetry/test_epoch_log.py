@@ -1,4 +1,4 @@
-"""What the log of a task tells of its epoch."""
+"""What the log of a task says about its epoch."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_killing_the_task_of_an_application_that_ended_asks_for_nothing(lake, re
 
 
 def test_a_storage_that_does_not_answer_for_a_moment_ends_no_wait(lake, records):
-    """A file in the folder's place, which is another error than that nothing is there."""
+    """A file instead of the folder, which is another error than a missing folder."""
     applications, elsewhere = Path(records.location), lake / "elsewhere"
     waiting = trigger(str(lake / "state"))
 

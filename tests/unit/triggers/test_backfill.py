@@ -1,4 +1,4 @@
-"""Each trigger's ends, and what it takes along."""
+"""How each trigger ends, and what it serializes."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def test_control_tables_that_do_not_answer_are_a_retryable_failure(created: Lake
 
 def test_a_wait_logs_what_it_sees_once_and_again_when_it_changes(created: Lake, monkeypatch: pytest.MonkeyPatch):
     waiting = trigger(created, "progress")
-    told: list[str] = []
+    logged: list[str] = []
 
     async def scenario() -> None:
         again = asyncio.Event()
 
         def tell(form: str, *texts: object) -> None:
-            told.append(form % texts)
-            if len(told) == 2:
+            logged.append(form % texts)
+            if len(logged) == 2:
                 again.set()
 
         monkeypatch.setattr(waiting.log, "info", tell)
@@ -117,7 +117,7 @@ def test_a_wait_logs_what_it_sees_once_and_again_when_it_changes(created: Lake, 
         end.cancel()
 
     asyncio.run(asyncio.wait_for(scenario(), timeout=20))
-    assert [line.partition(", at least")[0].rpartition(" ")[2] for line in told] == ["0.0%", "40.0%"]
+    assert [line.partition(", at least")[0].rpartition(" ")[2] for line in logged] == ["0.0%", "40.0%"]
 
 
 @each

@@ -215,16 +215,16 @@ def test_an_outage_that_comes_back_is_logged_again(created: Lake, monkeypatch, c
 
 
 def test_a_connection_that_was_corrected_is_read_again(created: Lake, connection, tmp_path):
-    """What was wrong may have been where it said that the control tables lie."""
+    """The error may have been in the location of the control tables."""
     shutil.copytree(created.folder / "_backfill", tmp_path / "elsewhere")
     for file in (tmp_path / "elsewhere" / "small_orders" / "settings").rglob("*.parquet"):
         file.write_bytes(b"no parquet")
     conn_id = connection(extra=json.dumps({"state_root": str(tmp_path / "elsewhere")}))
 
-    def put_right() -> None:
+    def correct() -> None:
         connection(extra=json.dumps({"state_root": f"{created.folder}/_backfill"}))
 
-    fired = events(created, nothing, put_right, nothing, watcher=trigger(created, backfill_conn_id=conn_id))
+    fired = events(created, nothing, correct, nothing, watcher=trigger(created, backfill_conn_id=conn_id))
 
     assert [len(reasons) for reasons in fired] == [0, 1, 0]
 
@@ -266,14 +266,14 @@ def test_a_watcher_is_made_again_from_what_it_serializes_and_takes_no_secret_alo
 
 
 def test_a_restored_upstream_fires_once_for_the_epoch_that_refuses_it(created: Lake):
-    """I6: its newest version is one that epochs cover, so that nothing would ever be started."""
+    """I6: epochs cover its newest version, so nothing else would start one."""
     created.finish()
 
-    def put_back() -> None:
+    def restore() -> None:
         log = DeltaLog(str(created.folder / "orders"))
         commit_file(log.location, log.versions()[-1]).unlink()
 
-    fired = events(created, nothing, put_back)
+    fired = events(created, nothing, restore)
 
     assert [len(reasons) for reasons in fired] == [0, 1]
     assert "ends with version 2, but the job has read up to version 3" in fired[1][0]

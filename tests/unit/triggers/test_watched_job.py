@@ -64,7 +64,7 @@ def test_jobs_are_the_same_by_their_tables_and_by_how_these_are_reached():
 
 
 def test_an_unchanged_table_is_read_again_after_some_minutes():
-    """A table that lost its files still has its version."""
+    """If a table lost data files, its version is still the same."""
     assert 0 < watched_job.FRESH_SECONDS < watched_job.LOOK_ANYWAY_SECONDS <= 300
 
 

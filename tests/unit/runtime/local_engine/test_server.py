@@ -1,4 +1,4 @@
-"""Starting and ending the engine, with a program in the place of Spark's server."""
+"""Starting and ending the engine, with a program instead of Spark's server."""
 
 from __future__ import annotations
 

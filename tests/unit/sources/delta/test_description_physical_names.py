@@ -1,4 +1,4 @@
-"""A column that was dropped and made anew is another one, whatever it is called (I6)."""
+"""A column that was dropped and created again is another one, whatever it is called (I6)."""
 
 from __future__ import annotations
 
