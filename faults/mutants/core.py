@@ -112,6 +112,6 @@ MUTANTS = (
         file="airflow_backfill_provider/core/barrier.py",
         old="return None if before is None else before + chunk + added",
         new="return None if before is None else before + chunk",
-        killers=("tests/unit/protocol/test_run.py::test_rows_that_are_there_are_counted_on_from_epoch_to_epoch",),
+        killers=("tests/unit/protocol/test_run.py::test_the_number_of_rows_is_counted_from_epoch_to_epoch",),
     ),
 )

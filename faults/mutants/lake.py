@@ -13,7 +13,7 @@ MUTANTS = (
         file="airflow_backfill_provider/lake/row_counts.py",
         old="return file.rows is not None and 0 < file.rows <= file.size * MOST_ROWS_PER_BYTE",
         new="return True",
-        killers=(f"{ROW_COUNTS}::test_a_count_that_is_missing_or_cannot_be_is_the_files_own",),
+        killers=(f"{ROW_COUNTS}::test_a_missing_or_impossible_count_is_read_from_the_file",),
     ),
     Mutant(
         name="hidden-rows-planned",
@@ -22,7 +22,7 @@ MUTANTS = (
         file="airflow_backfill_provider/lake/data_files.py",
         old="return stored._replace(rows=stored.rows - hidden)",
         new="return stored",
-        killers=(f"{HIDDEN_ROWS}::test_rows_that_a_deletion_vector_hides_are_none",),
+        killers=(f"{HIDDEN_ROWS}::test_rows_that_a_deletion_vector_hides_are_not_counted",),
     ),
     Mutant(
         name="hidden-keys-counted",

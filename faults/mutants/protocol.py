@@ -49,7 +49,7 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/inject.py",
         old="        upstream.require_same_history(basis.reached_point)\n",
         new="        pass\n",
-        killers=(f"{INJECT}::test_an_upstream_that_was_put_back_from_an_older_copy_is_refused",),
+        killers=(f"{INJECT}::test_an_upstream_that_was_restored_from_an_older_copy_is_refused",),
     ),
     Mutant(
         name="arranged-of-another-history",
@@ -69,7 +69,7 @@ MUTANTS = (
         file="airflow_backfill_provider/protocol/inject.py",
         old="if previous is not None and commit is None:",
         new="if previous is not None and commit is None and not settings.cancelled:",
-        killers=(f"{INJECT_REFUSALS}::test_what_is_pinned_of_a_cancelled_job_is_done_first",),
+        killers=(f"{INJECT_REFUSALS}::test_a_pinned_epoch_of_a_cancelled_job_is_done_first",),
     ),
     Mutant(
         name="last-chunk-at-an-older-version",

@@ -52,7 +52,7 @@ MUTANTS = (
         file="airflow_backfill_provider/strategies/arrangement/planning.py",
         old="if previous is not None and previous.parallelism == settings.parallelism:",
         new="if previous is not None:",
-        killers=(f"{ARRANGEMENT_PLANNING}::test_another_parallelism_divides_the_vnodes_anew",),
+        killers=(f"{ARRANGEMENT_PLANNING}::test_another_parallelism_divides_the_vnodes_again",),
     ),
     Mutant(
         name="changes-anywhere-in-a-vnode",

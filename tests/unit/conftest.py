@@ -21,13 +21,13 @@ from tests.unit.stand_in import ROWS, Lake, StandInSpark
 
 @pytest.fixture(autouse=True)
 def _nothing_masked() -> None:
-    """Forget the secrets of other tests: one that another begins with would leave the rest of it unmasked."""
+    """Forget the secrets of other tests. A secret that another one begins with would leave the rest of it unmasked."""
     reset_secrets_masker()
 
 
 @pytest.fixture(scope="session")
 def four_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an upstream in four files; to be copied, which is quicker than writing it."""
+    """A folder with an upstream in four files. Tests copy it, which is faster than writing it."""
     made = Lake(tmp_path_factory.mktemp("four_files"))
     for first in range(0, ROWS, ROWS // 4):
         made.append(range(first, first + ROWS // 4))
@@ -64,13 +64,13 @@ def orders(lake: Path, four_files: Path) -> Lake:
 
 @pytest.fixture(scope="session")
 def as_created(prepare: Callable[..., Callable[[], Lake]]) -> Callable[[], Lake]:
-    """Gives the job back as it was created."""
+    """Restores the job as it was created."""
     return prepare()
 
 
 @pytest.fixture(scope="session")
 def as_ran(prepare: Callable[..., Callable[[], Lake]]) -> Callable[[], Lake]:
-    """Gives the job back as it was after its first epoch."""
+    """Restores the job as it was after its first epoch."""
     return prepare(epochs=1)
 
 
@@ -83,7 +83,7 @@ def created(orders: Lake) -> Lake:
 
 @pytest.fixture
 def spark(monkeypatch: pytest.MonkeyPatch) -> StandInSpark:
-    """What the operators submit to."""
+    """The stand-in that the operators submit to."""
     stand_in = StandInSpark()
     monkeypatch.setattr(
         SparkBackfillOperator,
@@ -106,7 +106,7 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
 
 @pytest.fixture(name="lifeline")
 def _lifeline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What the programs of :mod:`tests.unit.lifeline` hang on."""
+    """The connection that keeps the programs of :mod:`tests.unit.lifeline` alive."""
     with lifeline.lifeline() as port:
         monkeypatch.setenv(lifeline.VARIABLE, port)
         yield

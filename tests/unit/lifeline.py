@@ -1,9 +1,9 @@
 """
 Programs that hang until their test is over, and no longer.
 
-Killing what a test started does not do: a supervisor that is about to start its application at that very moment leaves
-one that nobody knows of. So a hanging program holds a connection to its test. It ends when that does, also if nobody
-kills it, and one that starts too late has nothing to hold on to.
+It is not enough to kill what a test started: a supervisor may start its application at that very moment, and the test
+does not know of it. So a hanging program holds a connection to its test. It ends with the connection, also if it is not
+killed, and a program that starts too late cannot connect and ends at once.
 """
 
 from __future__ import annotations

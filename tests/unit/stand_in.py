@@ -190,7 +190,7 @@ class Lake:
         return barrier
 
     def scatter(self, files: int) -> None:
-        """Write so many small files into the view, for nobody counts its rows."""
+        """Write so many small files into the view; the tests that use it do not count rows."""
         for n in range(files):
             rows = pa.table({"rows_are_only_counted": pa.array([n], pa.int64())})
             write_deltalake(self.definition["materialized_view"], rows, mode="append")

@@ -1,4 +1,4 @@
-"""What other DAGs are told of a view, and when."""
+"""The events of a view that other DAGs get, and when."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run_epoch(lake: Lake, *, map_index: int = -1):
     return epoch_events(ctx)
 
 
-def test_every_epoch_tells_how_far_the_view_is(created: Lake, spark: StandInSpark):
+def test_every_epoch_sends_an_event_with_the_progress_of_the_view(created: Lake, spark: StandInSpark):
     first, second = run_epoch(created, map_index=0), run_epoch(created, map_index=1)
 
     assert [event["progress"] for event in first + second] == [0.4, 0.8]
@@ -50,13 +50,13 @@ def test_every_epoch_tells_how_far_the_view_is(created: Lake, spark: StandInSpar
     assert json.loads(json.dumps(event)) == event
 
 
-def test_a_task_with_nothing_to_do_tells_nothing(created: Lake, spark: StandInSpark):
+def test_a_task_with_nothing_to_do_sends_nothing(created: Lake, spark: StandInSpark):
     created.finish()
 
     assert run_epoch(created) == []
 
 
-def test_of_an_epoch_with_several_runs_the_last_task_tells(created: Lake):
+def test_the_last_task_of_a_shared_epoch_sends_its_event(created: Lake):
     created.epochs(1)
     ctx = context("summary")
 
@@ -65,7 +65,7 @@ def test_of_an_epoch_with_several_runs_the_last_task_tells(created: Lake):
     assert [event["epoch"] for event in epoch_events(ctx)] == [1]
 
 
-def test_an_alias_of_somebody_else_is_left_alone(created: Lake, spark: StandInSpark):
+def test_another_asset_alias_is_left_alone(created: Lake, spark: StandInSpark):
     ctx, other = context("run_epoch"), AssetAlias("something else")
 
     RunEpochOperator(task_id="run_epoch", job=created.definition, outlets=[other]).execute(ctx)
@@ -73,7 +73,7 @@ def test_an_alias_of_somebody_else_is_left_alone(created: Lake, spark: StandInSp
     assert ctx["outlet_events"][other].asset_alias_events == []
 
 
-def test_a_views_assets_have_names_of_their_own(orders: Lake):
+def test_a_views_assets_have_different_names(orders: Lake):
     view, finished = materialized_view_asset(orders.definition), finished_view_asset(orders.definition)
 
     assert view.extra["definition"] == orders.definition
@@ -81,7 +81,7 @@ def test_a_views_assets_have_names_of_their_own(orders: Lake):
     assert isinstance(view, Asset)
 
 
-def test_each_of_a_jobs_assets_tells_of_one_thing(orders: Lake):
+def test_each_of_a_jobs_assets_is_about_one_thing(orders: Lake):
     """The pages find jobs by the group of their views; a DAG on one asset is not woken up by another."""
     makers = (materialized_view_asset, finished_view_asset, verified_view_asset, upstream_asset)
     made = [make(orders.definition) for make in makers]

@@ -38,7 +38,7 @@ def test_a_dag_creates_the_job_runs_its_epochs_in_order_and_finishes_the_view():
     assert dag.get_task("backfill.create_job").retries == 2
 
 
-def test_a_dag_carries_several_epochs_in_one_application():
+def test_a_dag_runs_several_epochs_in_one_application():
     epochs = backfill_dag(JOB, epochs_per_run=20).get_task("backfill.run_epoch")
 
     assert epochs.partial_kwargs["epochs_per_run"] == 20
@@ -51,13 +51,13 @@ def test_shared_epochs_are_one_to_an_application():
 
 
 @pytest.mark.parametrize("epochs_per_run", [0, -1, True])
-def test_a_number_of_epochs_that_is_none_is_refused_when_the_dag_is_parsed(epochs_per_run):
+def test_an_invalid_number_of_epochs_is_refused_when_the_dag_is_parsed(epochs_per_run):
     with pytest.raises(InvalidJobError, match="is not a number of epochs; give 1 or more"):
         backfill_dag(JOB, epochs_per_run=epochs_per_run)
 
 
 @pytest.mark.parametrize("parallel", [{}, {"strategy": "arrangement", "parallelism": 4}], ids=["one", "parallel"])
-def test_a_dag_compacts_the_view_after_its_epochs_if_told_to(parallel):
+def test_a_dag_compacts_the_view_after_its_epochs_if_asked_to(parallel):
     job = {**JOB, **parallel}
     assert "backfill.compact_view" not in backfill_dag(job).task_ids
 
@@ -107,7 +107,7 @@ def test_a_cron_schedule_gets_intervals_that_have_a_length():
         (None, type(None)),
     ],
 )
-def test_what_has_no_interval_of_its_own_is_passed_on(schedule, kind):
+def test_a_schedule_without_an_interval_is_passed_on(schedule, kind):
     assert isinstance(with_data_intervals(schedule), kind)
 
 
@@ -135,7 +135,7 @@ def test_finishing_the_view_is_an_event_of_both_of_its_assets_and_an_epoch_of_on
     assert materialized_view_asset({**JOB, "materialized_view": "s3://bucket/view"}).uri == "s3://bucket/view"
 
 
-def test_a_job_with_parallel_runs_gets_a_task_run_for_each_of_them_in_each_epoch():
+def test_a_job_with_parallelism_gets_a_task_run_for_each_part_of_each_epoch():
     dag = backfill_dag({**JOB, "strategy": "arrangement", "parallelism": 4}, barriers=2)
 
     assert sorted(dag.task_ids) == sorted(
@@ -178,5 +178,5 @@ def test_a_dag_may_ask_before_it_creates_the_job(parallel):
     assert dag.roots == [approve]
     assert (approve.job.name, approve.backfill_conn_id) == ("paid_orders", "lake")
     assert approve.assigned_users == approval["assigned_users"]
-    assert approve.ignore_downstream_trigger_rules, "a summary of an epoch would run although nobody wants it"
+    assert approve.ignore_downstream_trigger_rules, "a summary of an epoch would run although it was rejected"
     DagSerialization.from_dict(DagSerialization.to_dict(dag))

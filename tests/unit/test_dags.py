@@ -77,7 +77,7 @@ def test_a_dag_documents_itself(name):
 
 
 @pytest.mark.parametrize("name", ["backfill_manual", "backfill_on_upstream_commits", "backfill_scheduled"])
-def test_every_task_that_commits_an_epoch_or_finishes_a_view_tells_of_it(name):
+def test_every_task_that_commits_an_epoch_or_finishes_a_view_sends_an_event(name):
     for dag_task in load(name).tasks:
         if dag_task.label in {"run_epoch", "finish_view"}:
             assert dag_task.outlets, dag_task.task_id
@@ -166,7 +166,7 @@ def test_the_trigger_form_works_without_any_job_file(monkeypatch, tmp_path: Path
         ("definition", {**DEFINITION, "vnodes": 4}),
     ],
 )
-def test_the_trigger_form_refuses_what_cannot_be_meant(name, value):
+def test_the_trigger_form_refuses_invalid_input(name, value):
     from airflow.sdk.exceptions import ParamValidationError
 
     params = load("backfill_manual").params
@@ -187,7 +187,7 @@ def test_the_trigger_form_refuses_what_cannot_be_meant(name, value):
         ("definition", DEFINITION),
     ],
 )
-def test_the_trigger_form_takes_what_is_meant(name, value):
+def test_the_trigger_form_accepts_valid_input(name, value):
     params = load("backfill_manual").params
 
     params[name] = value
@@ -205,7 +205,7 @@ def test_the_epochs_of_the_trigger_form_are_shared_by_applications(epochs, epoch
     assert share({"epochs": epochs, "epochs_per_run": epochs_per_run}) == shares
 
 
-def test_the_trigger_form_begins_with_what_everybody_needs_and_explains_every_field():
+def test_the_trigger_form_begins_with_the_required_fields_and_explains_every_field():
     params = load("backfill_manual").params
     schemas = {name: params.get_param(name).schema for name in params}
 

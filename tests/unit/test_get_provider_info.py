@@ -1,4 +1,4 @@
-"""What Airflow is told of the package is valid, whole, and true."""
+"""The description of the package for Airflow is valid, complete, and true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hangs in a test ends with it, whoever started it, and whenever."""
+"""A program that hangs in a test ends with it, whichever process started it, and whenever."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ WITHOUT = {
     "runtime/class_training.py": Untested("a program for spark-submit", "tests/unit/runtime/test_class_archiver.py"),
     "runtime/connect_engine.py": Untested("it needs a Spark Connect server", f"{ENGINE}/test_warm_engine.py"),
     "runtime/spark_session.py": Untested("it starts a JVM", f"{ENGINE}/test_object_store.py"),
-    # What answers requests with Airflow's database and users behind it.
+    # What needs Airflow's database and users to answer requests.
     "plugin/mutations.py": Untested("endpoints of Airflow's API", f"{AIRFLOW}/test_pages_api.py"),
     "plugin/read_endpoints.py": Untested("endpoints of Airflow's API", f"{AIRFLOW}/test_pages_api.py"),
     "operators/epoch_reporting.py": Untested(

@@ -23,7 +23,7 @@ Ran = tuple[int, str, dict[str, Any]]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
-    """Runs a program up to where Spark would start; returns its exit code, its action and what that is told."""
+    """Runs a program up to where Spark would start; returns its exit code, its action and the action's arguments."""
     asked: list[tuple[str, dict[str, Any]]] = []
 
     def run_application(action: Callable[..., None], **arguments: Any) -> int:
@@ -77,7 +77,7 @@ def test_an_epoch_or_a_step_of_it(run, more, action, arguments):
         ["backfill_compact.py", "--state", "/lake/state"],
     ],
 )
-def test_what_makes_no_sense_together_runs_nothing(run, wrong):
+def test_contradictory_arguments_run_nothing(run, wrong):
     assert run(*wrong) == (2, "nothing", {})
 
 
@@ -88,7 +88,7 @@ def test_a_job_is_created_or_rebuilt_as_it_is_defined(run, action):
     assert done == (3, action, {"definition": definition, "requested_by": "vera"})
 
 
-def test_a_view_is_verified_or_repaired_on_behalf_of_whoever_asks(run):
+def test_a_view_is_verified_or_repaired_on_behalf_of_the_requester(run):
     who = ["--state", "/lake/state", "--requester", WHO.model_dump_json()]
     asked = {"state": "/lake/state", "requester": WHO}
     assert run("backfill_verify.py", "verify", *who) == (3, "verify", {**asked, "steps": None})

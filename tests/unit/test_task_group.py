@@ -47,7 +47,7 @@ def test_the_tasks_are_attributes_and_run_in_order():
     assert [outlet.name for outlet in group.finish.outlets] == ["paid_orders", "paid_orders finished"]
 
 
-def test_a_group_compacts_nothing_unless_it_is_told_to():
+def test_a_group_compacts_nothing_unless_it_is_asked_to():
     with DAG("without", schedule=None):
         group = BackfillTaskGroup("orders", job=JOB)
     assert group.compact is None

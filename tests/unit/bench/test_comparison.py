@@ -1,4 +1,4 @@
-"""The comparison's own arithmetic: what a contestant meets, what counts, and what is made of it."""
+"""The comparison's own arithmetic: what a contestant gets, what counts, and the ratios."""
 
 from __future__ import annotations
 

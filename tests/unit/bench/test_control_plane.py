@@ -1,4 +1,4 @@
-"""What the benchmark of the control plane makes is what the package takes for a job."""
+"""The jobs that the benchmark of the control plane makes are jobs of the package."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_epochs_that_fill_no_block_go_to_the_last():
 
 
 def test_epochs_are_compared_with_those_of_their_kind():
-    """The one that keeps a view fresh reads no chunk; and the first block warms up."""
+    """An epoch that keeps a view fresh reads no chunk. The first block warms up."""
     reading = [sample(n, reads=True, seconds=9.0 if n < 10 else 4.0 if n < 20 else 5.0) for n in range(30)]
     mixed = [sample(n, reads=n < 35, seconds=1.0) for n in range(30, 40)]
     fresh = [sample(n, seconds=2.0 if n < 50 else 3.0) for n in range(40, 60)]

@@ -36,7 +36,7 @@ FILES = 4
 
 @dataclass
 class WatchedEngine(CountingEngine):
-    """Stands in for Spark; notes what is asked of it, and fails as a test wants."""
+    """Stands in for Spark; records the requests, and fails if a test wants it."""
 
     starts: int = 0
     executed: list[int] = field(default_factory=list)
@@ -78,7 +78,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> WatchedEngine:
 
 @pytest.fixture(scope="session")
 def four_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Orders 0 to 999 in four files in key order, with a change data feed; to be copied, which is quicker."""
+    """Orders 0 to 999 in four files in key order, with a change data feed. Tests copy them, which is faster."""
     path = tmp_path_factory.mktemp("four_files") / "orders"
     for number in range(FILES):
         ids = list(range(number * ROWS // FILES, (number + 1) * ROWS // FILES))
@@ -88,7 +88,7 @@ def four_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def upstream(tmp_path: Path, four_files: Path) -> Path:
-    """An upstream of the test's own, with these orders."""
+    """An upstream for each test, with these orders."""
     return shutil.copytree(four_files, tmp_path / "lake" / "orders")
 
 
@@ -137,7 +137,7 @@ def job_in(folder: Path, **changes: Any) -> Job:
 
 @pytest.fixture(autouse=True)
 def _environment() -> Iterator[None]:
-    """Take back what commands do to the environment."""
+    """Undo what commands do to the environment."""
     environment = dict(os.environ)
     yield
     os.environ.clear()
@@ -152,7 +152,7 @@ def job(tmp_path: Path, upstream: Path) -> Job:
 
 @pytest.fixture(scope="session")
 def prepare(tmp_path_factory: pytest.TempPathFactory, four_files: Path) -> Callable[..., Callable[[], Job]]:
-    """Runs some commands on a job, once; what it returns gives the job back as they left it."""
+    """Runs some commands on a job, once; its result restores the job as they left it."""
 
     def make(*commands: str, **changes: Any) -> Callable[[], Job]:
         def fill(folder: Path) -> None:
@@ -181,7 +181,7 @@ def created(as_created: Callable[[], Job]) -> Job:
 
 
 def fails(result: Result, *texts: str) -> None:
-    """Require that a command failed with one line, which has some texts."""
+    """Require that a command failed with one line that contains some texts."""
     assert result.exit_code == 1
     assert result.stderr.startswith("airflow-backfill: error: ")
     assert result.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""The job that a command opens by its file, and who asks."""
+"""The job that a command opens by its file, and the requester."""
 
 from __future__ import annotations
 

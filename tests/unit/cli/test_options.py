@@ -1,4 +1,4 @@
-"""What is written on the command line, read as values; nothing secret may stand there."""
+"""Options of the command line, read as values. None of them may be a secret."""
 
 from __future__ import annotations
 

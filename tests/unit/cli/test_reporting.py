@@ -58,7 +58,7 @@ def test_a_command_may_choose_its_exit_code(end):
 
 
 def test_output_after_a_closed_pipe_is_discarded(tmp_path, monkeypatch):
-    """Python would complain at its end that it cannot flush what is left."""
+    """At its end, Python would complain that it cannot flush the rest."""
     with (tmp_path / "output").open("w", encoding="utf-8") as output:
         monkeypatch.setattr(sys, "stdout", output)
 

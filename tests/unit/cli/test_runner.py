@@ -1,4 +1,4 @@
-"""Epochs one after another: how many, when to stop, and what is said."""
+"""Epochs one after another: how many, when to stop, and the output."""
 
 from __future__ import annotations
 

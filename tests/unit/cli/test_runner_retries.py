@@ -1,4 +1,4 @@
-"""Trying an epoch again: when, and how often."""
+"""Retries of an epoch: when, and how often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark as a command gets it: where it may start or connect, and what must not stand on a command line."""
+"""How a command gets Spark: where it may start or connect, and what must not be on a command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [("token=very-secret", "SPARK_CONNECT_AUTHENTICATE_TOKEN"), ("x-api-key=very-secret", "SPARK_REMOTE")],
 )
 def test_a_secret_of_a_server_is_refused_on_the_command_line(created, engine, secret, variable):
-    """Everybody on the machine can read a command line."""
+    """Every user of the machine can read a command line."""
     result = created("run", "--master", f"sc://spark.example:15002/;{secret}")
     assert (result.exit_code, engine.starts) == (2, 0)
     assert variable in result.stderr

@@ -1,4 +1,4 @@
-"""``verify``, and ``repair`` of what it found: what is said, and the exit code. Spark compares rows elsewhere."""
+"""``verify``, and ``repair`` of what it found: output and exit code. Tests on Spark compare rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layouts of data files that the planner is asked about."""
+"""Layouts of data files for tests of the planner."""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ def test_combined_repairs_name_each_vnode_and_key_once():
 
 
 def test_vnodes_of_combined_repairs_are_in_order():
-    """I2: the digest depends on it, and not on how a set happens to be kept."""
+    """I2: the digest must not depend on the order of a set."""
     assert (Repair(vnodes=(9,)) + Repair(vnodes=(2,))).vnodes == (2, 9)
 
 

@@ -46,7 +46,7 @@ def test_a_failure_is_not_kept_and_the_last_answer_stays():
 
 
 def test_a_late_answer_is_not_used_for_newer_versions():
-    """The first reader's answer arrives after the second's, as that of a trigger that was cancelled meanwhile."""
+    """The first reader's answer arrives after the second's, for example from a trigger that was cancelled meanwhile."""
     cached = CachedAnswer[str]()
 
     def slow() -> str:

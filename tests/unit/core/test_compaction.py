@@ -1,4 +1,4 @@
-"""When a compaction is worth it: by the sizes and counts that a table's log tells."""
+"""When a compaction is worth it: by the sizes and counts in a table's log."""
 
 from __future__ import annotations
 

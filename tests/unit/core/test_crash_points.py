@@ -1,4 +1,4 @@
-"""The crash points: each has its place in the protocol."""
+"""The crash points: each is at a known point of the protocol."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ LEAST, GREATEST = -(2**63), 2**63 - 1
 
 
 def as_delta_rs_writes(value: Decimal, scale: int) -> Decimal:
-    """Return what the log says of a value: a float, or of whole numbers what fits into 64 bits."""
+    """Return a value as the log has it: a float, or a whole number that fits into 64 bits."""
     number = float(value)
     if scale == 0:
         return Decimal(min(max(int(number), LEAST), GREATEST))

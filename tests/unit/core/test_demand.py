@@ -1,4 +1,4 @@
-"""What a job needs an epoch for, and what is the same need seen again."""
+"""Why a job needs an epoch, and which demands are the same."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_job_created_at_the_newest_version_still_needs_its_first_epoch():
 
 @pytest.mark.parametrize("commit", [None, UNFINISHED, COMPLETED])
 def test_a_replaced_upstream_needs_the_epoch_that_refuses_it_once_per_version(commit):
-    """I6: nothing is new below the version that the job has come to, and nobody would ever hear the refusal."""
+    """I6: no version is later than the one that the job has reached, so no other demand would lead to the refusal."""
     settings = settings_of(finished_epoch=1)
     found = demand(settings, FIRST, commit, 4, replaced="the log ends with version 4")
     assert found.reason == "the log ends with version 4"
@@ -98,7 +98,7 @@ def test_a_rebuild_repeats_the_demand_of_a_version():
 
 
 def test_a_rebuild_repeats_the_demand_of_the_snapshot():
-    """The same epoch and the same record of settings may come to be told of again, if control tables were made anew."""
+    """If control tables are created again, the same epoch and the same settings record can occur again."""
     assert demand(settings_of(), FIRST, UNFINISHED, 5).key != (
         demand(settings_of(incarnation="b2"), FIRST, UNFINISHED, 5).key
     )

@@ -1,4 +1,4 @@
-"""Failures of an epoch: which are recorded, and how the last one reads."""
+"""Failures of an epoch: which are recorded, and the text of the last one."""
 
 from __future__ import annotations
 

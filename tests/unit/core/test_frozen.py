@@ -17,7 +17,7 @@ from tests.builders import barrier_of, commit_of, report_of
 
 @pytest.mark.parametrize("record", [barrier_of(), commit_of(barrier_of()), report_of(barrier_of(), 0)])
 def test_a_record_with_a_field_of_another_version_is_refused(record):
-    """I6: a newer package's record is not half understood."""
+    """I6: a record of a newer package is not read in part."""
     with pytest.raises(ValidationError, match="new_field"):
         type(record)(**record.model_dump(), new_field=1)
 

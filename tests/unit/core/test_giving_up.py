@@ -41,7 +41,7 @@ def test_an_epoch_without_a_part_reads_at_no_older_offset():
 
 
 def test_nothing_is_left_of_an_epoch_whose_changes_were_not_written():
-    """Its window stays where it was, and what it was the first to carry is asked again."""
+    """Its window stays where it was, and mutations that it was the first to pin are pinned again."""
     previous = barrier_of(1, upstream=window_of(-1, 3, mark="m3"), settings_sequence=2)
     barrier = barrier_of(2, upstream=window_of(3, 5, mark="m5"), parts=PARTS, **ASKED)
     left = all_given_up(barrier, previous=previous, settings=settings_of(), why=WHY)

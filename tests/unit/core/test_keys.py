@@ -68,7 +68,7 @@ def test_strings_are_compared_by_utf8_and_not_by_utf16():
 
 
 def test_strings_that_are_not_well_formed_are_compared_too():
-    """Half of a surrogate pair, as programs write that cut texts in UTF-16."""
+    """Programs that cut strings in UTF-16 write half of a surrogate pair."""
     order = order_of("string")
     assert order.compare(("\ud83d",), ("\ue000",)) < 0 < order.compare(("\ud83d",), ("a",))
     assert sorted([("\ud83d",), ("a",), ("\ue000",)], key=order.sort_key) == [("a",), ("\ud83d",), ("\ue000",)]
@@ -323,7 +323,7 @@ def test_a_type_has_its_family(kind, family):
     "kind", ["double", "float", "decimal", "decimal(10)", '{"type":"struct"}', "interval day to second", "variant", ""]
 )
 def test_a_type_without_a_common_order_cannot_be_a_key(kind):
-    """I6: doubles have NaN and two zeros, structs no order that everybody shares."""
+    """I6: doubles have NaN and two zeros, structs no common order."""
     with pytest.raises(InvalidJobError, match=r"upstream.key: column 'k1' has type .* allowed are binary, boolean, "):
         order_of(kind).fields[0].kind  # noqa: B018
 

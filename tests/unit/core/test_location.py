@@ -1,4 +1,4 @@
-"""Where tables lie: one spelling of each place, and no place that two readers understand differently."""
+"""Locations of tables: each has one spelling, and one that two readers interpret differently is refused."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_location_that_readers_interpret_differently_is_refused(written, said)
 
 @pytest.mark.parametrize("written", ["hdfs:///lake/orders", "dbfs:/lake/orders"])
 def test_a_uri_without_a_bucket_does_not_get_one(written):
-    """I6: refused, or kept; but never another place."""
+    """I6: it is refused or kept, but never becomes another location."""
     try:
         canonical = location.canonical_location(written)
     except InvalidJobError:

@@ -32,7 +32,7 @@ def test_offsets_of_one_form_are_in_order_and_lie_after_the_beginning(offsets):
 
 @pytest.mark.parametrize("offset", [offset for offsets in IN_ORDER.values() for offset in offsets])
 def test_an_offset_is_written_down_and_read_back(offset):
-    """I2: a barrier is read back by whoever runs the epoch."""
+    """I2: a barrier is read back by another process."""
     assert Offset.model_validate_json(offset.model_dump_json()) == offset
     assert HistoryPoint.model_validate_json(HistoryPoint(offset=offset).model_dump_json()).offset == offset
     assert len({offset, Offset.model_validate_json(offset.model_dump_json())}) == 1

@@ -77,7 +77,7 @@ def test_a_position_moves_in_the_keys_own_direction():
 
 
 def test_a_position_may_stay_where_it_is():
-    """A chunk whose rows were all deleted, or a paused epoch; whoever writes it made a value of its own."""
+    """For example after a chunk whose rows were all deleted, or in a paused epoch."""
     state_of(InProgress((7,), 3)).require_successor(state_of(InProgress((7,), 3), epoch=6), ORDER)
 
 

@@ -1,4 +1,4 @@
-"""Who asks: one task run is one requester, in each of its tries."""
+"""Requesters: one task run is one requester, in each of its tries."""
 
 from __future__ import annotations
 

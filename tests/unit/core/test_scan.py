@@ -1,4 +1,4 @@
-"""The order of (vnode, key), and dividing vnodes among parallel runs."""
+"""The order of (vnode, key), and dividing vnodes among parallel task runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_vnodes_of_equal_weight_are_divided_evenly():
     ],
 )
 def test_a_vnode_goes_to_the_task_run_that_has_more_of_it_in_its_share(weights, runs):
-    """Where both have the same, to the one before; and each vnode counts as a row at least."""
+    """If both have the same, to the one before. Each vnode counts as at least one row."""
     assert divide(state_of(*[NotStarted()] * len(weights)), 2, weights) == runs
 
 
@@ -53,7 +53,7 @@ def test_there_are_no_more_task_runs_than_vnodes_to_read():
 @settings(max_examples=50)
 @given(divided(), st.integers(1, 8))
 def test_task_runs_own_all_vnodes_and_each_has_some_to_read(drawn, parallelism):
-    """What is completed goes with its neighbours."""
+    """A completed vnode goes with its neighbours."""
     state, _, weights = drawn
     runs = divide(state, parallelism, weights)
     unfinished = {vnode for vnode, progress in enumerate(state.vnodes) if not isinstance(progress, Completed)}

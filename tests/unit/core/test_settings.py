@@ -38,7 +38,7 @@ def test_the_argument_of_a_change_is_not_kept():
 
 
 def test_a_repair_is_only_in_the_record_that_requests_it():
-    """I1: what another change carried along would be repaired again."""
+    """I1: if another record kept it, the view would be repaired again."""
     asked = changed(settings_of(), SettingsChange.REPAIR, repair=Repair(vnodes=(1,)), repair_sequence=2)
     assert (asked.repair, asked.repair_sequence) == (Repair(vnodes=(1,)), 2)
     paused = changed(asked, SettingsChange.PAUSE, paused=True)
@@ -49,7 +49,7 @@ def test_a_repair_is_only_in_the_record_that_requests_it():
     ("repair_sequence", "repair", "repairs"),
     [
         (0, Repair(), False),
-        (1, Repair(), False),  # an earlier barrier carried it
+        (1, Repair(), False),  # an earlier barrier pinned it
         (2, Repair(), True),  # the next one will
         (1, Repair(keys=(("5",),)), True),
     ],
@@ -66,7 +66,7 @@ def test_the_first_window_begins_after_the_version_of_the_arrangement(version, f
 
 
 def test_each_incarnation_has_its_own_arrangement():
-    """I5: whoever reads that of an earlier one must not find this one's."""
+    """I5: a reader of an earlier one must not find this one."""
     assert location_of(settings_of(incarnation="a1")) != location_of(settings_of(incarnation="b2"))
 
 

@@ -50,7 +50,7 @@ def test_one_night_among_the_waits_counts_for_nothing():
 
 
 def test_a_pause_counts_for_nothing():
-    """A wait that a resumption ends is none, though it be the only one."""
+    """A wait that ends with a resumption does not count, even if it is the only one."""
     assert recent_speed(*log_of(0, 9 * HOUR, epoch_2=resumed())).seconds_for(100) == pytest.approx(30)
 
 
@@ -66,7 +66,7 @@ def test_a_first_epoch_has_no_wait():
 
 
 def test_a_wait_is_never_negative():
-    """The clock of whoever injected the second epoch was behind."""
+    """The clock of the second epoch's injector was slow."""
     assert recent_speed(*log_of(0, -20)).waits == 0
 
 

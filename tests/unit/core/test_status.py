@@ -1,4 +1,4 @@
-"""What people are shown of a job: progress, speed, time left, lag."""
+"""The status of a job: progress, speed, time left, lag."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_job_that_was_only_created():
     assert (status.rows_read, status.rows_estimated, status.progress) == (0, 0, 0.0)
     assert (status.rows_per_second, status.eta_seconds, status.watermark) == (None, None, None)
     assert (status.upstream_version, status.oldest_rows_version) == (None, None)
-    assert status.lag_versions == 7, "versions 0 to 6 are not shown yet"
+    assert status.lag_versions == 7, "versions 0 to 6 are not in the view yet"
     assert (status.vnodes.total, status.vnodes.not_started) == (4, 4)
 
 
@@ -111,7 +111,7 @@ def test_progress_shows_less_than_all_until_it_is_done(rows_read, estimate, is_k
     status = status_of(InProgress((9,), rows_read), barriers, commits)
     assert status.progress == 0.999
     assert status.rows_estimated == max(rows_read, estimate)
-    assert (status.eta_seconds is not None) is is_known, "above the estimate nobody knows what is left"
+    assert (status.eta_seconds is not None) is is_known, "above the estimate it is unknown what is left"
 
 
 def test_a_state_of_a_later_epoch_than_the_log_is_not_finished_yet():
@@ -199,7 +199,7 @@ def test_the_planners_warnings_are_there_as_soon_as_an_epoch_is_pinned():
 
 
 def test_a_log_of_a_later_epoch_than_the_state_is_not_finished():
-    """I6: what the state does not say of every vnode is not true of the view."""
+    """I6: the view is complete only if the state says so of every vnode."""
     barriers, commits = running(2, completed=True)
     status = status_of(InProgress((9,), 300), barriers, commits)
     assert (status.finished, status.watermark) == (False, None)
@@ -297,7 +297,7 @@ def test_lag_is_also_a_time_the_age_of_the_oldest_version_that_the_view_lacks():
 @pytest.mark.parametrize(
     ("barriers", "latest", "unread_since", "expected"),
     [
-        (0, 3, None, None),  # nothing is shown yet, so nothing is late
+        (0, 3, None, None),  # the view has nothing yet, so nothing is late
         (0, 3, NOW - dt.timedelta(days=1), None),
         (2, 1, None, 0.0),
         (2, 9, None, None),  # the log does not go back so far

@@ -22,5 +22,5 @@ def test_a_commit_without_versions_gives_back_none():
 
 
 def test_a_version_of_another_time_is_another_version():
-    """An older copy that was put back and written on has the same number."""
+    """A restored older copy that was written to has the same number."""
     assert TableVersion(version=7) != TableVersion(version=7, written_at=NOW)

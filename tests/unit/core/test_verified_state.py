@@ -37,10 +37,10 @@ def test_differing_keys_are_counted_by_kind_over_all_vnodes():
     assert (found.differing_keys, found.vnodes, found.equal) == (31, "0, 3", False)
 
 
-@pytest.mark.parametrize(("keys", "shown"), [(3, 3), (SAMPLE, SAMPLE), (SAMPLE + 5, SAMPLE)])
-def test_the_first_keys_are_a_sample(keys, shown):
+@pytest.mark.parametrize(("keys", "expected"), [(3, 3), (SAMPLE, SAMPLE), (SAMPLE + 5, SAMPLE)])
+def test_the_first_keys_are_a_sample(keys, expected):
     found = verified(compared_of(0, 1, *((0, str(number)) for number in range(keys))), compared_of(2, 3))
-    assert [differing.key for differing in found.sample] == [(str(number),) for number in range(shown)]
+    assert [differing.key for differing in found.sample] == [(str(number),) for number in range(expected)]
     assert found.differing_keys == keys
 
 

@@ -1,4 +1,4 @@
-"""The map of vnodes has a bounded number of cells, and they tell of every vnode."""
+"""The map of vnodes has a bounded number of cells, and they cover every vnode."""
 
 from __future__ import annotations
 

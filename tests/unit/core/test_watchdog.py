@@ -1,4 +1,4 @@
-"""What the watchdog barks at, and at what it does not."""
+"""When the watchdog gives an alarm, and when it does not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def feed_of(**changes):
 
 
 def alarms_of(log, after, *, settings=None, feed=None, finished=False):
-    """What the watchdog says so long after NOW."""
+    """The alarms so long after NOW."""
     return watch(
         settings=settings or settings_of(requested_at=NOW - 300 * DAY),
         barriers=log[0],
@@ -150,7 +150,7 @@ def test_epochs_in_a_row_that_read_no_row_are_noticed():
 
 @pytest.mark.parametrize("change", [{"paused": True}, {"rate_limit": 0}])
 def test_epochs_that_were_not_to_read_rows_are_not_idle(change):
-    """A job that was resumed a moment ago has such epochs behind it."""
+    """The last epochs of a job that was just resumed are of this kind."""
     barriers, commits = log_of(snapshot_read_row_count=0)
     barriers[-2] = barriers[-2].model_copy(update=change)
     assert alarms_of((barriers, commits), MINUTE) == ()
@@ -191,7 +191,7 @@ def test_nothing_is_late_before_its_time_is_over(log, limit, beyond, late):
 
 
 def test_an_alarm_about_stopped_epochs_says_if_the_last_ones_read_nothing():
-    """That is the cause; what to do about it is another thing than where runs fail."""
+    """That is the cause, and the remedy differs from that for runs that fail."""
     (alarm,) = alarms_of(log_of(snapshot_read_row_count=0), 90 * DAY)
     assert "read no rows" in alarm.message
 
@@ -260,7 +260,7 @@ def test_a_table_that_keeps_changes_for_no_time_has_no_headroom():
     "feed", [needed(DAY, kept_for=None, unreadable="x = 'soon'"), feed_of(unreadable="x = 'soon'")]
 )
 def test_an_unreadable_retention_is_an_alarm_and_not_the_default(feed):
-    """I6: also while nothing is needed, for something will be."""
+    """I6: also while no changes are needed, because later ones will be."""
     (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=feed)
     assert alarm.kind is AlarmKind.HEADROOM
     assert alarm.message == (
@@ -272,7 +272,7 @@ def test_an_unreadable_retention_is_an_alarm_and_not_the_default(feed):
 
 @pytest.mark.parametrize("feed", [needed(8 * DAY), feed_of(needed=Offset(5))])
 def test_an_alarm_about_changes_says_if_they_may_be_gone(feed):
-    """By the clock, or because the log has forgotten them."""
+    """By the clock, or because the log does not have them any more."""
     (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=feed)
     assert "offset 5 on may be gone: no epoch has read them" in alarm.message
     assert "rebuild the job" in alarm.remedy
@@ -298,7 +298,7 @@ def test_a_stalled_job_whose_changes_go_has_both_alarms():
     assert {alarm.kind for alarm in alarms} == {AlarmKind.STALLED, AlarmKind.HEADROOM}
 
 
-# --- from where on changes are needed -------------------------------------------------------------
+# --- after which offset changes are needed --------------------------------------------------------
 
 
 def test_changes_are_needed_after_the_committed_epochs_also_if_one_is_pinned():
@@ -336,7 +336,7 @@ def test_without_the_committed_barrier_the_offset_is_unknown():
 @pytest.mark.parametrize("finished", [False, True])
 @pytest.mark.parametrize("held", [{}, {"paused": True}, {"rate_limit": 0}])
 def test_a_replaced_upstream_is_an_alarm_whatever_the_job_does(finished, held):
-    """I6: no epoch may ever be asked for again, so the next one's refusal may never be heard."""
+    """I6: if no further epoch is requested, none refuses the upstream."""
     feed = feed_of(replaced="the log ends with version 2")
     settings = settings_of(requested_at=NOW - 300 * DAY, **held)
     (alarm,) = alarms_of(log_of(), MINUTE, settings=settings, feed=feed, finished=finished)

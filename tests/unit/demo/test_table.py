@@ -1,4 +1,4 @@
-"""The demo's table and its writer: the same each time, keys that stay unique, a change feed that tells the truth."""
+"""The demo's table and its writer: the same each time, keys that stay unique, a correct change feed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow  # makes a table as large as the writer needs
 
 @pytest.fixture(scope="module")
 def created(tmp_path_factory):
-    """The table, created once; to be copied."""
+    """The table, created once. Tests copy it."""
     path = tmp_path_factory.mktemp("created") / "orders"
     create_orders(path, 6000)
     return path

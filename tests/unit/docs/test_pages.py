@@ -31,8 +31,8 @@ def test_the_reference_says_what_the_code_says():
 
 def test_the_picture_of_the_terminal_says_what_the_views_say():
     # Text alone: versions of Rich draw the frame differently.
-    drawn, shown = terminal_picture.draw(), terminal_picture.PICTURE.read_text(encoding="utf-8")
-    assert _SVG_TEXT.findall(drawn) == _SVG_TEXT.findall(shown) != []
+    drawn, stored = terminal_picture.draw(), terminal_picture.PICTURE.read_text(encoding="utf-8")
+    assert _SVG_TEXT.findall(drawn) == _SVG_TEXT.findall(stored) != []
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The port map names what there is, and tests that every run of the tests plays."""
+"""The port map names existing code, and tests that are in every run of the tests."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _imported(module: ast.Module) -> Iterator[str]:
 
 
 def played(file: Path) -> dict[str, bool]:
-    """Return the tests of a file, and whether each is played in every run."""
+    """Return the tests of a file, and whether each is in every run of the tests."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     whole = any("pytestmark" in ast.unparse(node) and "exhaustive" in ast.unparse(node) for node in tree.body)
     return {

@@ -1,4 +1,4 @@
-"""A compaction that other writes are faster than."""
+"""A compaction that conflicts with faster writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BROKEN = PySparkException("[DIVIDE_BY_ZERO] Division by zero.")
 
 
 class Session:
-    """A session in which statements end as a test wants; notes them with the settings that they found."""
+    """A session in which statements end as a test wants; records them with the settings at that time."""
 
     def __init__(self, outcomes: Sequence[PySparkException | None]) -> None:
         self.outcomes = list(outcomes)

@@ -1,4 +1,4 @@
-"""The lock of a local job: drivers take turns, and what stands in the way is said by a name."""
+"""The lock of a local job: drivers take turns, and an error names the obstacle."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_block_may_fail_with_its_own_error(tmp_path):
 
 
 def entering(folder):
-    """Begin to wait for the lock in a thread; returns the thread and what tells that it got in."""
+    """Begin to wait for the lock in a thread; returns the thread, and an event for when it has the lock."""
     entered = threading.Event()
 
     def wait() -> None:

@@ -52,7 +52,7 @@ def prepare(conf: Conf) -> None:
 
 
 def test_what_a_result_depends_on_is_pinned_whatever_the_session_had() -> None:
-    """A cluster's or a server's own defaults could lose rows without a word (I6), or mean something else (I2)."""
+    """A cluster's or a server's own defaults could silently lose rows (I6), or mean something else (I2)."""
     conf = Conf(
         {
             "spark.sql.files.ignoreMissingFiles": "true",

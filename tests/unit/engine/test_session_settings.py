@@ -28,7 +28,7 @@ def test_every_setting_that_spark_knows_is_classified() -> None:
     ],
 )
 def test_a_setting_stays_if_it_is_known_to_change_no_result(name: str, stays: bool) -> None:
-    """I2: what nobody has looked at is reset."""
+    """I2: an unknown setting is reset."""
     assert affects_no_result(name) is stays
     assert settings_to_reset([name]) == ([] if stays else [name])
 

@@ -12,8 +12,8 @@ hashes = st.integers(-(2**63), 2**63 - 1)
 
 def is_set(words: list[int], found: int) -> bool:
     """Look a bit up as Spark's ``pmod``, ``element_at`` and ``getbit`` do."""
-    place = found % (len(words) * 64)
-    return bool((words[place // 64] % 2**64) >> (place % 64) & 1)
+    bit = found % (len(words) * 64)
+    return bool((words[bit // 64] % 2**64) >> (bit % 64) & 1)
 
 
 @given(st.lists(hashes))

@@ -30,7 +30,7 @@ from airflow_backfill_provider.engine.spark_messages import safe_message
 
 
 def spark_error(text: str, **parameters: str) -> PySparkException:
-    """Return an error as Spark raises it: it carries the condition and the state that its text names."""
+    """Return an error as Spark raises it: it has the condition and the state that its text names."""
     condition, state = re.search(r"\[([\w.]+)\]", text), re.search(r"SQLSTATE: (\w+)", text)
     return SparkConnectGrpcException(
         text, condition and condition[1], parameters, sql_state=None if state is None else state[1]
@@ -121,7 +121,7 @@ def test_a_commit_conflict_is_known_by_its_error(text, conflict):
     ],
 )
 def test_a_row_that_violates_a_constraint_of_the_view_is_not_quoted(text, parameters, told):
-    """Whoever owns the view added the bound; trying again does not help."""
+    """The view's owner added the constraint, and a retry does not help."""
     with pytest.raises(MaterializedViewError) as caught, epoch_errors("epoch 3 of job orders"):
         raise spark_error(text, **parameters)
     assert told in str(caught.value)
@@ -150,7 +150,7 @@ Caused by: java.net.SocketTimeoutException: open s3a://lake/x.parquet: Read time
     ],
 )
 def test_a_storage_that_does_not_answer_spark_is_a_retryable_error(cause, error):
-    """Nothing is damaged then that anybody had to restore."""
+    """Nothing is damaged then."""
     text = NO_ANSWER.replace("java.net.SocketTimeoutException: open s3a://lake/x.parquet: Read timed out", cause)
     with (
         pytest.raises(error) as caught,
@@ -196,7 +196,7 @@ def test_rows_that_cannot_be_compared_are_an_error_of_their_side(text, error):
 
 
 def test_the_condition_of_an_error_counts_and_not_its_text():
-    """A row may say anything."""
+    """A row may contain any text."""
     text = "[USER_RAISED_EXCEPTION] [DELTA_VERSION_NOT_FOUND] SQLSTATE: 58030"
     raised = SparkConnectGrpcException(text, "USER_RAISED_EXCEPTION", {}, sql_state="P0001")
     with pytest.raises(QueryFailedError), comparison_errors("the view at version 9"):

@@ -1,4 +1,4 @@
-"""What is repeated of an error of Spark."""
+"""Which parts of an error of Spark are repeated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOT_SHOWN = "the message may quote rows, so only Spark's log has it"
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         (
             '[DELTA_EXCEEDS_CHAR_VARCHAR_LIMIT] Value "secret" exceeds char/varchar type length. SQLSTATE: 22001',
@@ -42,7 +42,7 @@ NOT_SHOWN = "the message may quote rows, so only Spark's log has it"
             f"[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES]: {NOT_SHOWN}",
         ),
         ("[USER_RAISED_EXCEPTION] secret SQLSTATE: P0001", f"[USER_RAISED_EXCEPTION]: {NOT_SHOWN}"),
-        # What a row says is not believed.
+        # Text in a row does not count.
         ("[USER_RAISED_EXCEPTION] [SECRET] SQLSTATE: 58030 SQLSTATE: P0001", f"[USER_RAISED_EXCEPTION]: {NOT_SHOWN}"),
         ("[NO_STATE] secret", f"[NO_STATE]: {NOT_SHOWN}"),
         ("[INVALID_FORMAT.MISMATCH_INPUT] secret SQLSTATE: 42601", f"[INVALID_FORMAT.MISMATCH_INPUT]: {NOT_SHOWN}"),
@@ -64,9 +64,9 @@ NOT_SHOWN = "the message may quote rows, so only Spark's log has it"
         ("java.net.SocketTimeoutException: Read timed out\nsecret", "java.net.SocketTimeoutException: Read timed out"),
     ],
 )
-def test_only_errors_that_cannot_quote_a_row_are_repeated(text, shown):
+def test_only_errors_that_cannot_quote_a_row_are_repeated(text, expected):
     """Errors hold no data."""
-    assert safe_message(PySparkException(text)) == shown
+    assert safe_message(PySparkException(text)) == expected
 
 
 def test_an_analysis_error_is_repeated():

@@ -1,4 +1,4 @@
-"""The stamps in the commits of a table: whose a commit is, and whether it is harmless."""
+"""The stamps in the commits of a table: which job wrote a commit, and whether it is harmless."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ OTHER_PLAN = barrier_of(2, upstream=window_of(to_version=9)).digest
     ],
 )
 def test_a_commit_is_the_jobs_own_by_its_incarnation_and_its_plan(stamp, ours, before_any_epoch):
-    """I5: what an epoch wrote from another plan than the pinned one is nobody's."""
+    """I5: a commit of another plan than the pinned one is not the job's."""
     assert is_ours(commit(stamp), IDENTITY, BARRIER, TableVersion(version=1)) is ours
     assert is_ours(commit(stamp), IDENTITY, BARRIER, None) is before_any_epoch
 
@@ -96,7 +96,7 @@ def test_a_watermark_is_published_only_with_a_complete_view():
 
 
 def test_every_part_of_an_incarnation_has_its_own_transaction():
-    """I5: each is written once; a zombie of another incarnation cannot take its place."""
+    """I5: each is written once; a zombie of another incarnation cannot use it up."""
     parts = [*OF_CHANGES, snapshot_part(0), snapshot_part(1)]
     ids = [
         transaction_id(identity, part) for identity in (IDENTITY, ViewIdentity("paid_orders", "b2")) for part in parts

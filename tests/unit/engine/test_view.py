@@ -1,4 +1,4 @@
-"""What of the view and the arrangement is decided before Spark has anything to do."""
+"""What is decided about the view and the arrangement before Spark is needed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_view_that_was_not_replaced_is_accepted(view):
 
 
 def test_a_view_from_an_older_copy_is_refused(view):
-    """All its commits are the job's own; only the version tells that rows are missing."""
+    """All its commits are the job's own; only the version shows that rows are missing."""
     with pytest.raises(MaterializedViewError, match="is at version 0, but epoch 1 left it at version 9; the table was"):
         view.require_ours(IDENTITY, barrier_of(2), TableVersion(version=9))
 
@@ -52,7 +52,7 @@ def test_a_view_of_another_incarnation_is_refused(view):
 
 
 def test_only_commits_since_the_last_epoch_are_checked(view):
-    """Version 0 is nobody's by its stamp; an epoch that left the view there has looked at it."""
+    """Version 0 has no stamp of the job, but the epoch that left the view there has checked it."""
     view.table.require_untouched(IDENTITY, barrier_of(2), TableVersion(version=0))
     with pytest.raises(MaterializedViewError, match="version 0 of .* was not written by job paid_orders"):
         view.table.require_untouched(IDENTITY, barrier_of(2), None)
@@ -69,7 +69,7 @@ def test_a_view_is_only_usable_for_its_own_job_and_incarnations(view, job, incar
 
 
 def test_an_existing_view_is_not_created_again(view):
-    """Nothing is asked of Spark for that, nor to finish what is finished, or another incarnation's."""
+    """That needs no Spark. Nor does marking a view that is finished already, or of another incarnation."""
     view.ensure(StructType(), IDENTITY, {}, {})
     view.mark_finished(ViewIdentity("paid_orders", "b2"), 3)
     DeltaTable(view.path).alter.set_table_properties({FINISHED_PROPERTY: "true"}, raise_if_not_exists=False)
@@ -78,7 +78,7 @@ def test_an_existing_view_is_not_created_again(view):
 
 
 def test_every_transaction_of_a_zombie_is_used_up_before_its_view_is_replaced(view, monkeypatch):
-    """I5: the four steps of changes, and each part that the most parallel runs ever had."""
+    """I5: the four steps of changes, and a part for each task run of the highest parallelism so far."""
     done = []
     monkeypatch.setattr(StampedTable, "use_up", lambda _, transaction: done.append(transaction))
 
@@ -106,7 +106,7 @@ def test_every_transaction_of_a_zombie_is_used_up_before_its_view_is_replaced(vi
 
 
 class Catalog:
-    """A session, and a frame, that know temporary views."""
+    """A session and a frame with temporary views."""
 
     def createDataFrame(self, data: list[object], schema: StructType) -> Catalog:  # noqa: N802 - Spark's name
         del data, schema
@@ -124,7 +124,7 @@ class Catalog:
 
 
 def test_a_view_that_can_only_be_appended_to_is_refused_before_anything_is_written(view):
-    """I6: whoever owns the view set it, and Delta's own words name a table called null."""
+    """I6: the view's owner set it, and Delta's own error names a table called null."""
     DeltaTable(view.path).alter.set_table_properties({"delta.appendOnly": "true"}, raise_if_not_exists=False)
     with pytest.raises(MaterializedViewError, match=r"UNSET TBLPROPERTIES \('delta.appendOnly'\)") as caught:
         view.require_ours(IDENTITY, barrier_of(2), None)

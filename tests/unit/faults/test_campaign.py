@@ -1,4 +1,4 @@
-"""The campaign's own machinery: what decides a case, what counts as wrong, and what is told of it."""
+"""The campaign's own machinery: what decides a case, what counts as wrong, and its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The campaigns can be played, and the page tells how many cases they have."""
+"""The campaigns can be played, and the page says how many cases they have."""
 
 from __future__ import annotations
 

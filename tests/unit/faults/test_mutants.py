@@ -1,4 +1,4 @@
-"""The mutants made by hand: each one can still be made, and the tests that must find it are there."""
+"""The mutants made by hand: each one can still be made, and the tests that must find it exist."""
 
 from __future__ import annotations
 

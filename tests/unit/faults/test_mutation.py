@@ -1,4 +1,4 @@
-"""What is told of mutation testing: which mistakes count as found, and when the share is too small."""
+"""The report of mutation testing: which mistakes count as found, and when the share is too small."""
 
 from __future__ import annotations
 

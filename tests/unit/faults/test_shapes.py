@@ -1,4 +1,4 @@
-"""What the campaign of shapes draws: the same for the same seed, everything within some hundred cases, and told."""
+"""What the campaign of shapes draws: the same for the same seed, everything within some hundred cases."""
 
 from __future__ import annotations
 
@@ -150,12 +150,12 @@ ROWS = [
 ]
 
 
-def told(kind):
+def statistics_of(kind):
     return statistics(kind, COLUMNS, ROWS, [column.name for column in COLUMNS])
 
 
 def test_exact_statistics_are_those_of_delta():
-    found = json.loads(told("exact"), parse_int=str)
+    found = json.loads(statistics_of("exact"), parse_int=str)
     assert found == {
         "numRecords": "3",
         "minValues": {"id": "10000000000000000003", "at": "1969-12-31T00:00:00.000Z", "t": "a"},
@@ -169,19 +169,19 @@ def test_exact_statistics_are_those_of_delta():
 
 
 def test_other_statistics_say_less_or_something_else():
-    exact = json.loads(told("exact"))
-    assert (told("none"), told("empty"), told("counts")) == (None, "{}", '{"numRecords": 3}')
-    assert "numRecords" not in json.loads(told("bounds"))
-    assert set(json.loads(told("partial"))["minValues"]) == {"id", "t"}
-    rounded = json.loads(told("rounded"))
+    exact = json.loads(statistics_of("exact"))
+    assert (statistics_of("none"), statistics_of("empty"), statistics_of("counts")) == (None, "{}", '{"numRecords": 3}')
+    assert "numRecords" not in json.loads(statistics_of("bounds"))
+    assert set(json.loads(statistics_of("partial"))["minValues"]) == {"id", "t"}
+    rounded = json.loads(statistics_of("rounded"))
     assert (rounded["minValues"]["id"], rounded["maxValues"]["t"]) == (1e19, "x" * 32)
-    assert json.loads(told("narrow"))["maxValues"]["id"] == 10**19 + 5
-    assert json.loads(told("shifted"))["minValues"]["id"] == 10**19 + 5
-    assert [json.loads(told(kind))["numRecords"] for kind in ("fewer", "more")] == [0, 10]
-    assert json.loads(told("all nulls"))["nullCount"]["id"] == 3
-    assert json.loads(told("no nulls"))["nullCount"]["t"] == 0 != exact["nullCount"]["t"]
+    assert json.loads(statistics_of("narrow"))["maxValues"]["id"] == 10**19 + 5
+    assert json.loads(statistics_of("shifted"))["minValues"]["id"] == 10**19 + 5
+    assert [json.loads(statistics_of(kind))["numRecords"] for kind in ("fewer", "more")] == [0, 10]
+    assert json.loads(statistics_of("all nulls"))["nullCount"]["id"] == 3
+    assert json.loads(statistics_of("no nulls"))["nullCount"]["t"] == 0 != exact["nullCount"]["t"]
     with pytest.raises(json.JSONDecodeError):
-        json.loads(told("garbage"))
+        json.loads(statistics_of("garbage"))
 
 
 @pytest.mark.parametrize(

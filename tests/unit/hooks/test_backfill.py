@@ -1,4 +1,4 @@
-"""What a connection may say, and where control tables then lie."""
+"""What a connection may contain, and where control tables then lie."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_storage_options_may_be_an_object_or_its_text(connection):
         ({"state_root": 7}, "state_root must be a path or a URI"),
     ],
 )
-def test_whatever_is_not_on_the_list_is_refused(connection, extra, message):
+def test_an_unknown_field_of_a_connection_is_refused(connection, extra, message):
     with pytest.raises(InvalidConnectionError, match=message):
         _ = BackfillHook(connection(extra=json.dumps(extra))).connection
 
@@ -115,8 +115,8 @@ def test_testing_a_connection_says_what_is_wrong(connection, tmp_path):
     )
 
 
-def test_what_a_test_says_holds_no_secret(connection, monkeypatch):
-    """An object store may repeat what it was asked with."""
+def test_the_result_of_a_connection_test_has_no_secret(connection, monkeypatch):
+    """An object store may repeat the request."""
 
     def probe(root, options):
         raise RuntimeError(f"403 for {options['AZURE_STORAGE_SAS_TOKEN']}, of {options['AZURE_STORAGE_ACCOUNT_NAME']}")
@@ -138,14 +138,14 @@ def test_secret_storage_options_are_options_like_the_others(connection):
     assert redact("very-secret-4") == "***"
 
 
-def test_an_option_that_stands_twice_is_refused(connection):
+def test_an_option_that_is_given_twice_is_refused(connection):
     extra = {name: {"AWS_REGION": name} for name in ("storage_options", "secret_storage_options")}
     with pytest.raises(InvalidConnectionError, match="AWS_REGION is in storage_options and in"):
         _ = BackfillHook(connection(extra=json.dumps(extra))).connection
 
 
 @pytest.mark.parametrize("extra", ["storage_options", "secret_storage_options"])
-def test_wrong_options_are_named_with_where_they_stand(connection, extra):
+def test_unknown_options_are_named_with_their_field(connection, extra):
     with pytest.raises(InvalidConnectionError, match=f"connection lake: {extra}: unknown option HOST"):
         _ = BackfillHook(connection(extra=json.dumps({extra: {"HOST": "x"}}))).connection
 

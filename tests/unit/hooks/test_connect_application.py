@@ -1,4 +1,4 @@
-"""Applications as clients of a Spark Connect server, with a program in the place of an application."""
+"""Applications as clients of a Spark Connect server, with a program instead of an application."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def server(connection: Callable[..., str]) -> str:
 
 @pytest.fixture
 def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Puts a program in the place of every application; what it was called with lies in the file it returns."""
+    """Replaces every application by a program; returns the file with the program's arguments."""
 
     def place(program: str = "") -> Path:
         file = tmp_path / "called"
@@ -73,7 +73,7 @@ def test_no_secret_is_on_the_command_line_or_in_the_log(server, application, cap
     assert "very-secret" not in "".join(capfd.readouterr()) + str(error.value) + repr(hook.__dict__["_remote"])
 
 
-def test_what_the_worker_has_of_its_own_is_not_passed_on(connection, application, monkeypatch):
+def test_the_workers_own_environment_is_not_passed_on(connection, application, monkeypatch):
     called = application()
     for name in (
         "SPARK_CONNECT_AUTHENTICATE_TOKEN",
@@ -99,7 +99,7 @@ def test_a_connection_that_names_no_server_is_refused_and_not_repeated(connectio
     assert "very-secret" not in str(error.value)
 
 
-def test_exit_code_1_may_be_tried_again_and_says_why(server, application):
+def test_exit_code_1_is_retryable_and_says_why(server, application):
     application("print('noise'); print('airflow-backfill: error: no answer', file=sys.stderr); sys.exit(1)")
 
     with pytest.raises(AirflowException, match=r"^no answer$") as error:

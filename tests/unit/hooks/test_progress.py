@@ -9,7 +9,7 @@ from tests.builders import barrier_of, commit_of, window_of
 
 
 class Log:
-    """A reader of a barrier log; notes from which epoch on it was read."""
+    """A reader of a barrier log; records from which epoch on it was read."""
 
     def __init__(self, barriers=(), commits=()):
         self.barriers = barriers

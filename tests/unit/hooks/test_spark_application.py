@@ -1,4 +1,4 @@
-"""Submitting applications, with a script in the place of spark-submit."""
+"""Submitting applications, with a script instead of spark-submit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTIONS = {"AWS_SECRET_ACCESS_KEY": "very-secret", "AWS_REGION": "eu-central-1"}
 
 
 class Submitted:
-    """What the script in the place of spark-submit was called with."""
+    """The arguments of the script that replaces spark-submit."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -44,7 +44,7 @@ class Submitted:
 
 @pytest.fixture
 def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Submitted]:
-    """Puts a script in the place of spark-submit."""
+    """Replaces spark-submit by a script."""
 
     def place(script: str = "exit 0") -> Submitted:
         program = tmp_path / "spark-submit"
@@ -100,7 +100,7 @@ def test_few_rows_are_read_without_javas_second_compiler_unless_the_user_wants_i
     assert "-XX:TieredStopAtLevel=1" in submitted.conf("spark.driver.defaultJavaOptions")
 
     run(SparkApplicationHook(rows=1, conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}))
-    # Java takes the last one, and Spark puts these behind the default ones.
+    # Java takes the last one, and Spark puts these after the default ones.
     assert submitted.conf("spark.driver.extraJavaOptions") == "-XX:TieredStopAtLevel=4"
 
     run(SparkApplicationHook(rows=10**9))
@@ -124,7 +124,9 @@ def test_a_connection_decides_where_the_application_runs(spark_submit, connectio
 
 
 @pytest.mark.parametrize("master", ["local[2]", "yarn", "spark://master:7077"])
-def test_storage_options_travel_in_the_environment_and_on_no_command_line(spark_submit, connection, capfd, master):
+def test_storage_options_are_passed_in_the_environment_and_not_on_the_command_line(
+    spark_submit, connection, capfd, master
+):
     submitted = spark_submit("echo submitted; exit 1")
     conn_id = connection("cluster", "spark", host=master)
 
@@ -147,7 +149,7 @@ def test_storage_options_that_would_need_a_command_line_are_refused(connection, 
     assert "very-secret" not in str(e.value)
 
 
-def test_a_cluster_without_storage_options_is_fine(spark_submit, connection):
+def test_a_cluster_without_storage_options_is_accepted(spark_submit, connection):
     submitted = spark_submit()
     conn_id = connection("cluster", "spark", host="yarn", extra=json.dumps({"deploy-mode": "cluster"}))
 
@@ -179,7 +181,7 @@ def test_secrets_in_the_configuration_show_neither_in_logs_nor_in_errors(spark_s
         cause = cause.__cause__
 
 
-def test_exit_code_1_may_be_tried_again_and_says_why(spark_submit):
+def test_exit_code_1_is_retryable_and_says_why(spark_submit):
     spark_submit("echo noise; echo 'airflow-backfill: error: the disk is full' >&2; echo 'more noise'; exit 1")
 
     with pytest.raises(AirflowException, match=r"^the disk is full$") as error:
@@ -194,7 +196,7 @@ def test_exit_code_3_fails_for_good_and_says_why(spark_submit):
         run(SparkApplicationHook())
 
 
-def test_an_application_that_says_nothing_may_be_tried_again(spark_submit):
+def test_an_application_that_says_nothing_is_retryable(spark_submit):
     spark_submit("kill -9 $$")
 
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Submitting to a cluster from a process of its own, with scripts in the place of Spark's and of ``yarn``."""
+"""Submitting to a cluster from a separate process, with scripts instead of Spark's and of ``yarn``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv("AIRFLOW_CONN_CLUSTER", json.dumps(connection))
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
         monkeypatch.delenv("JAVA_HOME", raising=False)
-        # What a task's process has in the place of the database's address.
+        # What a task's process has instead of the database's address.
         monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "airflow-db-not-allowed:///")
         hook = SparkApplicationHook(spark_conn_id="cluster", conf={"spark.ssl.keyPassword": SECRET}, name="orders")
         environment = hook.environment() | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
@@ -48,7 +48,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return make
 
 
-def test_the_submission_gets_connection_and_configuration_from_its_environment_and_its_failure_is_told(
+def test_the_submission_gets_connection_and_configuration_from_its_environment_and_reports_its_failure(
     command, tmp_path
 ):
     words, environment = command("echo 'airflow-backfill: error: no such key'; exit 3")
@@ -78,7 +78,7 @@ def test_the_exit_code_says_whether_it_succeeded_and_whether_another_attempt_may
 
 
 def test_ending_it_kills_the_driver_on_the_cluster(command, tmp_path):
-    # It is told to end in the middle of a line of its log, more likely than not.
+    # The signal probably comes in the middle of a line of its log.
     words, environment = command("echo submitted application_17_42; exec yes running")
     process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for line in process.stdout:

@@ -40,7 +40,7 @@ def test_it_has_a_database_address_with_which_airflow_can_be_imported():
     assert environment["AIRFLOW__CORE__SQL_ALCHEMY_CONN"] == "sqlite://"
 
 
-def test_the_module_that_reads_them_is_there():
+def test_the_module_that_reads_them_exists():
     from importlib.util import find_spec
 
     assert find_spec(SUBMISSION_MODULE) is not None

@@ -1,4 +1,4 @@
-"""Applications that go on without whoever started them, with scripts in the place of Spark."""
+"""Applications that outlive the process that started them, with scripts instead of Spark."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def supervised(lake: Path) -> SupervisedApplication:
 
 
 class NotYetError(Exception):
-    """What is waited for is not there."""
+    """The wait is not over."""
 
 
 def wait_until(condition: Callable[[], object]) -> None:
@@ -103,14 +103,14 @@ def test_a_failure_says_why_and_whether_another_attempt_may_help(start, records,
     assert not end.succeeded
 
 
-def test_a_failure_without_a_word_shows_the_last_lines(start, records):
+def test_a_failure_without_a_message_has_the_last_lines(start, records):
     end = end_of(start("echo Exception in thread main; exit 1"), records)
 
     assert "exit code 1" in end.error
     assert "Exception in thread main" in end.error
 
 
-def test_an_application_that_is_killed_has_failed_and_may_be_tried_again(start, records):
+def test_an_application_that_is_killed_has_failed_and_is_retryable(start, records):
     end = end_of(start("kill -9 $$"), records)
 
     assert (end.exit_code, end.retryable, end.succeeded) == (-signal.SIGKILL, True, False)
@@ -137,7 +137,7 @@ def test_stopping_ends_the_application_and_everything_that_it_started(lake, star
     assert not psutil.wait_procs(family, 20)[1]
 
 
-def test_a_supervisor_that_is_told_to_end_ends_its_application(start, records):
+def test_a_supervisor_that_is_terminated_ends_its_application(start, records):
     record = start(FOREVER)
 
     os.kill(record.pid, signal.SIGTERM)
@@ -204,8 +204,8 @@ def test_an_application_gets_the_environment_that_it_is_given_and_no_other(lake,
     assert end.said == ("token given, stranger none",)
 
 
-def test_a_storage_that_does_not_answer_for_a_while_costs_neither_the_application_nor_its_end(lake, start, records):
-    """A file in the folder's place while it runs, and still when it ends."""
+def test_an_application_and_its_end_survive_a_storage_that_does_not_answer_for_a_while(lake, start, records):
+    """A file instead of the folder while it runs, and still when it ends."""
     applications, elsewhere = Path(records.location), lake / "elsewhere"
     record = start("sleep 1.5; echo airflow-backfill: did it")
     applications.rename(elsewhere)

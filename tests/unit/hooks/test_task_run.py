@@ -21,7 +21,7 @@ def test_a_run_of_a_schedule_goes_up_to_the_end_of_its_interval(run_type):
     assert empty_interval_warning(run) is None
 
 
-def test_each_mapped_task_run_asks_on_its_own_behalf():
+def test_each_mapped_task_run_is_its_own_requester():
     """I2: a retry finds its own barrier, and not that of the run beside it."""
     asked = [requester_of(context("run_epoch", map_index=number)) for number in (-1, 0, 3)]
 

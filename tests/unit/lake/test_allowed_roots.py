@@ -54,7 +54,7 @@ def test_under_the_allowed_roots_everything_opens(allow):
         ({"state": "/tmp/state"}, "state"),
     ],
 )
-def test_elsewhere_the_field_is_named_before_anything_is_read(allow, place, field):
+def test_outside_of_the_roots_the_field_is_named_before_anything_is_read(allow, place, field):
     allow("/lake", "s3a://bucket/lake")
     with pytest.raises(LocationNotAllowedError, match=f"^{field}: .* outside the folders"):
         open_job(**place)
@@ -76,14 +76,14 @@ def test_a_root_may_be_a_link(allow, tmp_path):
     open_job(upstream=str(tmp_path / "real" / "orders"), view=str(tmp_path / "lake" / "view"))
 
 
-def test_control_tables_are_not_read_elsewhere(allow):
+def test_control_tables_outside_of_the_roots_are_not_read(allow):
     allow("/lake")
     with pytest.raises(LocationNotAllowedError, match="^state: "):
         Backfill.at("/elsewhere/state")
 
 
 @pytest.mark.parametrize("text", ["/lake", "[]", "[1]", '{"a": 1}', '["lake"]', "["])
-def test_what_cannot_be_understood_allows_nothing(monkeypatch, text):
+def test_an_unreadable_variable_allows_nothing(monkeypatch, text):
     monkeypatch.setenv(ROOTS_VARIABLE, text)
     with pytest.raises(LocationNotAllowedError, match="is not a list of folders"):
         open_job()

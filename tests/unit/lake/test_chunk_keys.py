@@ -1,4 +1,4 @@
-"""The rows that a chunk finds in files of the upstream: those of the job's vnodes that nothing hides."""
+"""The rows that a chunk finds in files of the upstream: those of the job's vnodes that no deletion vector hides."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_hidden_rows_are_no_keys(path):
     assert [keys.nth(found, EVERYTHING, n + 1) for n in range(len(left) + 1)] == [*((key,) for key in left), None]
 
 
-def test_where_spark_alone_can_hash_a_share_of_the_keys_is_counted(path):
+def test_if_only_spark_can_hash_a_share_of_the_keys_is_counted(path):
     found, keys = found_in(path, about(None))
     assert [keys.count(file, EVERYTHING) for file in found] == [5, 5, 5]
     assert keys.nth(found, EVERYTHING, 2) == (7,), "the eighth of all keys"
@@ -147,7 +147,7 @@ def test_where_spark_alone_can_hash_a_share_of_the_keys_is_counted(path):
     assert keys.nth(found, EVERYTHING, 16) is None
 
 
-def test_after_very_many_hashed_rows_a_file_is_taken_for_what_its_share_says(path, monkeypatch):
+def test_after_very_many_hashed_rows_a_file_counts_by_its_share(path, monkeypatch):
     monkeypatch.setattr(chunk_keys, "MOST_HASHED", 10)
     found, keys = found_in(path, about())
     mine = sum(key < 20 for key in MINE)
@@ -157,7 +157,7 @@ def test_after_very_many_hashed_rows_a_file_is_taken_for_what_its_share_says(pat
     assert found[1].row_count == math.ceil(20 / 4)
 
 
-def test_of_a_very_large_table_hidden_rows_stay_among_the_keys(path, monkeypatch):
+def test_in_a_very_large_table_hidden_rows_stay_among_the_keys(path, monkeypatch):
     """Loading the deletion vectors of all its files would take too much memory."""
     monkeypatch.setattr(chunk_keys, "MOST_MASKED", 59)
     found, keys = found_in(path, about(), version=3)

@@ -98,7 +98,7 @@ def test_from_then_on_the_recorded_time_counts(recorded):
     assert found == [None, 0, 1, 2, 2, 3, 3]
 
 
-def test_a_commit_that_records_none_is_named_and_what_to_do(recorded, tmp_path):
+def test_a_commit_that_records_none_is_named_with_what_to_do(recorded, tmp_path):
     commit_file(tmp_path, 3).write_text('{"commitInfo":{}}', encoding="utf-8")
     with pytest.raises(TableLogError, match=r"version 3 of .* has no in-commit timestamp.*rebuild the job"):
         recorded.at(3)

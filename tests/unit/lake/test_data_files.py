@@ -101,13 +101,13 @@ EDGES = {
 
 @pytest.fixture(params=EDGES)
 def edge(request, lake):
-    """A table with two sound keys and one behind them that Python has not, and the type of the key."""
+    """A table with two ordinary keys and a later one that Python does not have, and the type of the key."""
     kind, keys, bounds = EDGES[request.param]
     return upstream_of(lake, kind, keys, bounds), kind
 
 
-def test_a_chunk_that_ends_elsewhere_works(edge):
-    """I1: any other key is a place to end at."""
+def test_a_chunk_that_ends_at_another_key_works(edge):
+    """I1: a chunk may end at any other key."""
     table, kind = edge
     order = order_by(kind)
     (chunk,) = plan(table, order, 2).ranges
@@ -119,7 +119,7 @@ def test_a_chunk_that_ends_elsewhere_works(edge):
     assert sum(keys.count(file, chunk) for file in files) == 2
 
 
-def test_a_chunk_that_would_end_there_is_refused_by_the_columns_name(edge):
+def test_a_chunk_that_would_end_at_such_a_key_is_refused_by_the_columns_name(edge):
     """I6: a position is written down as text, and such a key has none."""
     table, kind = edge
     with pytest.raises(
@@ -129,7 +129,7 @@ def test_a_chunk_that_would_end_there_is_refused_by_the_columns_name(edge):
 
 
 def test_statistics_of_text_that_is_no_utf8_are_refused(lake):
-    """I6: the smallest key sorts before 'é', what stands for it behind; whoever skips files by it misses the row."""
+    """I6: the smallest key sorts before 'é', its replacement after it; skipping files by that would lose the row."""
     table = upstream_of(lake, "string", text_of(b"\x80abc", b"\xff"), ("\ufffdabc", "\ufffd"))
     with pytest.raises(
         UpstreamError,
@@ -145,7 +145,7 @@ def test_text_that_has_the_replacement_character_itself_is_text(lake):
 
 
 @pytest.mark.parametrize("value", ["+10000-01-01", "-0001-01-01"])
-def test_a_partition_of_such_a_year_is_told_from_others_and_is_not_null(lake, value):
+def test_a_partition_of_such_a_year_differs_from_others_and_from_null(lake, value):
     path = lake / "edges"
     table = write_table(path, {"k": SOUND["date"], "v": pa.array([1, 2, 3])}, partition_by=["k"])
     edit_adds(path, lambda add: add | {"partitionValues": {"k": value}} if "01-03" in add["path"] else add)

@@ -129,7 +129,7 @@ def test_blank_lines_are_no_actions(tmp_path):
 
 
 @pytest.mark.parametrize("character", ["\u2028", "\u2029", "\x85"])
-def test_any_character_may_stand_in_a_commit(tmp_path, character):
+def test_a_commit_may_contain_any_character(tmp_path, character):
     """A string of the upstream's rows gets into the commit by its statistics: reading the watermark must not fail."""
     table = write_table(tmp_path / "t", {"name": pa.array([f"a{character}b"])})
     assert character in commit_file(tmp_path / "t", 0).read_text(encoding="utf-8")
@@ -158,11 +158,11 @@ def test_only_commits_are_versions(orders):
         ('{"event": "epoch"}', {"event": "epoch"}),
     ],
 )
-def test_what_others_say_of_their_commits_is_no_stamp(tmp_path, said, stamp):
+def test_metadata_of_other_writers_is_no_stamp(tmp_path, said, stamp):
     assert stamp_of(commit_of(tmp_path, {"commitInfo": {"userMetadata": said}})) == stamp
 
 
-def test_a_version_that_was_cleaned_up_or_is_not_there_yet_is_none(orders):
+def test_a_version_that_was_cleaned_up_or_does_not_exist_yet_is_none(orders):
     orders.add(1)
     orders.add(2)
     commit_file(orders.path, 0).unlink()
@@ -185,13 +185,13 @@ def test_versions_are_those_whose_commit_file_exists(orders):
     assert orders.table.log.versions() == list(range(3, 12))
 
 
-def test_a_place_without_a_table_has_no_versions(tmp_path):
+def test_a_path_without_a_table_has_no_versions(tmp_path):
     assert DeltaLog(str(tmp_path)).versions() == []
     assert DeltaLog(str(tmp_path)).commit(0) is None
 
 
 def test_timestamps_can_be_set_for_tests(orders):
-    """What the tests about instants stand on."""
+    """The tests about instants rely on it."""
     orders.add(1)
     committed_at(orders.path, 0, NOW)
     edit_commit(orders.path, 0, userMetadata="x")

@@ -34,7 +34,7 @@ def table(tmp_path):
     return tmp_path
 
 
-def test_rows_that_a_deletion_vector_hides_are_none(table):
+def test_rows_that_a_deletion_vector_hides_are_not_counted(table):
     first = added_in(table, 0)
     hide(table, first, [0, 3, 4])
     files = files_of(table)
@@ -55,7 +55,7 @@ def test_the_newest_deletion_vector_of_a_file_counts(table):
     assert files_of(table).live_rows() == RowCount(15), "put back without one"
 
 
-def test_deletion_vectors_are_found_in_a_checkpoint_and_behind_it(table):
+def test_deletion_vectors_are_found_in_a_checkpoint_and_after_it(table):
     first, second = added_in(table, 0), added_in(table, 1)
     first = hide(table, first, [0, 3])
     hide(table, second, [1])
@@ -73,7 +73,7 @@ def test_a_deletion_vector_that_hides_more_than_there_is_makes_the_count_an_esti
     assert files_of(table).live_rows() == RowCount(15, is_exact=False)
 
 
-# --- the log's own words --------------------------------------------------------------------------
+# --- reading the log ------------------------------------------------------------------------------
 
 
 def adds(*rows):
@@ -85,7 +85,7 @@ def adds(*rows):
 
 @pytest.fixture
 def log(tmp_path):
-    """Writes a commit of actions; the log's folder is there from the start."""
+    """Writes a commit of actions; the log's folder exists from the start."""
     (tmp_path / "_delta_log" / "_sidecars").mkdir(parents=True)
     return partial(write_actions, tmp_path)
 
@@ -122,7 +122,7 @@ def test_the_newest_entry_of_a_file_counts_up_to_the_version(log, tmp_path):
 
 
 @pytest.mark.parametrize("cardinality", [-1, "3", 1.5])
-def test_a_number_that_cannot_be_is_unknown(log, tmp_path, cardinality):
+def test_an_impossible_number_is_unknown(log, tmp_path, cardinality):
     log(0, *adds(("a", cardinality)))
     assert hidden(tmp_path, 0) == {"a": None}
 

@@ -16,7 +16,7 @@ from tests.builders import order_of
 
 
 class CountingFiles(arrow_fs.FileSystemHandler):
-    """Local files that note which of them were opened."""
+    """Local files that record which of them were opened."""
 
     def __init__(self, folder):
         self._local = arrow_fs.SubTreeFileSystem(str(folder), arrow_fs.LocalFileSystem())
@@ -59,7 +59,7 @@ def test_names_that_begin_with_a_dot_are_no_paths(tmp_path):
     assert [index.nth(files, EVERYTHING, n) for n in range(1, 6)] == [(1, None), (1, True), (2, True), (2, False), None]
 
 
-def test_keys_are_counted_and_found_behind_a_position(tmp_path):
+def test_keys_are_counted_and_found_after_a_position(tmp_path):
     index, files, _ = index_of(tmp_path, LONG, [{"k1": [5, 1, None]}, {"k1": [3, 4, 2]}])
     assert [index.count(file, EVERYTHING) for file in files] == [3, 3]
     assert [index.count(file, KeyRange((3,), None)) for file in files] == [1, 1]
@@ -68,7 +68,7 @@ def test_keys_are_counted_and_found_behind_a_position(tmp_path):
     assert index.nth(files, KeyRange((5,), None), 1) is None
 
 
-def test_a_null_key_is_a_position_with_all_other_keys_behind_it(tmp_path):
+def test_a_null_key_is_a_position_with_all_other_keys_after_it(tmp_path):
     """Design §5.7."""
     index, files, _ = index_of(tmp_path, LONG, [{"k1": [None, 1]}])
     assert index.count(files[0], KeyRange((None,), None)) == 1
@@ -97,7 +97,7 @@ def test_no_files_have_no_keys():
     assert index.nth([], EVERYTHING, 1) is None
 
 
-def test_a_file_is_opened_once_however_much_is_asked_of_it(tmp_path):
+def test_a_file_is_opened_once_however_often_it_is_read(tmp_path):
     index, files, counting = index_of(tmp_path, LONG, [{"k1": [1, 2]}, {"k1": [3]}, {"k1": [4]}])
     index.count(files[0], KeyRange((1,), None))
     for n in (1, 2, 3):
@@ -116,7 +116,7 @@ def test_columns_that_are_no_key_are_not_read(tmp_path):
     assert index.nth(files, EVERYTHING, 100) == (99,)
 
 
-def test_partition_values_take_the_place_of_a_column(tmp_path):
+def test_partition_values_replace_a_column(tmp_path):
     order = KeyOrder((KeyField(name="region", type="string"), KeyField(name="id", type="long", descending=True)))
     index, files, _ = index_of(
         tmp_path, order, [{"id": [1, 2]}, {"id": [3]}], **{"0.parquet": {"region": "b"}, "1.parquet": {"region": None}}

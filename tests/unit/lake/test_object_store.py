@@ -39,7 +39,7 @@ def test_keys_and_region_of_amazon():
         ({"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true"}, "false"),
     ],
 )
-def test_an_endpoint_of_ones_own_has_the_bucket_where_deltalake_has_it(options, path_style):
+def test_a_custom_endpoint_has_the_bucket_where_deltalake_has_it(options, path_style):
     options = {"AWS_ENDPOINT_URL": "http://minio:9000", "AWS_ALLOW_HTTP": "true", **options}
     assert hadoop_settings(options) == {
         "fs.s3a.endpoint": "http://minio:9000",
@@ -106,7 +106,7 @@ def test_a_key_file_of_google(name):
     }
 
 
-def test_names_may_be_in_small_letters_as_deltalake_takes_them():
+def test_names_may_be_in_lower_case_as_in_deltalake():
     assert hadoop_settings({"aws_access_key_id": "AKIA"}) == {"fs.s3a.access.key": "AKIA"}
 
 
@@ -125,7 +125,7 @@ def test_a_credential_that_hadoop_has_no_name_for_is_refused_without_its_value(n
     "name",
     ["AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_CONDITIONAL_PUT", "AWS_ALLOW_HTTP", "timeout", "AZURE_STORAGE_ACCOUNT_NAME"],
 )
-def test_what_says_how_deltalake_works_is_left_out(name):
+def test_options_about_how_deltalake_works_are_left_out(name):
     assert hadoop_settings({name: "x"}) == {}
 
 
@@ -170,12 +170,12 @@ def test_which_options_hold_secrets(name, secret):
     assert is_secret(name) is secret
 
 
-def test_a_text_is_freed_of_secrets_also_as_urls_have_them():
+def test_secrets_are_removed_from_a_text_also_if_they_are_url_encoded():
     options = {"AZURE_STORAGE_SAS_TOKEN": "sig=a/b+c", "AZURE_STORAGE_ACCOUNT_NAME": "lake", "AWS_TOKEN": ""}
     assert without_secrets("lake: sig=a/b+c, ?sig%3Da%2Fb%2Bc", options) == "lake: ***, ?***"
 
 
-def test_of_a_secret_that_another_one_begins_with_nothing_is_left():
+def test_a_secret_that_begins_with_another_one_is_removed_whole():
     options = {"AWS_SECRET_ACCESS_KEY": "hush", "AWS_SESSION_TOKEN": "hush-hush"}
     assert without_secrets("as hush-hush and hush", options) == "as *** and ***"
 
@@ -191,7 +191,7 @@ def test_a_switch_may_be_written_in_any_way_that_deltalake_takes(on):
     assert hadoop_settings(options)["fs.s3a.path.style.access"] == "false"
 
 
-def test_of_two_names_of_one_option_the_narrower_one_counts():
+def test_the_narrower_of_two_names_of_an_option_counts():
     options = {"AWS_ENDPOINT_URL": "http://of-all-services", "AWS_ENDPOINT_URL_S3": "http://of-this-one"}
     assert hadoop_settings(options)["fs.s3a.endpoint"] == "http://of-this-one"
     assert hadoop_settings({"AWS_TOKEN": "token"}) == {"fs.s3a.session.token": "token"}

@@ -58,11 +58,11 @@ def test_the_shorter_one_counts(properties, hours):
         "P7D",
     ],
 )
-def test_what_delta_refuses_is_no_time_at_all(name, text):
+def test_a_time_that_delta_refuses_is_unreadable(name, text):
     """I6: neither the default nor the part of the text that makes sense."""
     assert changes_kept_for({name: text}) is None
     assert unreadable({name: text}) == f"{name} = {text!r}"
 
 
-def test_what_delta_reads_is_not_called_unreadable():
+def test_a_time_that_delta_accepts_is_readable():
     assert unreadable({DELETED_FILES: "168 hours"}) == ""

@@ -1,4 +1,4 @@
-"""How many rows there are: by the log, by the files where it does not tell, and without those that are hidden."""
+"""How many rows there are: by the log, or else by the files, and without those that are hidden."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def files_of(path, version=None):
 
 
 def recount(path, version, rows):
-    """Have the commit count the rows of its file otherwise; ``None`` not at all."""
+    """Change the row count of the file in the commit; ``None`` removes it."""
     actions = actions_of(path, version)
     for action in actions:
         if added := action.get("add"):
@@ -42,7 +42,7 @@ def table(tmp_path):
     return tmp_path
 
 
-def test_the_log_counts_without_a_look_at_any_file(table):
+def test_counts_of_the_log_need_no_look_at_any_file(table):
     for file in table.glob("*.parquet"):
         file.unlink()
     assert files_of(table).live_rows() == RowCount(15)
@@ -50,7 +50,7 @@ def test_the_log_counts_without_a_look_at_any_file(table):
 
 
 @pytest.mark.parametrize("count", [None, -3, 0, 10**12])
-def test_a_count_that_is_missing_or_cannot_be_is_the_files_own(table, count):
+def test_a_missing_or_impossible_count_is_read_from_the_file(table, count):
     recount(table, 0, count)
     files = files_of(table)
     assert (files.live_rows(), files.row_count(), DeltaSource(str(table)).row_count(offset_of(1))) == (
@@ -62,7 +62,7 @@ def test_a_count_that_is_missing_or_cannot_be_is_the_files_own(table, count):
     assert sorted(file.rows for file in table_files(str(table)).files) == [5, 10]
 
 
-def test_a_file_that_is_gone_and_not_counted_is_told_by_its_name(table):
+def test_a_file_that_is_gone_and_not_counted_is_named(table):
     recount(table, 0, None)
     gone = added_in(table, 0)["path"]
     (table / gone).unlink()
@@ -77,7 +77,7 @@ def test_a_footer_is_read_once(table):
     assert files_of(table).row_count() == 15
 
 
-def test_of_very_many_files_some_are_read_and_the_others_estimated_by_their_bytes(monkeypatch):
+def test_with_very_many_files_some_are_read_and_the_others_estimated_by_their_bytes(monkeypatch):
     monkeypatch.setattr(row_counts, "MOST_FOOTERS", 3)
     files = [LoggedFile(f"f{number}", None, 100 * (number + 1)) for number in range(6)]
     read = []

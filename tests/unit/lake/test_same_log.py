@@ -1,4 +1,4 @@
-"""What gives away that the upstream's log is another one than the job has read."""
+"""How a job notices that the upstream's log is another one than it has read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.builders import NOW, commit_file
 
 
 @pytest.mark.parametrize("newest", [7, 8])
-def test_a_log_that_has_the_version_is_not_given_away(newest):
+def test_a_log_that_has_the_version_is_accepted(newest):
     assert ends_before("/t", newest, 7) == ""
 
 
@@ -31,7 +31,7 @@ def log(tmp_path):
 
 
 @pytest.mark.parametrize(("version", "known"), [(0, NOW.isoformat()), (0, None), (1, "2020-01-01"), (2, "2020-01-01")])
-def test_a_version_written_at_the_known_time_or_at_an_unknown_one_gives_nothing_away(log, version, known):
+def test_a_version_written_at_the_known_time_or_at_an_unknown_one_is_accepted(log, version, known):
     """A commit that is gone does not say when it was written."""
     assert written_at_another_time(log, version, known) == ""
 

@@ -1,4 +1,4 @@
-"""What a used column may become while its values stay what they are."""
+"""How a used column may change while its values stay the same."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ A, B = part("a", "long"), part("b", "string")
         (struct(part("s", struct(A))), struct(part("s", struct(B))), False),
     ],
 )
-def test_a_type_is_still_what_it_was_if_parts_came_and_none_went_or_changed(created, found, same):
+def test_a_type_may_get_new_parts_but_not_lose_or_change_any(created, found, same):
     assert is_still(type_name(created), type_name(found)) is same
 
 
@@ -73,8 +73,8 @@ USED = ResolvedUpstream(table_id="t", columns=(UpstreamColumn(name="id", type="l
         {"__CHAR_VARCHAR_TYPE_STRING": "varchar(5)"},
     ],
 )
-def test_what_is_said_of_a_column_beside_its_type_is_no_difference(metadata):
-    """An identity column's metadata is written anew by every insert."""
+def test_metadata_of_a_column_is_no_difference(metadata):
+    """Every insert rewrites an identity column's metadata."""
     assert schema(part("id", "long", **metadata)).differences_from(USED) == []
 
 

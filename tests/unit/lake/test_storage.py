@@ -1,4 +1,4 @@
-"""A storage that does not answer is told from a table that is damaged or missing."""
+"""A storage that does not answer is distinguished from a table that is damaged or missing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PLACE = "s3://bucket/table"
     ],
     ids=["settings", "barrier log", "upstream", "versions", "commit", "view"],
 )
-def test_a_storage_that_does_not_answer_is_worth_another_try(look):
+def test_a_storage_that_does_not_answer_is_a_retryable_error(look):
     with pytest.raises(StorageUnavailableError, match="cannot be reached") as caught:
         look()
     assert caught.value.retryable
@@ -57,13 +57,13 @@ def test_a_backtrace_is_not_repeated():
   10: clone3
              at ./misc/clone3.S:81:0
 """
-    shown = "Kernel error: Json error: Encountered unexpected '{' whilst parsing object"
-    assert one_line(DeltaError(said)) == shown
-    assert one_line(f"{said} and more") == f"{shown} and more"
+    expected = "Kernel error: Json error: Encountered unexpected '{' whilst parsing object"
+    assert one_line(DeltaError(said)) == expected
+    assert one_line(f"{said} and more") == f"{expected} and more"
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         (
             'Invalid JSON in log record, version: 3, line: {"add":{"stats":"{\\"max\\":{\\"s\\":\\"secret\\"}}"}} x',
@@ -77,12 +77,12 @@ def test_a_backtrace_is_not_repeated():
         ("No such file or directory: '/lake/orders'", "No such file or directory: '/lake/orders'"),
     ],
 )
-def test_what_tables_hold_is_not_repeated(text, shown):
-    """Errors hold no data; names of places are not data."""
-    assert one_line(text) == shown
+def test_contents_of_tables_are_not_repeated(text, expected):
+    """Errors hold no data; paths are not data."""
+    assert one_line(text) == expected
 
 
-def test_a_signature_behind_a_question_mark_is_not_repeated():
+def test_a_signature_after_a_question_mark_is_not_repeated():
     with pytest.raises(StorageUnavailableError, match=r"GET https://host/b 403") as caught, storage_errors("/x"):
         raise OSError("GET https://host/b?sv=1&sig=abc: 403 Forbidden")
     assert "sig" not in str(caught.value)
@@ -98,7 +98,7 @@ def test_a_signature_behind_a_question_mark_is_not_repeated():
         "The operation lacked valid authentication credentials for path view/_delta_log",
     ],
 )
-def test_a_log_of_which_a_part_got_no_answer_is_not_damaged(client):
+def test_a_log_that_could_only_be_read_in_part_is_not_damaged(client):
     with pytest.raises(StorageUnavailableError, match="/x cannot be reached") as caught, log_errors("/x"):
         raise DeltaError(client)
     assert caught.value.retryable
@@ -136,8 +136,8 @@ def refusing(error):
         (SimpleNamespace(open_input_file=lambda _: BytesIO(b"x")), DataFileError, "is damaged"),
     ],
 )
-def test_what_arrow_cannot_read_is_looked_at_again(storage, said, word):
-    """Arrow says of damaged pages what it says of broken connections: only one of them is worth another try."""
+def test_a_file_that_arrow_cannot_read_is_read_again(storage, said, word):
+    """Arrow has the same error for damaged pages and for broken connections. A retry helps only with the latter."""
     with pytest.raises(said, match=word) as caught, data_file_errors(storage, "/table", "a.parquet"):
         raise pa.ArrowInvalid("Unexpected end of stream")
     assert caught.value.retryable is (said is StorageUnavailableError)

@@ -1,4 +1,4 @@
-"""Columns of data files are found as Spark finds them, whoever wrote the file."""
+"""Columns of data files are found as Spark finds them, whichever writer wrote the file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_case_of_a_name_makes_no_difference(tmp_path):
     assert stored(tmp_path, pa.table({"ID": [1, 2], "Note": ["a", "b"]}), ["id"]).to_pydict() == {"id": [1, 2]}
 
 
-def test_of_names_that_differ_in_case_alone_none_is_taken(tmp_path):
+def test_names_that_differ_only_in_case_are_ambiguous(tmp_path):
     with pytest.raises(pa.ArrowInvalid, match="ID, id all match id"):
         stored(tmp_path, pa.table({"ID": [1], "id": [2]}), ["id"])
 

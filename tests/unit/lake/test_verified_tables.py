@@ -28,14 +28,14 @@ def epoch(view, number, incarnation="a1"):
     commit(view, event="epoch", epoch=number, incarnation=incarnation)
 
 
-def test_a_later_epoch_is_left_out_and_what_a_stranger_wrote_before_it_is_not(view):
+def test_a_later_epoch_is_left_out_and_another_writers_commit_before_it_is_not(view):
     commit(view, event="create", incarnation="a1")  # version 0
     epoch(view, 1)
     epoch(view, 1)
-    commit(view)  # 3: a stranger
+    commit(view)  # 3: another writer
     epoch(view, 2)  # 4
     epoch(view, 2)
-    commit(view)  # 6: another stranger
+    commit(view)  # 6: another writer
     assert [view_version_of(view, "a1", number) for number in (0, 1, 2, 3)] == [0, 3, 6, 6]
 
 
@@ -47,7 +47,7 @@ def test_epochs_of_another_incarnation_are_no_later_ones(view):
     assert view_version_of(view, "a1", 2) == 3
 
 
-def test_a_log_of_which_old_entries_are_gone(view):
+def test_a_log_whose_old_entries_are_gone(view):
     for number in range(1, 5):
         epoch(view, number)
     table = DeltaTable(view)

@@ -25,14 +25,14 @@ def test_a_new_version_is_seen_and_several_at_once(orders):
     assert watch.latest() == watch.latest() == 2
 
 
-def test_a_table_that_is_not_there_yet(orders):
+def test_a_table_that_does_not_exist_yet(orders):
     watch = VersionWatch(orders.path)
     assert watch.latest() is None
     orders.add(1)
     assert watch.latest() == 0
 
 
-def test_a_table_that_was_deleted_and_made_anew_with_fewer_versions(orders):
+def test_a_table_that_was_deleted_and_created_again_with_fewer_versions(orders):
     watch = VersionWatch(orders.path)
     for number in range(3):
         orders.add(number)
@@ -43,7 +43,7 @@ def test_a_table_that_was_deleted_and_made_anew_with_fewer_versions(orders):
     assert watch.latest() == 0
 
 
-def test_a_table_that_was_made_anew_with_as_many_versions(orders):
+def test_a_table_that_was_created_again_with_as_many_versions(orders):
     watch = VersionWatch(orders.path)
     orders.add(1)
     assert watch.latest() == 0

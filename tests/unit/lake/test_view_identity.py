@@ -1,4 +1,4 @@
-"""Whose table lies at a materialized view's path."""
+"""Which job's table lies at a materialized view's path."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_view_that_does_not_name_its_incarnation_belongs_to_its_job(lake):
 
 
 @pytest.mark.parametrize("place", ["nothing", "empty"])
-def test_a_free_place_belongs_to_nobody(lake, place):
+def test_a_free_path_has_no_view(lake, place):
     (lake / "empty").mkdir()
     assert view_identity(str(lake / place)) is None
     assert view_properties(str(lake / place)) is None
@@ -76,7 +76,7 @@ def test_other_files_are_refused(lake, is_file):
         view_identity(str(place))
 
 
-def test_what_a_dead_creator_left_is_no_obstacle(lake):
+def test_files_of_a_dead_creator_are_no_obstacle(lake):
     """I2: it had not committed anything."""
     log = lake / "view" / "_delta_log"
     log.mkdir(parents=True)
@@ -90,7 +90,7 @@ PART = "part-00000-2ce95b18-4056-4065-8b16-21b22adb500d-c000.snappy.parquet"
 
 
 def left_by_a_creation(place, part):
-    """Leave what a CREATE TABLE AS SELECT of no rows leaves that Delta refuses, or that dies."""
+    """Leave the files of a CREATE TABLE AS SELECT of no rows that Delta refuses, or that dies."""
     (place / "_delta_log" / "_staged_commits").mkdir(parents=True)
     part(place / PART)
     (place / f".{PART}.crc").write_bytes(b"crc")
@@ -101,7 +101,7 @@ def written(rows):
 
 
 @pytest.mark.parametrize("part", [written([]), lambda file: file.write_bytes(b"PAR1"), lambda file: file.touch()])
-def test_what_a_creation_without_rows_left_is_no_obstacle(lake, part):
+def test_files_of_a_creation_without_rows_are_no_obstacle(lake, part):
     """The file that it wrote has no row; or nothing yet."""
     place = lake / "view"
     left_by_a_creation(place, part)
@@ -111,8 +111,8 @@ def test_what_a_creation_without_rows_left_is_no_obstacle(lake, part):
 
 
 @pytest.mark.parametrize("part", [written([1]), lambda file: file.write_bytes(b"PAR1 and more")])
-def test_data_beside_a_log_without_a_commit_is_somebodys(lake, part):
-    """I6: whoever tries to convert a folder of files to Delta, and fails, has such a log."""
+def test_data_beside_a_log_without_a_commit_is_left_alone(lake, part):
+    """I6: a failed conversion of a folder of files to Delta leaves such a log."""
     place = lake / "view"
     left_by_a_creation(place, part)
     with pytest.raises(MaterializedViewError, match="holds files, but no (readable )?Delta table"):
@@ -121,7 +121,7 @@ def test_data_beside_a_log_without_a_commit_is_somebodys(lake, part):
     assert (place / PART).exists()
 
 
-def test_data_without_a_log_is_somebodys(lake):
+def test_data_without_a_log_is_left_alone(lake):
     (lake / "view").mkdir()
     written([])(lake / "view" / PART)
     with pytest.raises(MaterializedViewError, match="holds files, but no (readable )?Delta table"):
@@ -134,7 +134,7 @@ def test_a_log_with_a_commit_is_not_removed(lake):
     assert view_identity(str(lake / "view")) == ViewIdentity("j", "i")
 
 
-def test_a_table_that_somebody_makes_meanwhile_is_seen(lake, monkeypatch):
+def test_a_table_that_another_writer_creates_meanwhile_is_noticed(lake, monkeypatch):
     place = str(lake / "view")
     make(place, **{JOB_PROPERTY: "j", INCARNATION_PROPERTY: "i"})
     looks = []
@@ -149,7 +149,7 @@ def test_a_table_that_somebody_makes_meanwhile_is_seen(lake, monkeypatch):
     assert view_identity(place) == ViewIdentity("j", "i")
 
 
-def test_a_place_below_a_file_is_refused(lake):
+def test_a_path_below_a_file_is_refused(lake):
     (lake / "notes.txt").write_text("x")
     with pytest.raises(MaterializedViewError, match=r"lies below .*notes\.txt, which is a file; choose another folder"):
         view_identity(str(lake / "notes.txt" / "views" / "orders"))

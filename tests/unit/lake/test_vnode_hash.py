@@ -120,7 +120,7 @@ def test_the_hash_of_a_column_is_the_seed_of_the_next_one_and_a_null_leaves_it()
 
 
 @pytest.mark.parametrize("vnode_count", [1, 2, 7, 32_768])
-def test_a_vnode_is_one_of_them_also_where_the_hash_is_negative(vnode_count):
+def test_a_negative_hash_has_a_vnode_too(vnode_count):
     found = vnodes(list(range(-50, 50)), "long", vnode_count)
     assert all(0 <= vnode < vnode_count for vnode in found)
     assert found == [vnode_of([number], ["long"], vnode_count) for number in range(-50, 50)]

@@ -29,7 +29,7 @@ OWN = OwnColumns()
 
 
 def changed(orders, from_version=0, *, key=None, **job):
-    """What became of each key, or of each place of one."""
+    """Whether each changed key exists and is new, or the same of one key in each of its vnodes."""
     settings = settings_of(job_of(orders.path.removesuffix("/orders"), vnode_count=64, **job), strategy="arrangement")
     found = window_changes(DeltaTable(orders.path), settings, from_version)
     assert found is not None
@@ -43,7 +43,7 @@ def test_a_window_without_versions_changes_nothing(orders):
     assert changed(orders) == []
 
 
-def test_what_is_new_or_gone_or_there_again_is_told(orders):
+def test_inserted_deleted_and_reinserted_keys_are_returned(orders):
     orders.add(4, 5)
     orders.remove(1, 4)
     orders.remove(2)
@@ -59,7 +59,7 @@ def test_a_row_that_moves_between_vnodes_is_gone_from_the_one_and_new_in_the_oth
     assert changed(orders, key=2, upstream=upstream) == [(2, NEVER_SEEN), (2, KEPT)]
 
 
-def test_only_what_the_job_is_about_is_told(orders):
+def test_only_keys_that_the_job_is_about_are_returned(orders):
     orders.add(4, 5)
     assert changed(orders, restrict_to={"keys": {"after": [4]}}) == [(5, NEW)]
     parts = [changed(orders, restrict_to={"vnodes": [f"{first}-{first + 31}"]}) for first in (0, 32)]

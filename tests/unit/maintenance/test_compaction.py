@@ -1,4 +1,4 @@
-"""Compacting a job's tables: whose turn it is, and what is looked at again once it has come."""
+"""Compacting a job's tables: it takes its turn, and then looks again at what is due."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POLICY = CompactionPolicy(at=3)
 
 
 class TurnTaking(CountingEngine):
-    """Notes whether it compacts within its turn; somebody else may have been there before it came."""
+    """Records whether it compacts within its turn; another driver may have compacted before."""
 
     def __init__(self, meanwhile: str | None = None) -> None:
         self.meanwhile = meanwhile
@@ -85,7 +85,7 @@ def test_a_compaction_takes_its_turn(job):
     assert (done.view.step, done.view.files, done.view.saved_files) == (CompactionStep.COMPACT, 5, 4)
 
 
-def test_what_somebody_else_did_while_it_waited_is_not_done_again(job):
+def test_a_compaction_that_another_driver_did_meanwhile_is_not_repeated(job):
     engine = TurnTaking(meanwhile=job.job.materialized_view)
     done = compaction.compact_job(job, engine=lambda: engine, policy=POLICY)
     assert not done.due
@@ -168,7 +168,7 @@ def test_changes_of_an_arrangement_are_written_together_and_its_base_is_left_alo
 
 
 def test_an_arrangement_that_no_epoch_reads_any_more_is_not_compacted(arranged):
-    """Once every vnode is Completed it is dropped, or kept as it is; and where it is gone there is nothing to do."""
+    """Once every vnode is Completed it is dropped, or kept as it is. If it is gone, nothing is due."""
     arrangement = ArrangementFiles(location_of(arranged.settings()))
     mutations.throttle_job(None, store=arranged.store, requested_by="tester")
     run_epoch(arranged)

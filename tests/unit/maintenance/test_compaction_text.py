@@ -41,7 +41,7 @@ def test_each_table_has_a_line_and_the_view_comes_first():
     assert [line.split(":")[0] for line in lines] == ["view", "arrangement"]
 
 
-def test_what_was_done_is_said_of_the_tables_that_were_due():
+def test_the_result_names_the_tables_that_were_due():
     done = job_of(
         plan_of(CompactionStep.PURGE, share=0.25),
         arrangement=plan_of(CompactionStep.COMPACT, files=6, saved=4),
@@ -53,5 +53,5 @@ def test_what_was_done_is_said_of_the_tables_that_were_due():
     ]
 
 
-def test_where_nothing_was_due_that_is_said():
+def test_the_result_says_if_nothing_was_due():
     assert list(done_lines(job_of(plan_of(), arrangement=plan_of()))) == ["nothing to compact"]

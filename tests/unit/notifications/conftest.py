@@ -1,4 +1,4 @@
-"""Somebody who is told, and an HTTP server that takes webhooks."""
+"""An HTTP server that receives webhooks."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def test_the_context_itself_stays_as_it_is():
 
 
 def test_one_that_fails_does_not_keep_the_others_from_sending(caplog):
-    """A notification must not decide over a task."""
+    """A notification must not decide how a task ends."""
     sent = []
 
     def broken(context):

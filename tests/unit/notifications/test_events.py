@@ -41,27 +41,27 @@ def status() -> JobStatus:
 
 
 @pytest.mark.parametrize("kind", AlarmKind)
-def test_an_alarm_is_told_by_its_own_kind_and_with_what_to_do_about_it(status, kind):
+def test_an_alarm_has_its_own_kind_and_says_what_to_do(status, kind):
     event = alarm_event(status, Alarm(kind=kind, message="it is late", remedy="run its epochs more often"))
     assert event.as_template()["kind"] == kind
     assert event.text == f"paid_orders {kind}: it is late; run its epochs more often"
 
 
-def test_a_finished_view_is_told_with_its_place_epoch_and_rows(status):
+def test_a_finished_view_has_its_path_epoch_and_rows(status):
     event = finished_event(status, "/lake/view")
     assert (event.kind, event.remedy) == (EventKind.FINISHED, "")
     assert event.text == "paid_orders finished: the view /lake/view is finished as of epoch 1, 1,000 rows were read"
 
 
 @pytest.mark.parametrize(("reason", "said"), [("", "task x failed"), ("no such key", "task x failed (no such key)")])
-def test_a_failure_is_told_with_its_reason_if_that_is_known(status, reason, said):
+def test_a_failure_has_its_reason_if_that_is_known(status, reason, said):
     event = failed_event("paid_orders", "task x", reason, status)
     assert (event.kind, event.message) == (EventKind.FAILED, said)
     assert "running it again is safe" in event.remedy
     assert event.status["rows_read"] == 1000
 
 
-def test_a_failure_of_a_job_whose_status_cannot_be_read_is_told_all_the_same():
+def test_a_failure_of_a_job_whose_status_cannot_be_read_is_an_event():
     assert failed_event("paid_orders", "task x", "", None).status is None
 
 

@@ -1,4 +1,4 @@
-"""Webhooks on a real server: what they get, and what nobody learns from a failure."""
+"""Webhooks on a real server: what they get, and that a failure reveals nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_webhook_gets_the_whole_event(server, webhooks):
     assert "Authorization" not in headers
 
 
-def test_a_body_of_ones_own_is_a_template(server, webhooks):
+def test_a_custom_body_is_a_template(server, webhooks):
     notifier = WebhookNotifier(
         http_conn_id=server(), body={"text": "{{ backfill.text }}", "to": ["#{{ backfill.job }}"]}
     )
@@ -41,7 +41,7 @@ def test_a_body_of_ones_own_is_a_template(server, webhooks):
     assert webhooks.posts[0][2] == {"text": "orders finished: it is finished", "to": ["#orders"]}
 
 
-def test_the_secret_is_the_connections(server, webhooks):
+def test_the_secret_comes_from_the_connection(server, webhooks):
     WebhookNotifier(http_conn_id=server(extra={"path": "/services/very-secret-path"}))({"backfill": EVENT})
     WebhookNotifier(http_conn_id=server(password="token"))({"backfill": EVENT})
     WebhookNotifier(http_conn_id=server(login="me", password="word"))({"backfill": EVENT})
@@ -57,7 +57,7 @@ def test_a_login_without_a_password_is_sent_with_an_empty_one(server, webhooks):
 
 
 def test_a_login_keeps_its_password_out_of_the_header_of_tokens(connection):
-    """That requests puts basic authentication over it is no reason to hand it out."""
+    """The requests library would overwrite it with basic authentication, but it must not get it."""
     connections = [{"password": "word"}, {"login": "me", "password": "word"}, {"login": "me"}, {}]
     headers = [_headers(Connection(conn_id="hook", **fields)) for fields in connections]
     assert headers == [{"Authorization": "Bearer word"}, {}, {}, {}]
@@ -76,8 +76,8 @@ def test_a_secret_goes_over_tls_unless_the_connection_says_otherwise(fields, url
     assert _url(Connection(conn_id="hook", **fields)) == url
 
 
-def test_a_server_that_takes_the_post_and_never_answers_keeps_no_task(server, webhooks, monkeypatch):
-    """A callback runs in the task's own process; what went wrong may be gone with the next try."""
+def test_a_server_that_never_answers_does_not_block_the_task(server, webhooks, monkeypatch):
+    """A callback runs in the task's own process."""
     assert max(TIMEOUT) <= 15
     monkeypatch.setattr("airflow_backfill_provider.notifications.webhook.TIMEOUT", (1.0, 0.1))
     webhooks.delay = 0.3
@@ -87,7 +87,7 @@ def test_a_server_that_takes_the_post_and_never_answers_keeps_no_task(server, we
 
 
 @pytest.mark.parametrize("answer", [302, 403, 500])
-def test_a_webhook_that_is_not_taken_says_so_without_its_address(server, webhooks, answer):
+def test_a_refused_webhook_is_reported_without_its_address(server, webhooks, answer):
     webhooks.answer = answer
     conn_id = server(extra={"path": "very-secret-path"})
     with pytest.raises(WebhookError, match=f"connection hook answered {answer}; check") as caught:
@@ -96,7 +96,7 @@ def test_a_webhook_that_is_not_taken_says_so_without_its_address(server, webhook
     assert len(webhooks.posts) == 1, "a redirection is not followed"
 
 
-def test_a_server_that_is_not_there_is_named_by_its_connection_only(connection):
+def test_an_unreachable_server_is_named_by_its_connection_only(connection):
     conn_id = connection("hook", "http", host="http://127.0.0.1", port=1, extra='{"path": "very-secret-path"}')
     with pytest.raises(WebhookError, match="connection hook cannot be reached") as caught:
         WebhookNotifier(http_conn_id=conn_id)({"backfill": EVENT})

@@ -1,4 +1,4 @@
-"""What a server of webhooks took."""
+"""The webhooks that a server received."""
 
 from __future__ import annotations
 

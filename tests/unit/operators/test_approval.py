@@ -18,7 +18,7 @@ from tests.unit.stand_in import Lake, context
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What was written for people to answer; Airflow's API does that, which a test of processes runs."""
+    """The questions to people. Airflow's API passes on the answers; a test with processes uses it."""
     questions: list[dict[str, Any]] = []
     monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **question: questions.append(question))
     return questions
@@ -41,7 +41,7 @@ def answer(option: str) -> dict[str, Any]:
     }
 
 
-def test_a_plan_says_what_lies_before_the_job_and_writes_nothing(orders: Lake):
+def test_a_plan_says_what_the_job_would_do_and_writes_nothing(orders: Lake):
     before = sorted(orders.folder.rglob("*"))
 
     plan = PlanBackfillOperator(task_id="plan", job=orders.definition).execute(context())
@@ -72,7 +72,7 @@ def test_a_job_that_is_not_created_is_asked_about_with_its_plan(orders: Lake, as
     assert "| to read | 1,000 rows in about 3 epochs |" in question["body"]
 
 
-def test_the_question_may_be_put_otherwise(orders: Lake, asked):
+def test_the_question_may_have_another_text(orders: Lake, asked):
     with pytest.raises(TaskAwaitingInput):
         approve(orders, subject="Now?", body="Ask Vera.").execute(asking())
 
@@ -86,7 +86,7 @@ def test_a_created_job_is_not_asked_about_again(created: Lake, asked):
     assert asked == []
 
 
-def test_a_job_that_was_created_otherwise_is_refused_instead_of_asked_about(created: Lake, asked):
+def test_a_job_with_another_definition_is_refused_instead_of_asked_about(created: Lake, asked):
     created.fields["query"] = "SELECT order_id, 1 AS one FROM upstream"
 
     with pytest.raises(AirflowFailException, match="rebuild the job to change its definition"):
@@ -94,7 +94,7 @@ def test_a_job_that_was_created_otherwise_is_refused_instead_of_asked_about(crea
     assert asked == []
 
 
-def test_nobody_is_asked_about_what_cannot_work(orders: Lake, asked):
+def test_a_job_that_cannot_work_fails_without_a_question(orders: Lake, asked):
     orders.fields["upstream"] = {"path": str(orders.folder / "orders"), "key": ["nope"]}
 
     with pytest.raises(AirflowFailException, match="'nope'"):
@@ -102,7 +102,7 @@ def test_nobody_is_asked_about_what_cannot_work(orders: Lake, asked):
     assert asked == []
 
 
-def test_an_approval_tells_who_gave_it(orders: Lake):
+def test_an_approval_names_who_gave_it(orders: Lake):
     result = approve(orders).execute_complete(asking(), answer("Approve"))
 
     assert result["chosen_options"] == ["Approve"]
@@ -114,7 +114,7 @@ def test_a_rejection_that_is_to_fail_is_not_retried(orders: Lake):
         approve(orders, fail_on_reject=True).execute_complete(asking(), answer("Reject"))
 
 
-def test_a_rejection_skips_every_task_downstream_unless_it_is_said_otherwise(orders: Lake):
+def test_a_rejection_skips_every_task_downstream_by_default(orders: Lake):
     """Also the summary of an epoch, which would run after skipped ones."""
     assert approve(orders).ignore_downstream_trigger_rules is True
     assert approve(orders, ignore_downstream_trigger_rules=False).ignore_downstream_trigger_rules is False

@@ -14,7 +14,7 @@ def test_an_epoch_is_a_number_or_what_a_barrier_task_returned(value):
 
 
 @pytest.mark.parametrize("value", [0, -1, "x", None, True, 1.0, {"epoch": None}, {}])
-def test_whatever_else_is_no_epoch(value):
+def test_anything_else_is_no_epoch(value):
     with pytest.raises(InvalidJobError, match=r"^epoch: .* is not an epoch; give"):
         epoch_of(value)
 
@@ -25,7 +25,7 @@ def test_a_fraction_may_be_text(value, fraction):
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, 50, "50%", None, "nan"])
-def test_whatever_lies_outside_of_0_and_1_is_no_fraction(value):
+def test_a_number_outside_of_0_and_1_is_no_fraction(value):
     with pytest.raises(InvalidJobError, match="at_least"):
         fraction_of(value)
 
@@ -36,6 +36,6 @@ def test_a_key_that_a_template_rendered_keeps_its_digits():
 
 
 @pytest.mark.parametrize("value", ["inf", float("inf"), "nan", -1])
-def test_an_age_has_an_end(value):
+def test_an_age_has_a_limit(value):
     with pytest.raises(InvalidJobError, match="max_age"):
         age_of(value)

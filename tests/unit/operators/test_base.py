@@ -1,4 +1,4 @@
-"""What every operator does alike."""
+"""What all operators have in common."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def created(as_created: Callable[[], Lake]) -> Lake:
 
 
 def operators() -> list[type[BackfillOperator]]:
-    """Every operator that Airflow is told of."""
+    """Every operator that the provider lists."""
     modules = [module for entry in get_provider_info()["operators"] for module in entry["python-modules"]]
     return [
         member
@@ -55,7 +55,7 @@ def required(operator: type[BackfillOperator]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("operator", operators())
-def test_making_an_operator_looks_at_nothing(operator):
+def test_creating_an_operator_reads_nothing(operator):
     arguments = {"backfill_conn_id": "nowhere", **required(operator), "job": "/no/such/file.yaml"}
 
     made = operator(task_id="task", **arguments)
@@ -87,7 +87,7 @@ WITH_THE_VERY_DEFINITION: list[tuple[type[BackfillOperator], dict[str, Any]]] = 
 
 @pytest.mark.parametrize(("operator", "arguments"), WITH_THE_VERY_DEFINITION)
 def test_a_job_that_was_created_with_another_definition_is_not_worked_on(created: Lake, spark, operator, arguments):
-    """I6: epochs of the old definition under the new one's name would say what is not so."""
+    """I6: epochs of the old definition must not pass for those of the new one."""
     changed = {**created.definition, "query": "SELECT order_id, 1 AS one FROM upstream"}
 
     with pytest.raises(AirflowFailException, match="another query"):

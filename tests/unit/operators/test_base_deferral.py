@@ -42,7 +42,7 @@ FAILS_AFTER_THE_COMMIT = f"{WORKS}\nprint('airflow-backfill: error: too late'); 
 
 
 class Submitting:
-    """Programs in the place of Spark's applications, run by real supervisors; ``program`` is the next one's."""
+    """Programs instead of Spark applications, run by real supervisors; ``program`` is the next one."""
 
     def __init__(self) -> None:
         self.program = WORKS
@@ -82,7 +82,7 @@ def deferred(operator: SparkBackfillOperator) -> TaskDeferred:
 
 
 def event_of(waiting: TaskDeferred) -> dict[str, Any]:
-    """Wait as the triggerer does: with a trigger that was made anew."""
+    """Wait as the triggerer does: with a trigger that was made again from its serialized form."""
     classpath, arguments = waiting.trigger.serialize()
     assert classpath.endswith(".SparkApplicationTrigger")
     again = type(waiting.trigger)(**json.loads(json.dumps(arguments)))
@@ -145,7 +145,7 @@ def test_a_retry_of_an_application_that_failed_starts_another_one(created: Lake,
     assert run(created).resume(context("run_epoch"), event)["epoch"] == 1
 
 
-def test_a_failure_that_no_retry_can_mend_fails_the_task_for_good(created: Lake, submitting):
+def test_a_failure_that_no_retry_can_repair_fails_the_task_for_good(created: Lake, submitting):
     submitting.program = FAILS.format(code=3)
     event = event_of(deferred(run(created)))
 
@@ -163,7 +163,7 @@ def test_an_application_that_fails_after_the_commit_has_done_its_work(created: L
     assert run(created).resume(context("run_epoch"), event)["epoch"] == 1
 
 
-def test_an_application_without_a_commit_is_not_believed(created: Lake, submitting):
+def test_an_application_that_succeeds_without_a_commit_fails_the_task(created: Lake, submitting):
     submitting.program = "print('all well')"
     event = event_of(deferred(run(created)))
     assert event["outcome"] == "succeeded"
@@ -173,7 +173,7 @@ def test_an_application_without_a_commit_is_not_believed(created: Lake, submitti
 
 
 @pytest.mark.exhaustive
-def test_a_task_whose_turn_comes_after_somebody_elses_barrier_waits_for_both(created: Lake, submitting):
+def test_a_task_after_another_runs_barrier_waits_for_both(created: Lake, submitting):
     created.inject()
 
     event = event_of(deferred(run(created)))
@@ -207,7 +207,7 @@ def test_a_task_that_is_killed_while_it_starts_its_application_stops_it(created:
     assert ApplicationRecords(created.backfill.job.state).stop_requested(record(created))
 
 
-def test_an_epoch_that_somebody_else_commits_meanwhile_ends_the_wait(created: Lake, submitting, monkeypatch):
+def test_an_epoch_that_another_process_commits_meanwhile_ends_the_wait(created: Lake, submitting, monkeypatch):
     monkeypatch.setattr("airflow_backfill_provider.triggers.application.COMMIT_LOOK_SECONDS", 0.0)
     submitting.program = HANG_IN_PYTHON
     waiting = deferred(run(created))
@@ -217,7 +217,7 @@ def test_an_epoch_that_somebody_else_commits_meanwhile_ends_the_wait(created: La
 
 
 def test_several_epochs_in_one_application_are_waited_for_together(created: Lake, submitting, monkeypatch):
-    """The trigger is not content with the first one's commit."""
+    """The trigger does not end with the first one's commit."""
     monkeypatch.setattr("airflow_backfill_provider.triggers.application.COMMIT_LOOK_SECONDS", 0.0)
     event = event_of(deferred(run(created, epochs_per_run=2)))
     assert event == {"name": "epoch-1", "outcome": "succeeded"}
@@ -230,7 +230,7 @@ def test_several_epochs_in_one_application_are_waited_for_together(created: Lake
     assert submitting.submitted == ["backfill_epoch.py"]
 
 
-def test_a_retry_finds_the_application_that_is_at_a_later_epoch_by_now(created: Lake, submitting):
+def test_a_retry_finds_the_application_that_runs_a_later_epoch_by_now(created: Lake, submitting):
     submitting.program = HANG_IN_PYTHON
     deferred(run(created, epochs_per_run=3))
     run_epoch(created.backfill, 1)
@@ -242,7 +242,7 @@ def test_a_retry_finds_the_application_that_is_at_a_later_epoch_by_now(created: 
     assert submitting.submitted == ["backfill_epoch.py"]
 
 
-def test_whoever_takes_up_a_barrier_waits_for_the_application_that_is_at_it(created: Lake, submitting):
+def test_a_task_that_adopts_a_barrier_waits_for_the_application_that_runs_it(created: Lake, submitting):
     submitting.program = HANG_IN_PYTHON
     deferred(run(created, epochs_per_run=3))
     run_epoch(created.backfill, 1)
@@ -273,7 +273,7 @@ def test_an_application_that_dies_in_between_is_followed_by_one_for_what_is_left
 
 
 @pytest.mark.exhaustive
-def test_what_is_new_since_the_application_ended_is_left_to_the_next_run(created: Lake, submitting):
+def test_changes_since_the_application_ended_are_left_to_the_next_run(created: Lake, submitting):
     created.epochs(1)
     mutations.throttle_job(0, store=created.backfill.store, requested_by="vera")
     created.append([2000])
@@ -316,7 +316,7 @@ def test_a_compaction_is_deferred_as_well(created: Lake, submitting):
     assert submitting.submitted == ["backfill_compact.py"]
 
 
-def test_each_run_of_a_shared_epoch_has_an_application_of_its_own(orders: Lake, submitting):
+def test_each_task_run_of_a_shared_epoch_has_its_own_application(orders: Lake, submitting):
     orders.fields = {"strategy": "arrangement", "parallelism": 2}
     orders.create()
     barrier = InjectBarrierOperator(task_id="inject", job=orders.definition).execute(context("inject"))

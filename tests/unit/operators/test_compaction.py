@@ -38,7 +38,7 @@ def test_a_view_in_many_files_is_compacted(created: Lake, spark: StandInSpark):
     assert json.loads(json.dumps(summary)) == summary
 
 
-def test_nothing_is_due_and_no_spark_is_started_below_what_it_must_save(created: Lake, spark: StandInSpark):
+def test_nothing_is_due_and_no_spark_is_started_below_the_minimum_saving(created: Lake, spark: StandInSpark):
     created.scatter(5)
 
     assert compact(created, compact_at=5) == {
@@ -60,14 +60,14 @@ def test_a_retry_finds_that_it_is_done(created: Lake, spark: StandInSpark):
     assert len(spark.submitted) == 1
 
 
-def test_what_a_template_rendered_is_read(created: Lake, spark: StandInSpark):
+def test_a_rendered_template_is_read(created: Lake, spark: StandInSpark):
     created.scatter(4)
     assert compact(created, compact_at="3", target_file_size=2**20)["compacted"] is True
     assert spark.submitted[0][-4:] == ["--at", "3", "--target-file-size", "1048576"]
 
 
 @pytest.mark.parametrize("wrong", [0, "0", -1, "many", None, 1.5])
-def test_what_is_no_number_of_files_is_refused(created: Lake, spark: StandInSpark, wrong):
+def test_an_invalid_number_of_files_is_refused(created: Lake, spark: StandInSpark, wrong):
     with pytest.raises(AirflowFailException, match="compact_at: .* is not a number of files"):
         compact(created, compact_at=wrong)
 
@@ -77,7 +77,7 @@ def test_a_job_that_was_not_created_is_refused(orders: Lake, spark: StandInSpark
         compact(orders)
 
 
-def test_another_table_at_the_views_place_is_left_alone(created: Lake, spark: StandInSpark):
+def test_another_table_at_the_views_path_is_left_alone(created: Lake, spark: StandInSpark):
     """I6."""
     DeltaTable.create(
         created.definition["materialized_view"],

@@ -66,11 +66,11 @@ def test_a_run_epoch_task_injects_and_runs_its_own_barrier(created: Lake, spark:
     assert spark.submitted == [["backfill_epoch.py", "--state", created.backfill.job.state, "--epoch", "1"]]
 
 
-def test_the_application_is_told_how_many_rows_an_epoch_reads_at_most(created: Lake, spark: StandInSpark):
+def test_the_application_gets_the_most_rows_that_an_epoch_reads(created: Lake, spark: StandInSpark):
     run(created)
     run(created, context("run_epoch", map_index=1), epochs_per_run=2)
 
-    assert spark.rows == [400, None], "of several epochs nobody knows"
+    assert spark.rows == [400, None], "of several epochs the number is unknown"
 
 
 def test_task_runs_in_a_row_finish_the_backfill_and_then_start_no_spark(created: Lake, spark: StandInSpark):
@@ -129,7 +129,7 @@ def test_a_failure_after_the_commit_is_a_success(created: Lake, spark: StandInSp
     assert run(created)["epoch"] == 1
 
 
-def test_an_application_that_says_it_is_done_is_not_believed(created: Lake, spark: StandInSpark):
+def test_an_application_that_reports_success_without_a_commit_fails_the_task(created: Lake, spark: StandInSpark):
     spark.lazy = True
 
     with pytest.raises(AirflowException, match="epoch 1 of job small_orders ended without an error, but the bar"):
@@ -179,7 +179,7 @@ def test_a_barrier_task_that_had_nothing_to_do_leaves_nothing_to_run(created: La
     assert spark.submitted == []
 
 
-def test_an_epoch_that_nobody_pinned_is_refused(created: Lake, spark: StandInSpark):
+def test_an_epoch_that_was_not_pinned_is_refused(created: Lake, spark: StandInSpark):
     with pytest.raises(AirflowFailException, match="epoch 7 is not pinned in "):
         run(created, barrier=7)
 
@@ -246,7 +246,7 @@ def test_a_definition_that_differs_from_the_created_one_is_refused(created: Lake
         RunEpochOperator(task_id="run_epoch", job=other).execute(context("run_epoch"))
 
 
-def test_a_task_tells_openlineage_of_the_epoch_that_it_saw_committed(created: Lake, spark: StandInSpark):
+def test_a_task_reports_the_epoch_that_it_saw_committed_to_openlineage(created: Lake, spark: StandInSpark):
     operator = RunEpochOperator(task_id="run_epoch", job=created.definition)
     assert operator.get_openlineage_facets_on_complete(None) is None
 
@@ -257,7 +257,7 @@ def test_a_task_tells_openlineage_of_the_epoch_that_it_saw_committed(created: La
     assert [dataset.name for dataset in lineage.outputs] == [created.backfill.job.materialized_view]
 
 
-def test_the_log_tells_an_epochs_story(created: Lake, spark: StandInSpark, capsys):
+def test_the_log_of_a_task_describes_its_epoch(created: Lake, spark: StandInSpark, capsys):
     run(created)
 
     told = capsys.readouterr().out

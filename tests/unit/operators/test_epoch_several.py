@@ -78,7 +78,7 @@ def test_a_run_with_nothing_to_do_starts_no_spark(created: Lake, spark: StandInS
     assert spark.submitted == []
 
 
-def test_a_run_that_is_paused_in_between_has_carried_what_it_did(created: Lake, spark: StandInSpark):
+def test_a_run_that_is_paused_in_between_keeps_its_epochs(created: Lake, spark: StandInSpark):
     spark.meanwhile = [lambda: mutations.pause_job(store=created.backfill.store, requested_by="vera")]
     ctx = context("run_epoch")
     assert run(created, ctx)["epochs"] == [1]
@@ -96,7 +96,7 @@ def test_the_window_of_each_epoch_ends_with_the_runs_interval(created: Lake, spa
     assert [barrier.upstream.to_offset.number for barrier in created.backfill.store.barriers()] == [1, 1]
 
 
-def test_a_failure_in_between_fails_the_task_and_the_retry_carries_what_is_left(created: Lake, spark: StandInSpark):
+def test_a_failure_in_between_fails_the_task_and_the_retry_runs_what_is_left(created: Lake, spark: StandInSpark):
     def die():
         raise AirflowException("the JVM died")
 
@@ -117,7 +117,7 @@ def test_a_retry_goes_on_with_the_epoch_that_is_pinned(created: Lake, spark: Sta
     assert run(created, ctx, epochs_per_run=3)["epochs"] == [1, 2, 3]
     assert spark.epochs == [pinned.epoch] == [2]
     assert created.backfill.store.pinned(2).upstream.to_offset.number == 3
-    assert events(ctx) == [1, 2, 3], "the try that committed the first one told nobody"
+    assert events(ctx) == [1, 2, 3], "the try that committed the first one sent no event"
 
 
 def test_a_failure_after_the_last_commit_is_a_success(created: Lake, spark: StandInSpark):
@@ -125,7 +125,7 @@ def test_a_failure_after_the_last_commit_is_a_success(created: Lake, spark: Stan
     assert run(created)["epochs"] == [1, 2]
 
 
-def test_an_application_that_says_it_is_done_is_not_believed(created: Lake, spark: StandInSpark):
+def test_an_application_that_reports_success_without_a_commit_fails_the_task(created: Lake, spark: StandInSpark):
     spark.lazy = True
     with pytest.raises(AirflowException, match="epoch 1 of job small_orders ended without an error, but the bar"):
         run(created)
@@ -138,7 +138,7 @@ def test_a_job_that_is_cancelled_in_between_fails_the_task_without_a_retry(creat
     assert len(created.backfill.store.commits()) == 1
 
 
-def test_somebody_elses_barrier_is_run_alone_before_the_own_ones(created: Lake, spark: StandInSpark):
+def test_another_runs_barrier_is_run_alone_before_the_own_ones(created: Lake, spark: StandInSpark):
     other = created.inject(Requester(dag_id="dag", run_id="run_0", task_id="run_epoch"))
     assert run(created)["epochs"] == [2, 3]
     assert spark.epochs == [other.epoch, 2]
@@ -161,7 +161,7 @@ def test_each_epoch_has_its_metrics_once(created: Lake, spark: StandInSpark, mon
     assert counted == [400, 400, 200]
 
 
-def test_openlineage_is_told_of_all_epochs_together(created: Lake, spark: StandInSpark):
+def test_openlineage_gets_one_event_for_all_epochs(created: Lake, spark: StandInSpark):
     operator = RunEpochOperator(task_id="run_epoch", job=created.definition, epochs_per_run=2)
     operator.execute(context("run_epoch"))
     (read,) = operator.get_openlineage_facets_on_complete(None).inputs
@@ -169,7 +169,7 @@ def test_openlineage_is_told_of_all_epochs_together(created: Lake, spark: StandI
 
 
 @pytest.mark.parametrize("value", [0, -1, "many", None, 1.5, True])
-def test_a_number_that_is_none_is_refused(created: Lake, spark: StandInSpark, value):
+def test_an_invalid_number_is_refused(created: Lake, spark: StandInSpark, value):
     with pytest.raises(AirflowFailException, match="epochs_per_run: .* is not a number of epochs"):
         run(created, epochs_per_run=value)
 

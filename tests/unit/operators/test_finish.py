@@ -1,4 +1,4 @@
-"""Marking a view finished as a task, and the asset event that tells of it."""
+"""Marking a view finished as a task, and its asset event."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_completed_backfill_is_finished_and_the_event_says_as_of_when(created:
     assert json.loads(json.dumps(extra)) == extra
 
 
-def test_a_task_that_learns_of_its_job_at_run_time_tells_of_both_assets_of_the_view(created: Lake):
+def test_a_task_that_gets_its_job_at_run_time_sends_events_of_both_assets_of_the_view(created: Lake):
     created.complete()
     ctx = context("finish")
 
@@ -102,7 +102,7 @@ def test_when_due_a_view_that_another_run_finished_is_skipped_so_that_the_event_
         finish(FinishMaterializedViewWhenDueOperator, created)
 
 
-def test_when_due_a_view_that_was_finished_from_the_command_line_is_told_of_once(created: Lake):
+def test_when_due_a_view_that_was_finished_from_the_command_line_has_one_event(created: Lake):
     """By the first run that comes after, and by its retries."""
     created.finish()
     first, again = context("finish", run_id="first"), context("finish", run_id="first")
@@ -115,7 +115,7 @@ def test_when_due_a_view_that_was_finished_from_the_command_line_is_told_of_once
         finish(FinishMaterializedViewWhenDueOperator, created, context("finish", run_id="second"))
 
 
-def test_of_runs_that_find_a_view_finished_at_once_one_tells_of_it(created: Lake):
+def test_only_one_of_the_runs_that_find_a_finished_view_at_once_sends_the_event(created: Lake):
     created.finish()
     store = created.backfill.store
     with ThreadPoolExecutor(4) as threads:
@@ -131,8 +131,8 @@ def test_of_runs_that_find_a_view_finished_at_once_one_tells_of_it(created: Lake
     assert [record.change for record in store.settings_history()] == ["create", "finish", "finish"]
 
 
-def test_when_due_a_rebuilt_view_is_finished_anew_by_whoever_comes_first(created: Lake, spark: StandInSpark):
-    """I3: it is the last one who finished it that counts."""
+def test_when_due_a_rebuilt_view_is_finished_again_by_the_first_run(created: Lake, spark: StandInSpark):
+    """I3: the last time that it was finished counts."""
     created.finish()
     RebuildBackfillOperator(task_id="rebuild", job=created.definition).execute(context("rebuild"))
     created.complete()

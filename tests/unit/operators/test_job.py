@@ -108,7 +108,7 @@ def test_a_rebuild_starts_the_job_over_with_the_new_definition(created: Lake, sp
     assert summary["finished_epoch"] is None
 
 
-def test_the_task_that_creates_a_job_says_which_one_it_is_before_anything_else(orders: Lake, spark: StandInSpark):
+def test_a_task_that_creates_a_job_first_records_which_one_it_is(orders: Lake, spark: StandInSpark):
     spark.before.append(("no Spark today", True))
     ctx = context("create")
 
@@ -120,10 +120,8 @@ def test_the_task_that_creates_a_job_says_which_one_it_is_before_anything_else(o
     }
 
 
-def test_a_definition_that_was_refused_leaves_nothing_behind_and_a_jobs_own_record_stays(
-    orders: Lake, spark: StandInSpark
-):
-    """The folder of its control tables may be somebody else's tomorrow; of a created job it says what went wrong."""
+def test_a_refused_definition_leaves_no_record_and_that_of_a_created_job_stays(orders: Lake, spark: StandInSpark):
+    """Another job may use the folder of its control tables later. For a created job it says what went wrong."""
     records = ApplicationRecords(orders.backfill.job.state)
     record = ApplicationRecord(name="create", attempt="a", host="here", pid=1, started_at=NOW, log="/log")
     records.write(record)

@@ -25,7 +25,7 @@ def as_created(prepare) -> Callable[[], Lake]:
 
 @pytest.fixture
 def created(as_created: Callable[[], Lake]) -> Lake:
-    """The job, restored as it was created; changing it leaves nothing behind that runs on."""
+    """The job, restored as it was created; changing it leaves nothing running."""
     return as_created()
 
 
@@ -79,7 +79,7 @@ def test_a_cancelled_job_takes_no_other_change(created: Lake):
         execute(ResumeBackfillOperator, created)
 
 
-def test_an_edited_definition_can_still_be_paused_but_not_somebody_elses_job(created: Lake):
+def test_an_edited_definition_can_still_be_paused_but_not_another_job(created: Lake):
     edited = {**created.definition, "query": "SELECT order_id + 1 AS order_id FROM upstream"}
     other = {**created.definition, "name": "other", "state": created.backfill.job.state}
 
@@ -105,7 +105,7 @@ def arranged(as_arranged: Callable[[], Lake]) -> Lake:
 
 
 @pytest.mark.parametrize("given", [3, "3", " 3 "])
-def test_a_rescale_is_in_force_and_carried_by_the_next_barrier(arranged: Lake, given):
+def test_a_rescale_is_in_force_and_pinned_by_the_next_barrier(arranged: Lake, given):
     assert execute(RescaleBackfillOperator, arranged, parallelism=given)["parallelism"] == 3
 
     barrier = arranged.inject()
@@ -114,12 +114,12 @@ def test_a_rescale_is_in_force_and_carried_by_the_next_barrier(arranged: Lake, g
 
 
 @pytest.mark.parametrize("given", [0, "none", -1, 1.5, True, None])
-def test_a_rescale_to_no_number_of_runs_is_refused(arranged: Lake, given):
+def test_a_rescale_to_an_invalid_parallelism_is_refused(arranged: Lake, given):
     with pytest.raises(AirflowFailException, match="parallelism: .* is not a number of parallel task runs"):
         execute(RescaleBackfillOperator, arranged, parallelism=given)
 
 
-def test_a_rescale_beyond_the_vnodes_or_of_one_position_is_refused(arranged: Lake, tmp_path):
+def test_a_rescale_to_more_than_the_vnodes_or_of_one_position_is_refused(arranged: Lake, tmp_path):
     with pytest.raises(AirflowFailException, match="allowed are 1 to 4"):
         execute(RescaleBackfillOperator, arranged, parallelism=5)
     places = {"state": str(tmp_path / "state"), "materialized_view": str(tmp_path / "view")}

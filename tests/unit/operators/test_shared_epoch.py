@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 @pytest.fixture
 def shared(orders: Lake) -> Lake:
-    """The job under arrangement, created, with three parallel runs."""
+    """The job under arrangement, created, with three parallel task runs."""
     orders.fields = {"strategy": "arrangement", "parallelism": 3}
     orders.create()
     return orders
@@ -60,7 +60,7 @@ def test_the_parts_are_read_in_any_order_and_the_last_one_commits(shared: Lake, 
     assert [call[-3:] for call in spark.submitted] == [["snapshot", "--part", str(part)] for part in (2, 1, 0)]
 
 
-def test_changes_are_applied_by_an_application_of_their_own(shared: Lake, spark: StandInSpark):
+def test_changes_are_applied_by_their_own_application(shared: Lake, spark: StandInSpark):
     shared.epochs(1)
     shared.append(range(1000, 1010))
 
@@ -99,7 +99,7 @@ def test_an_application_that_failed_after_it_reported_has_done_its_part(shared: 
 
 
 def test_a_part_that_died_before_it_committed_the_epoch_commits_it_when_tried_again(shared: Lake, spark: StandInSpark):
-    """All have reported, and nobody has committed: whoever reported last has something left to do."""
+    """All parts are reported and the epoch is not committed: the last one has something left to do."""
     barrier = inject(shared)
     *others, last = changes(shared, barrier)
     for part in others:
@@ -120,14 +120,14 @@ def test_a_part_that_died_before_it_committed_the_epoch_commits_it_when_tried_ag
     assert summary(shared, barrier)["rows"] == 400
 
 
-def test_an_application_that_did_nothing_is_not_believed(shared: Lake, spark: StandInSpark):
+def test_an_application_that_did_nothing_fails_the_task(shared: Lake, spark: StandInSpark):
     spark.lazy = True
     part, *_ = changes(shared, inject(shared))
     with pytest.raises(AirflowException, match="does not show its step of epoch 1"):
         read(shared, part)
 
 
-def test_an_epoch_that_somebody_ran_whole_leaves_nothing_to_do(shared: Lake, spark: StandInSpark):
+def test_an_epoch_that_was_run_whole_leaves_nothing_to_do(shared: Lake, spark: StandInSpark):
     barrier = inject(shared)
     run_epoch(shared.backfill, barrier["epoch"])
 
@@ -160,7 +160,7 @@ def test_a_rescale_between_two_runs_needs_no_other_dag(shared: Lake, spark: Stan
 
 
 @pytest.mark.parametrize("part", [3, None, {}, {"epoch": 1}, {"part": 0}, {"epoch": 1, "part": 9}])
-def test_what_is_no_part_is_refused(shared: Lake, spark: StandInSpark, part):
+def test_an_invalid_part_is_refused(shared: Lake, spark: StandInSpark, part):
     inject(shared)
     with pytest.raises(AirflowFailException):
         read(shared, part)

@@ -1,4 +1,4 @@
-"""Verifying a view as a task, and redoing what differs."""
+"""Verifying a view as a task, and repairing what differs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_view_that_is_equal(ran: Lake, spark: StandInSpark):
     assert submitted[-2:] == ["--steps", "2"]
 
 
-def test_a_view_that_differs_fails_for_good_and_its_result_is_there(ran: Lake, spark: StandInSpark):
+def test_a_view_that_differs_fails_for_good_and_its_result_is_pushed(ran: Lake, spark: StandInSpark):
     spark.missing = [["7"]]
     ctx = context("verify")
     with pytest.raises(AirflowFailException, match="differs from its query .* 1 keys in 1 vnodes; repair"):
@@ -68,7 +68,7 @@ def test_a_view_that_differs_may_be_left_to_the_next_task(ran: Lake, spark: Stan
     assert [call[1] for call in spark.submitted] == ["verify", "repair"]
 
 
-def test_where_nothing_differs_no_spark_is_started_to_repair_it(ran: Lake, spark: StandInSpark):
+def test_if_nothing_differs_a_repair_starts_no_spark(ran: Lake, spark: StandInSpark):
     verify(ran)
     assert repair(ran)["equal"] is True
     assert [call[1] for call in spark.submitted] == ["verify"]
@@ -81,7 +81,7 @@ def test_a_view_that_still_differs_fails_the_repair(ran: Lake, spark: StandInSpa
         repair(ran)
 
 
-def test_a_retry_goes_on_and_another_run_begins_anew(ran: Lake, spark: StandInSpark):
+def test_a_retry_resumes_and_another_run_starts_a_new_verification(ran: Lake, spark: StandInSpark):
     spark.before = [("the machine went away", True)]
     with pytest.raises(AirflowException, match="went away"):
         verify(ran)
@@ -92,7 +92,7 @@ def test_a_retry_goes_on_and_another_run_begins_anew(ran: Lake, spark: StandInSp
     assert len(ran.backfill.verifications.all()) == 2
 
 
-def test_an_application_that_left_no_result_is_not_believed(ran: Lake, spark: StandInSpark):
+def test_an_application_that_left_no_result_fails_the_task(ran: Lake, spark: StandInSpark):
     verify(ran, context("verify", run_id="earlier"))
     spark.lazy = True
     with pytest.raises(AirflowException, match="its result is not in"):
@@ -100,7 +100,7 @@ def test_an_application_that_left_no_result_is_not_believed(ran: Lake, spark: St
 
 
 @pytest.mark.parametrize("wrong", [0, "0", -1, "many", 1.5])
-def test_what_is_no_number_of_steps_is_refused(ran: Lake, spark: StandInSpark, wrong):
+def test_an_invalid_number_of_steps_is_refused(ran: Lake, spark: StandInSpark, wrong):
     with pytest.raises(AirflowFailException, match="steps: .* is not a number of steps"):
         verify(ran, steps=wrong)
     assert spark.submitted == []

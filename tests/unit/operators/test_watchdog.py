@@ -1,4 +1,4 @@
-"""The watchdog's task: what it returns, when it fails, and that it tells each alarm once."""
+"""The watchdog's task: what it returns, when it fails, and that it sends each alarm once."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def look(xcoms):
 
 @pytest.fixture
 def stalled(created: Lake):
-    """A job with an epoch that nobody has run for two days."""
+    """A job with an epoch that was pinned two days ago and not run."""
     backfill = created.backfill
     then = dt.datetime.now(dt.UTC) - dt.timedelta(days=2)
     protocol.inject_barrier(store=backfill.store, upstream=backfill.upstream, requester=SOMEBODY, clock=lambda: then)
     return created
 
 
-def test_a_job_that_is_well_lets_the_task_succeed(created: Lake, look, xcoms):
+def test_without_an_alarm_the_task_succeeds(created: Lake, look, xcoms):
     assert look(created.definition) == xcoms.alarms == []
 
 
@@ -79,7 +79,7 @@ def test_an_alarm_may_also_only_be_returned(stalled: Lake, look):
     assert alarm["kind"] == "stalled"
 
 
-def test_an_alarm_is_told_once_for_as_long_as_it_lasts(stalled: Lake, look):
+def test_an_alarm_is_sent_once_for_as_long_as_it_lasts(stalled: Lake, look):
     told = []
 
     def run():
@@ -97,7 +97,7 @@ def test_an_alarm_is_told_once_for_as_long_as_it_lasts(stalled: Lake, look):
     assert len(told) == 2, "it came back"
 
 
-def test_another_alarm_of_the_job_is_told_beside_the_one_that_lasts(stalled: Lake, look, xcoms):
+def test_another_alarm_of_the_job_is_sent_while_the_first_one_lasts(stalled: Lake, look, xcoms):
     xcoms.alarms = [{"job": "small_orders", "kind": "headroom"}, {"job": "others", "kind": "stalled"}, "unknown"]
     told: list[Any] = []
 
@@ -106,7 +106,7 @@ def test_another_alarm_of_the_job_is_told_beside_the_one_that_lasts(stalled: Lak
     assert told == ["stalled"]
 
 
-def test_one_who_cannot_be_told_does_not_change_the_tasks_end(stalled: Lake, look, caplog):
+def test_a_notifier_that_fails_does_not_change_the_tasks_result(stalled: Lake, look, caplog):
     def broken(context):
         raise RuntimeError("no such channel")
 
@@ -114,7 +114,7 @@ def test_one_who_cannot_be_told_does_not_change_the_tasks_end(stalled: Lake, loo
     assert "no such channel" in caplog.text
 
 
-def test_a_job_that_is_not_created_yet_is_passed_over(orders: Lake, look):
+def test_a_job_that_is_not_created_yet_is_skipped(orders: Lake, look):
     assert look(orders.definition) == []
 
 
@@ -125,7 +125,7 @@ def test_a_job_that_cannot_be_read_does_not_keep_the_others_from_being_looked_at
     assert [alarm["job"] for alarm in xcoms.alarms] == ["small_orders"]
 
 
-def test_a_storage_that_does_not_answer_is_worth_a_retry(created: Lake, look, monkeypatch):
+def test_a_retry_may_help_if_a_storage_does_not_answer(created: Lake, look, monkeypatch):
     def unavailable(*_):
         raise StorageUnavailableError("no answer")
 
@@ -135,7 +135,7 @@ def test_a_storage_that_does_not_answer_is_worth_a_retry(created: Lake, look, mo
     assert not isinstance(caught.value, AirflowFailException)
 
 
-def test_of_several_jobs_that_cannot_be_read_a_retry_has_to_help_all(created: Lake, look, monkeypatch):
+def test_a_retry_must_help_all_of_the_jobs_that_cannot_be_read(created: Lake, look, monkeypatch):
     """It would fail again all the same."""
 
     def unavailable(*_):

@@ -33,5 +33,5 @@ def test_a_plan_is_a_table_of_facts_and_one_of_costs():
     assert lines[-1] == "nothing was written"
 
 
-def test_what_a_plan_quotes_cannot_break_the_table():
+def test_text_that_a_plan_quotes_cannot_break_the_table():
     assert r"| warning | a table at \`/lake/a\|b\*\<c\>\` is there already |" in plan_markdown(PLAN).splitlines()

@@ -61,15 +61,15 @@ def test_a_created_job_is_planned_with_the_settings_in_force(created):
     assert (paused.rows_left, paused.epochs, paused.first_epoch_files) == (9, None, 0)
 
 
-def test_no_more_is_left_of_a_job_than_nothing(created):
+def test_what_is_left_of_a_job_is_never_negative(created):
     created.epoch()
     created.orders.remove(*range(7))
     plan = make_plan(created.backfill)
     assert (plan.rows, plan.rows_left, plan.epochs) == (2, 0, 1)
 
 
-def test_a_completed_job_has_nothing_left_whatever_was_not_read_as_its_snapshot(created):
-    """A row that came behind the position was a change."""
+def test_a_completed_job_has_nothing_left_even_if_it_read_fewer_snapshot_rows(created):
+    """A row that was inserted at or before the position was a change."""
     created.epoch()
     created.orders.add(-1)
     created.finish()
@@ -87,7 +87,7 @@ def test_a_created_job_keeps_its_strategy_whatever_would_be_chosen_now(lake):
     assert (plan.strategy, plan.reason) == ("no_shuffle", "chosen when the job was created")
 
 
-def test_what_the_next_epoch_would_be_refused_for_is_refused(created):
+def test_a_plan_refuses_what_the_next_epoch_would_refuse(created):
     """I6."""
     edited = created.job.model_dump(mode="json") | {"query": "SELECT id FROM upstream"}
     with pytest.raises(InvalidJobError, match="with another query"):

@@ -84,7 +84,7 @@ def test_an_arrangement_is_made_at_creation_and_then_read():
     assert read == "reads 1 file of the arrangement (500 rows, 1000 bytes)"
 
 
-def test_limits_and_parallel_runs():
+def test_rate_limit_and_parallelism():
     assert facts(rate_limit=None)["rate limit"] == "unlimited"
     assert facts(rate_limit=0)["rate limit"] == "0 rows per epoch"
     assert "parallel" not in facts()

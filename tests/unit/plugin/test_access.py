@@ -23,14 +23,14 @@ def test_json_may_have_parameters(content_type):
 
 
 @pytest.mark.parametrize("content_type", [None, "", "text/plain", "text/plain;application/json", "application/jsonp"])
-def test_whatever_a_form_of_another_site_could_send_is_refused(content_type):
+def test_a_request_that_a_form_of_another_site_could_send_is_refused(content_type):
     with pytest.raises(HTTPException) as refused:
         require_json(request(content_type))
     assert refused.value.status_code == 415
 
 
 @pytest.mark.parametrize("dag_id", ["orders", "a.b-c_1", "ä", "x" * 250])
-def test_whatever_airflow_allows_is_the_name_of_a_dag(dag_id):
+def test_any_name_of_a_dag_that_airflow_allows_is_accepted(dag_id):
     assert TypeAdapter(DagId).validate_python(dag_id) == dag_id
 
 

@@ -1,4 +1,4 @@
-"""What Airflow is told of the pages is true, and costs its processes nothing."""
+"""The description of the pages for Airflow is true, and cheap to import."""
 
 from __future__ import annotations
 

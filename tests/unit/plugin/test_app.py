@@ -1,4 +1,4 @@
-"""What the API answers with where something is refused."""
+"""What the API answers if something is refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from airflow_backfill_provider.plugin.app import _refused
         (JobCancelledError("job orders was cancelled"), 409),
     ],
 )
-def test_an_error_is_answered_with_its_own_words_and_a_code_that_says_whose_it_is(error, code):
+def test_an_error_is_answered_with_its_message_and_a_fitting_status_code(error, code):
     """The pages ask again after 503 alone."""
     answer = _refused(cast("Request", None), error)
     assert (answer.status_code, json.loads(bytes(answer.body))) == (code, {"detail": str(error)})

@@ -85,7 +85,7 @@ def test_an_epoch_is_seen_with_its_cells_and_history(created: Lake):
     assert history is job.history()
 
 
-def test_a_job_is_seen_from_before_it_is_created_on(orders: Lake):
+def test_a_job_is_observed_also_before_it_is_created(orders: Lake):
     job = observe(orders)
     assert not job.look().created
 

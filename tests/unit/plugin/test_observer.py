@@ -60,7 +60,7 @@ def test_a_job_that_cannot_be_read_says_why_until_it_can(created: Lake):
     assert observation.reading is not None
 
 
-def test_an_error_that_nobody_foresaw_shows_nothing_of_itself(created: Lake, monkeypatch):
+def test_an_unexpected_error_is_not_quoted(created: Lake, monkeypatch):
     monkeypatch.setattr(Backfill, "read", lambda _: 1 / 0)
 
     (observation,) = JobObserver().observe([registered(created)])
@@ -69,7 +69,7 @@ def test_an_error_that_nobody_foresaw_shows_nothing_of_itself(created: Lake, mon
 
 
 def test_a_slow_storage_is_not_waited_for(created: Lake, monkeypatch):
-    """What was seen last is shown meanwhile."""
+    """Meanwhile, the last answer is returned."""
     jobs, job = JobObserver(), registered(created)
     (before,) = jobs.observe([job])
     monkeypatch.setattr(observer, "NEXT_LOOK_SECONDS", 0.0)
@@ -83,7 +83,7 @@ def test_a_slow_storage_is_not_waited_for(created: Lake, monkeypatch):
     assert jobs.observe([job]) != [before]
 
 
-def test_a_missing_connection_is_told(created: Lake):
+def test_a_missing_connection_is_reported(created: Lake):
     (observation,) = JobObserver().observe([registered(created, backfill_conn_id="nowhere")])
 
     assert "there is no connection nowhere" in (observation.problem or "")

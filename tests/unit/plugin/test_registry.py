@@ -29,7 +29,7 @@ def registered(**changes) -> RegisteredJob:
     ],
 )
 def test_a_job_is_the_same_by_its_definition_and_its_connection(changes, same):
-    """Two jobs of one name may have their control tables in different places."""
+    """Two jobs of one name may have their control tables in different folders."""
     assert (registered(**changes).key == registered().key) is same
 
 

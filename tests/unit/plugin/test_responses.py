@@ -1,4 +1,4 @@
-"""What the pages are told of a job's log."""
+"""What the pages get from a job's log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.builders import NOW, barrier_of, commit_of, settings_of
 JOB = RegisteredJob(name="paid_orders", definition={}, backfill_conn_id="c", dag_ids=("d",))
 
 
-def test_the_log_is_newest_first_and_knows_what_is_not_committed():
+def test_the_log_is_newest_first_and_marks_uncommitted_epochs():
     barriers = [barrier_of(1), barrier_of(2, injected_by=Requester(dag_id="d", run_id="r", task_id="t"))]
 
     newest, oldest = logged_epochs(barriers, [commit_of(barriers[0])])
@@ -25,7 +25,7 @@ def test_the_log_is_newest_first_and_knows_what_is_not_committed():
     assert (oldest.epoch, oldest.rows, oldest.changes, oldest.requested_by) == (1, 100, 3, "tester")
 
 
-def test_an_epoch_tells_of_its_mutations_and_who_asked():
+def test_an_epoch_has_its_mutations_and_its_requester():
     pinned = PinnedMutation(mutation=Mutation.THROTTLE, value=7, requested_by="vera", requested_at=NOW)
 
     (epoch,) = logged_epochs([barrier_of(1, mutations=(pinned,), warnings=("slow",))], [])
@@ -42,7 +42,7 @@ def test_the_chart_shows_committed_epochs_from_pin_to_commit():
     assert (point.epoch, point.rows, point.changes, point.seconds, point.work_seconds) == (1, 100, 3, 10.0, 2.0)
 
 
-def test_a_change_of_the_settings_tells_who_and_when():
+def test_a_change_of_the_settings_has_its_requester_and_time():
     throttled = settings_of().changed(
         SettingsChange.THROTTLE, requested_by="vera", requested_at=NOW, rate_limit=7, value=7
     )

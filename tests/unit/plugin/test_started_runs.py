@@ -1,4 +1,4 @@
-"""Which DAG a job is shown under, of those that know it: the one that runs it."""
+"""Under which of its DAGs a job is listed: the one that runs it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def shown_under(session):
     return job.dag_ids
 
 
-def test_a_job_is_shown_under_the_dag_that_ran_it_last(session):
+def test_a_job_is_listed_under_the_dag_that_ran_it_last(session):
     assert shown_under(session) == ("a_schedule", "on_commits")
     ran(session, "backfill_manual", 1)
     assert shown_under(session) == ("backfill_manual", "a_schedule", "on_commits")
@@ -101,8 +101,8 @@ def found(session, *dag_ids):
     return [(job.name, job.dag_ids) for job in started_runs.jobs_with_started(session, dag_ids or DAGS)]
 
 
-def test_a_job_is_shown_before_its_first_epoch(session):
-    """A DAG that learns its job at run time has no asset until then."""
+def test_a_job_is_listed_before_its_first_epoch(session):
+    """A DAG that gets its job at run time has no asset until then."""
     creates(session, "backfill_manual", xcom("other_orders", "lake"))
     assert found(session, "backfill_manual") == [("other_orders", ("backfill_manual",))]
     assert found(session, "a_schedule") == [("paid_orders", ("a_schedule",))]
@@ -111,18 +111,18 @@ def test_a_job_is_shown_before_its_first_epoch(session):
 
 
 @pytest.mark.parametrize("state", [DagRunState.SUCCESS, DagRunState.FAILED])
-def test_what_an_ended_run_created_is_not_shown_under_its_dag(session, state):
+def test_a_job_that_an_ended_run_created_is_not_listed_under_its_dag(session, state):
     creates(session, "backfill_manual", xcom("other_orders"), state=state)
     assert found(session, "backfill_manual") == []
 
 
-def test_a_job_that_a_run_begins_is_one_with_the_job_that_other_dags_know(session):
+def test_a_job_that_a_run_creates_is_the_same_as_that_of_other_dags(session):
     (known,) = jobs_of_dags(session, DAGS)
     creates(session, "backfill_manual", {DEFINITION: known.definition, CONNECTION: known.backfill_conn_id})
     assert found(session) == [("paid_orders", ("backfill_manual", "a_schedule", "on_commits"))]
 
 
-def test_of_a_job_that_was_created_twice_the_last_definition_counts(session):
+def test_the_last_definition_of_a_job_that_was_created_twice_counts(session):
     creates(session, "backfill_manual", xcom("o", rate_limit=1), xcom("o", rate_limit=2))
     (job,) = started_runs.jobs_with_started(session, ["backfill_manual"])
     assert job.definition["rate_limit"] == 2
@@ -131,7 +131,7 @@ def test_of_a_job_that_was_created_twice_the_last_definition_counts(session):
 @pytest.mark.parametrize(
     "value", [None, 7, [], {}, {DEFINITION: "x"}, {DEFINITION: {}, CONNECTION: "c"}, {DEFINITION: job_fields()}]
 )
-def test_what_other_tasks_push_under_that_key_is_no_job(session, value):
+def test_an_xcom_of_another_task_under_that_key_is_no_job(session, value):
     creates(session, "backfill_manual", value)
     assert found(session, "backfill_manual") == []
 

@@ -41,7 +41,7 @@ def backfilling(request):
 
 @pytest.fixture(params=["places", exhaustive("vnodes")])
 def dying(request):
-    """The same, for what has many cases."""
+    """The same, for tests with many cases."""
     return request.getfixturevalue(request.param).restore()
 
 
@@ -62,7 +62,7 @@ def fail(backfilling):
 
 
 def finish(backfilling):
-    """Come to the end, and hold the view equal to the query."""
+    """Run to the end, and require that the view equals the query."""
     backfilling.finish_watched()
     rows = backfilling.orders.rows.items()
     assert sorted(backfilling.rows()) == sorted((i, 100 * amount) for i, (status, amount) in rows if status == "paid")

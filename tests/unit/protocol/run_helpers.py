@@ -1,5 +1,5 @@
 """
-What the tests of running epochs have in common: jobs, what their epochs come to, and the crash points.
+What the tests of running epochs have in common: jobs, the results of their epochs, and the crash points.
 
 Each test module assigns the fixtures it needs to their own names, because pytest looks for fixtures in the module.
 """
@@ -37,7 +37,7 @@ OF_GIVING_UP = {
 }
 NOT_OF_EVERY_EPOCH = OF_CREATIONS | OF_GIVING_UP | OF_ARRANGEMENTS | OF_REPLACEMENTS | OF_SHARED_EPOCHS
 POINTS = [point for point in CrashPoint if point not in NOT_OF_EVERY_EPOCH]
-"""What an epoch passes that reads in place, in one run."""
+"""What an epoch passes that reads in place, in one task run."""
 
 
 def history(backfilling):
@@ -49,7 +49,7 @@ def history(backfilling):
 
 
 def outcome(backfilling):
-    """Return what the epochs came to: rows, state and counts."""
+    """Return the result of the epochs: rows, state and counts."""
     counts = [
         (c.epoch, c.snapshot_read_row_count, c.upstream_output_row_count, c.rows_read, c.completed)
         for c in backfilling.store.commits()
@@ -70,7 +70,7 @@ def begun(prepared_history):
 
 @pytest.fixture(scope="module")
 def undisturbed(prepared_history):
-    """What the same history comes to after each further epoch when nothing happens."""
+    """The result of the same history after each further epoch if nothing goes wrong."""
     backfilling = prepared_history.restore()
     outcomes = {}
     for epoch in (2, 3):
@@ -117,13 +117,13 @@ def prepared_arrangement(tmp_path_factory):
 
 @pytest.fixture
 def arranged(prepared_arrangement):
-    """A job with vnodes of its own, three runs sharing nine rows an epoch, after one epoch and some changes."""
+    """A job with a position per vnode and three task runs, nine rows an epoch, after one epoch and some changes."""
     return prepared_arrangement.restore()
 
 
 @pytest.fixture(scope="module")
 def arranged_undisturbed(prepared_arrangement):
-    """What that history comes to when one run does each epoch whole and nothing happens."""
+    """The result of that history if one task run does each epoch whole and nothing goes wrong."""
     backfilling = prepared_arrangement.restore()
     outcomes = {}
     for epoch in (2, 3):

@@ -1,4 +1,4 @@
-"""A job with its tables at hand, opened by its definition or by its control tables alone."""
+"""A job with its tables, opened by its definition or by its control tables alone."""
 
 from __future__ import annotations
 
@@ -72,19 +72,19 @@ def test_a_job_of_another_definition_is_refused(backfilling):
 def test_status_follows_a_job_to_its_end(backfilling):
     """Issue part 6: progress, lag and what it waits for, in milliseconds and without a JVM."""
     backfill = backfilling.backfill
-    shown = [backfill.status()]
+    statuses = [backfill.status()]
     backfilling.orders.add(50)
-    while not shown[-1].finished:
+    while not statuses[-1].finished:
         backfilling.epoch()
-        shown.append(backfill.status())
-    assert [s.epoch for s in shown] == [0, 1, 2, 3]
-    assert [s.rows_read for s in shown] == [0, 4, 8, 11]
-    assert [round(s.progress, 3) for s in shown] == [0.0, 0.364, 0.727, 1.0]
-    assert [s.lag_versions for s in shown] == [1, 0, 0, 0]
-    assert [s.vnodes.in_progress for s in shown] == [0, 4, 4, 0]
-    assert [s.watermark is None for s in shown] == [True, True, True, False]
-    assert shown[2].rows_per_second
-    assert shown[2].eta_seconds
+        statuses.append(backfill.status())
+    assert [s.epoch for s in statuses] == [0, 1, 2, 3]
+    assert [s.rows_read for s in statuses] == [0, 4, 8, 11]
+    assert [round(s.progress, 3) for s in statuses] == [0.0, 0.364, 0.727, 1.0]
+    assert [s.lag_versions for s in statuses] == [1, 0, 0, 0]
+    assert [s.vnodes.in_progress for s in statuses] == [0, 4, 4, 0]
+    assert [s.watermark is None for s in statuses] == [True, True, True, False]
+    assert statuses[2].rows_per_second
+    assert statuses[2].eta_seconds
     backfilling.orders.add(51)
     assert backfill.status().lag_versions == 1
 
@@ -101,7 +101,7 @@ def test_status_shows_what_the_job_waits_for(backfilling):
     assert status.eta_seconds is None
 
 
-def test_status_of_a_rebuilt_job_begins_anew(backfilling):
+def test_status_of_a_rebuilt_job_starts_over(backfilling):
     backfilling.epoch()
     backfilling.rebuild()
     status = backfilling.backfill.status()
@@ -131,7 +131,7 @@ def test_status_of_a_damaged_state_is_refused(backfilling):
         backfilling.backfill.status()
 
 
-def test_status_tells_lag_and_headroom_by_the_clock(backfilling):
+def test_status_has_lag_and_headroom_by_the_clock(backfilling):
     backfilling.epoch()
     backfilling.orders.add(50)
     committed_at(backfilling.orders.path, 1, NOW)
@@ -142,7 +142,7 @@ def test_status_tells_lag_and_headroom_by_the_clock(backfilling):
     assert [alarm.kind for alarm in late.alarms] == ["headroom"]
 
 
-def test_changes_that_nobody_read_before_a_job_was_created_are_not_needed(backfilling):
+def test_changes_from_before_a_job_was_created_are_not_needed(backfilling):
     """Under no_shuffle the first chunk has them."""
     status = backfilling.backfill.status(lambda: NOW + dt.timedelta(days=3650))
     assert (status.lag_versions, status.lag_seconds, status.headroom_hours, status.alarms) == (1, None, None, ())
@@ -152,12 +152,12 @@ def test_changes_that_nobody_read_before_a_job_was_created_are_not_needed(backfi
 
 
 def roll_back(orders, count=1):
-    """Put the upstream back as it was so many versions ago."""
+    """Restore the upstream as it was so many versions ago."""
     for _ in range(count):
         commit_file(orders.path, orders.table.latest().number).unlink()
 
 
-def made_anew(backfilling, versions):
+def recreated(backfilling, versions):
     shutil.rmtree(backfilling.orders.path)
     orders = Orders(backfilling.lake)
     for number in range(versions):
@@ -168,14 +168,14 @@ def made_anew(backfilling, versions):
     ("replace", "said"),
     [
         (lambda b: roll_back(b.orders), "ends with version 1, but the job has read up to version 2"),
-        (lambda b: made_anew(b, 2), "holds table"),
-        (lambda b: made_anew(b, 3), "holds table"),
-        (lambda b: made_anew(b, 9), "holds table"),
+        (lambda b: recreated(b, 2), "holds table"),
+        (lambda b: recreated(b, 3), "holds table"),
+        (lambda b: recreated(b, 9), "holds table"),
         (lambda b: committed_at(b.orders.path, 2, NOW), "version 2 of .* was written at"),
     ],
 )
 def test_a_replaced_upstream_is_an_alarm_and_no_lag(backfilling, replace, said):
-    """I6: what the next epoch would refuse is said where people look, for nobody may start that epoch."""
+    """I6: the status says what the next epoch would refuse, because that epoch may never start."""
     backfilling.orders.add(50)
     backfilling.orders.add(51)
     backfilling.epoch()
@@ -191,12 +191,12 @@ def test_a_replaced_upstream_is_an_alarm_and_no_lag(backfilling, replace, said):
 
 
 def test_a_replaced_upstream_is_an_alarm_before_the_first_epoch(backfilling):
-    made_anew(backfilling, 1)
+    recreated(backfilling, 1)
     assert [alarm.kind for alarm in backfilling.backfill.status().alarms] == ["replaced"]
 
 
-def test_an_upstream_put_back_behind_the_version_that_an_arrangement_is_made_of(lake):
-    """I6: there is no barrier yet that could tell, and no epoch would ever find anything to do."""
+def test_an_upstream_restored_to_before_the_version_of_the_arrangement(lake):
+    """I6: no barrier can show it yet, and no epoch would ever find anything to do."""
     backfilling = Prepared(lake, range(10), rate_limit=4, strategy="arrangement").restore()
     backfilling.orders.add(50)
     backfilling.rebuild()
@@ -210,8 +210,8 @@ def test_an_upstream_put_back_behind_the_version_that_an_arrangement_is_made_of(
 
 
 @pytest.mark.parametrize("damage", ["*.parquet", "_delta_log/*"])
-def test_damaged_verifications_are_a_warning_and_everything_else_is_shown(backfilling, damage):
-    """I6: not known is not never verified; and the epochs do not need the table."""
+def test_damaged_verifications_are_a_warning_and_everything_else_stays(backfilling, damage):
+    """I6: unknown is something else than never verified. The epochs do not need the table."""
     backfill = backfilling.backfill
     backfilling.epoch()
     sound = backfill.status(lambda: NOW)
@@ -225,8 +225,8 @@ def test_damaged_verifications_are_a_warning_and_everything_else_is_shown(backfi
     (warning,) = status.warnings
     assert warning == f"it is unknown whether the view was verified: {status.verification_problem}"
     assert status.verified is None
-    shown = {"verification_problem": None, "warnings": ()}
-    assert status.model_copy(update=shown) == sound
+    differing = {"verification_problem": None, "warnings": ()}
+    assert status.model_copy(update=differing) == sound
 
 
 # --- a part of the upstream -----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A view over a view that is not finished: whoever looks is told, as long as it lasts."""
+"""A view over a view that is not finished: plan and status warn of it until it is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_view_over_an_unfinished_view_is_warned_of_until_that_is_finished(lake
     assert warnings(backfilling) == []
 
 
-def test_any_other_upstream_is_nobodys_business(lake):
+def test_any_other_upstream_gives_no_warning(lake):
     backfilling = Backfilling(lake)
     backfilling.orders.add(*range(3))
     backfilling.create()

@@ -129,7 +129,7 @@ def test_creators_at_once_create_one_job(backfilling):
     assert len(backfilling.rows()) == 10
 
 
-def test_a_view_that_is_gone_after_epochs_wrote_to_it_is_not_made_anew(created):
+def test_a_view_that_is_gone_after_epochs_wrote_to_it_is_not_created_again(created):
     """I6: an empty view would miss the rows that were read."""
     created.epoch()
     shutil.rmtree(created.job.materialized_view)
@@ -141,7 +141,7 @@ def test_a_view_that_is_gone_after_epochs_wrote_to_it_is_not_made_anew(created):
     assert len(created.rows()) == 10
 
 
-def test_a_state_that_is_gone_after_epochs_wrote_it_is_not_made_anew(created):
+def test_a_state_that_is_gone_after_epochs_wrote_it_is_not_created_again(created):
     """I6: create is the first task of every run, so it meets a lost state first."""
     created.epoch()
     shutil.rmtree(f"{created.job.state}/vnode_state")

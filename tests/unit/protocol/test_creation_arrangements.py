@@ -36,7 +36,7 @@ def arrangement(backfilling):
     return ArrangementFiles(location_of(backfilling.store.settings()))
 
 
-def test_creating_makes_the_arrangement_of_the_version_that_was_looked_at(arranging):
+def test_creating_makes_the_arrangement_of_the_version_that_was_read(arranging):
     arranging.orders.add(10)
     settings = arranging.create()
     assert (settings.strategy, settings.first_offset.number) == ("arrangement", 1)
@@ -96,7 +96,7 @@ def test_a_creation_that_died_around_the_arrangement_is_completed(arranging, poi
 
 
 def test_a_rebuild_that_slept_through_another_one_leaves_its_arrangement_alone(arranging):
-    """I5: its chunks are read from it already."""
+    """I5: chunks are read from it already."""
     arranging.create()
     arranging.epoch()
 
@@ -113,7 +113,7 @@ def test_a_rebuild_that_slept_through_another_one_leaves_its_arrangement_alone(a
 
 
 def test_a_creation_that_died_before_the_arrangement_is_completed_by_an_epoch_that_has_nothing_else_to_do(arranging):
-    """I4: as long as it is not made there is nothing to read, and no version comes that would ask for an epoch."""
+    """I4: until it is made there is nothing to read, and no new version requests an epoch."""
 
     with dies_at(CrashPoint.BEFORE_ARRANGEMENT_COMMIT):
         arranging.create()
@@ -174,8 +174,8 @@ def test_finishing_drops_the_arrangement_unless_it_is_to_be_kept(arranging, keep
     assert len(arranging.rows()) == 11
 
 
-def test_an_arrangement_that_is_lost_is_not_made_up_again(arranging):
-    """I6: of which version its rows are is not known any more."""
+def test_a_lost_arrangement_is_not_created_again(arranging):
+    """I6: the version that its rows are of is not known any more."""
     arranging.create()
     arranging.epoch()
     arrangement(arranging).drop()
@@ -184,8 +184,8 @@ def test_an_arrangement_that_is_lost_is_not_made_up_again(arranging):
 
 
 @pytest.mark.parametrize("repair", ["create", "rebuild"])
-def test_an_arrangement_that_is_lost_once_an_epoch_is_pinned_is_made_anew_by_a_rebuild_alone(arranging, repair):
-    """I6: the epoch may have read of it, and what it reads next would not be what it has read."""
+def test_an_arrangement_lost_after_an_epoch_was_pinned_is_only_created_again_by_a_rebuild(arranging, repair):
+    """I6: the epoch may have read from it, and would then read other rows."""
     arranging.create()
     arranging.inject()
     arrangement(arranging).drop()
@@ -194,7 +194,7 @@ def test_an_arrangement_that_is_lost_once_an_epoch_is_pinned_is_made_anew_by_a_r
     assert arrangement(arranging).exists() is (repair == "rebuild")
 
 
-def test_an_arrangement_that_a_rebuild_did_not_come_to_make_is_made_by_creating_again(arranging):
+def test_an_arrangement_that_a_rebuild_failed_to_make_is_made_by_creating_again(arranging):
     """I2: the epochs that were pinned before are no reason not to."""
     arranging.create()
     arranging.epoch()
@@ -236,7 +236,7 @@ def test_a_chunk_reads_at_least_one_row_however_much_is_inserted(lake):
     backfilling.finish_watched()
 
 
-def test_a_chunk_is_as_large_as_the_rate_limit_where_nobody_knows_how_many_rows_there_were(arranging):
+def test_a_chunk_is_as_large_as_the_rate_limit_if_the_former_number_of_rows_is_unknown(arranging):
     arranging.create()
     arranging.orders.change([3], amount=7)
     DeltaTable(arranging.orders.path).create_checkpoint()
@@ -249,13 +249,13 @@ def test_a_chunk_is_as_large_as_the_rate_limit_where_nobody_knows_how_many_rows_
     assert planned == 5
 
 
-def test_runs_keep_their_vnodes_until_one_is_idle_while_another_has_some_to_spare(lake):
-    """A run that goes on where it was finds the files that it needs in its caches."""
+def test_task_runs_keep_their_vnodes_until_one_is_idle_while_another_has_some_to_spare(lake):
+    """A task run that keeps its vnodes has their files in its caches."""
     backfilling = Backfilling(lake, rate_limit=16, strategy="arrangement", parallelism=2, vnode_count=8)
     backfilling.orders.add(*range(40))
     backfilling.create()
     backfilling.epoch()
-    # Drawn anew, the boundary would move to where these are.
+    # A new division would move the boundary to these.
     backfilling.orders.add(*(i for i in range(40, 300) if vnode_of(backfilling, i) == 6))
     mutations.pause_job(store=backfilling.store, requested_by="x")
     backfilling.epoch()

@@ -63,7 +63,7 @@ def test_a_rebuild_forgets_pause_cancellation_and_finish(created):
 
 
 def test_a_rebuild_forgets_a_repair(created):
-    """What was asked of the old view; its sequence would ask for an epoch of the new one."""
+    """It was requested for the old view; its sequence would request an epoch of the new one."""
     created.finish()
     mutations.repair_job(store=created.store, requested_by="x", keys=["3"])
     assert created.store.settings().repair_sequence == 2
@@ -100,8 +100,8 @@ def more_vnodes(_):
         (more_vnodes, "rebuild"),
     ],
 )
-def test_a_job_whose_view_could_not_be_made_may_be_mended(lake, monkeypatch, changed, again):
-    """What only Spark refuses is refused after the job is there; whoever mends the definition creates it once more."""
+def test_a_job_whose_view_could_not_be_created_may_be_corrected(lake, monkeypatch, changed, again):
+    """Spark refuses some definitions only after the job is created. A corrected definition creates it once more."""
     backfilling, change = Backfilling(lake, state=str(lake / "state")), changed(lake)
     backfilling.orders.add(*range(4))
     with monkeypatch.context() as patched:
@@ -118,7 +118,7 @@ def test_a_job_whose_view_could_not_be_made_may_be_mended(lake, monkeypatch, cha
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_a_view_that_was_made_is_not_moved(lake, lost):
+def test_a_view_that_was_created_is_not_moved(lake, lost):
     backfilling = Backfilling(lake, state=str(lake / "state"))
     backfilling.orders.add(*range(4))
     backfilling.create()
@@ -168,7 +168,7 @@ def test_a_rebuild_that_cannot_be_done_is_refused_and_leaves_the_job_as_it_was(l
 
 
 def test_a_rebuild_that_the_engine_refuses_leaves_the_job_as_it_was(created):
-    """I6: its view would be gone before anybody looked at the new definition."""
+    """I6: its view would be gone before the new definition is checked."""
     created.finish()
     before = created.store.settings()
     engine = created.engine()
@@ -185,8 +185,8 @@ def test_a_rebuild_that_the_engine_refuses_leaves_the_job_as_it_was(created):
     assert (created.store.settings(), len(created.rows())) == (before, 10)
 
 
-def test_what_was_asked_for_before_a_rebuild_is_over_with_it(created):
-    """I1: a repair, too, for the rebuilt view has nothing that was damaged."""
+def test_a_rebuild_ends_what_was_requested_before(created):
+    """I1: a repair, too, because the rebuilt view has nothing that was damaged."""
     created.epoch()
     mutations.pause_job(store=created.store, requested_by="x")
     mutations.repair_job(keys=[[0]], store=created.store, requested_by="x")
@@ -311,7 +311,7 @@ def test_a_rebuild_that_died_is_completed_by_creating_by_an_epoch_or_by_rebuildi
     ],
 )
 def test_an_injector_from_before_a_rebuild_that_wakes_up_after_it_does_no_harm(created, asleep_before, meanwhile):
-    """I2 and I5: whatever it pins or not, the rebuilt job reads every row once and comes to its end."""
+    """I2 and I5: whether it pins a barrier or not, the rebuilt job reads every row once and completes."""
     created.epoch()
     awake = []
 

@@ -56,7 +56,7 @@ def test_a_changed_definition_is_refused_naming_what_changed(created, change, fi
 
 
 def test_a_creator_that_finds_another_definition_in_force_is_refused(backfilling):
-    """I6: somebody else was faster, with another job of that name."""
+    """I6: another creator was faster, with another job of that name."""
 
     class Sleeper(BackfillStore):
         def create(self, settings):
@@ -159,7 +159,7 @@ def test_a_column_of_a_name_that_the_package_uses_itself_is_one_like_any_other(l
         ({"restrict_to": {"keys": {"after": [6], "up_to": [6]}}}, r"no key lies after .*6.* and at or before .*6"),
     ],
 )
-def test_what_cannot_be_done_right_is_refused_before_anything_is_written(backfilling, change, said):
+def test_a_job_that_cannot_be_done_right_is_refused_before_anything_is_written(backfilling, change, said):
     """I6."""
     files = files_of(backfilling.lake)
     with pytest.raises(InvalidJobError, match=said):

@@ -138,7 +138,7 @@ def test_a_state_of_an_epoch_that_is_pinned_meanwhile_is_accepted():
 
 
 def test_a_state_after_the_end_of_the_log_is_refused():
-    """I6: the log was put back from an older copy."""
+    """I6: the log was restored from an older copy."""
     with pytest.raises(StateError, match="state at /state is of epoch 2, but the barrier log ends with epoch 1"):
         begun(state=state_of(*[AT_5] * 4, epoch=2)).require_state(1, "/state")
 
@@ -175,7 +175,7 @@ def test_an_epoch_completes_with_the_chunk_after_which_nothing_is_left(chunk, co
 
 
 @pytest.mark.parametrize(("visibility", "could_wait"), [("every_epoch", False), ("on_finish", True)])
-def test_changes_can_wait_only_if_the_view_is_shown_when_it_is_finished(visibility, could_wait):
+def test_changes_can_wait_only_if_the_view_is_published_when_it_is_finished(visibility, could_wait):
     assert begun(visibility=visibility).could_wait is could_wait
 
 
@@ -190,7 +190,7 @@ def test_changes_of_nothing_and_of_a_finished_view_do_not_wait(changes):
     assert not begun(visibility="on_finish", **changes).could_wait
 
 
-def test_changes_do_not_wait_behind_a_repair():
+def test_changes_do_not_wait_in_an_epoch_with_a_repair():
     settings = begun(visibility="on_finish").settings
     repair = settings.model_copy(update={"sequence": 2, "repair": Repair(vnodes=(1,)), "change": SettingsChange.REPAIR})
     assert not begun(history=[settings, repair]).could_wait
@@ -223,7 +223,7 @@ def test_an_epoch_with_a_chunk_has_something_to_do_whatever_changes():
     assert why_idle(fresh(), planned(fresh(), SnapshotPlan(1000, prepares=True)), has_changes=False) == ""
 
 
-def test_an_epoch_without_a_chunk_hinges_on_changes():
+def test_an_epoch_without_a_chunk_depends_on_changes():
     basis = begun(history=[settings_of(rate_limit=0)])
     assert hinges_on_changes(basis, planned(basis))
     assert why_idle(basis, planned(basis), has_changes=True) == ""
@@ -298,7 +298,7 @@ def test_an_idle_epoch_commits_the_state_as_it_is():
 
 
 def test_an_idle_epoch_after_a_gap_knows_no_versions():
-    """Another incarnation's epoch lies in between, whose versions this one must not go on from."""
+    """Another incarnation's epoch lies in between, and this one must not go on from its versions."""
     basis = begun(last_epoch=4)
     barrier = next_barrier(basis, planned(basis), window_of(3, 7), requester=WHO, now=NOW)
     assert idle_commit(barrier, basis, NOW).tables is None

@@ -1,4 +1,4 @@
-"""An attempt of an epoch: what its runs report together, and which barriers it refuses."""
+"""An attempt of an epoch: what its task runs report together, and which barriers it refuses."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_a_report_says_which_epoch_and_part_it_is_of(part):
     )
 
 
-def test_reports_together_are_what_one_run_would_have_written():
-    """Rows of a vnode that two parts read are summed; of what runs did at the same time the longest counts."""
+def test_combined_reports_are_what_one_task_run_would_have_written():
+    """Rows of a vnode that two parts read are summed; of what task runs did at the same time the longest counts."""
     reports = [
         report_of(BARRIER, 1, rows={1: 4, 2: 1}, seconds={"snapshot": 2.0, "count": 0.1}),
         report_of(BARRIER, None, rows={0: 7}, rows_added=-3, seconds={"changes": 0.5}),

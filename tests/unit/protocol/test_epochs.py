@@ -1,4 +1,4 @@
-"""Several epochs in one run: each is a barrier of its own, and whatever is asked for takes effect at the next one."""
+"""Several epochs in one task run: each has its own barrier, and a mutation takes effect with the next one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def backfilling(prepared):
 
 
 def run(backfilling: Backfilling, most, *meanwhile, requester=TASK, until=None):
-    """Run epochs as an application does; after each, somebody does something. Returns what happened."""
+    """Run epochs as an application does; after each, do something. Return what happened."""
     happens, engine = list(meanwhile), backfilling.engine()
     first, done = backfilling.inject(requester, until, most), []
     for step in protocol.run_epochs(
@@ -65,7 +65,7 @@ def test_each_epoch_of_a_run_is_pinned_for_its_task_run_and_committed_before_the
     backfilling.assert_truth()
 
 
-def test_a_task_run_pins_no_more_than_it_carries_in_all_its_tries(backfilling):
+def test_a_task_run_pins_no_more_epochs_than_requested_in_all_its_tries(backfilling):
     run(backfilling, 2)
     last, commit = backfilling.store.barriers()[-1], backfilling.store.commits()[-1]
     assert backfilling.ask(TASK, epochs=2) == protocol.Injection(last, commit)
@@ -83,7 +83,7 @@ def test_a_run_ends_with_the_epoch_that_completes_every_vnode(backfilling):
     backfilling.assert_truth()
 
 
-def test_what_is_new_after_each_epoch_is_in_the_next(backfilling):
+def test_changes_after_each_epoch_are_in_the_next(backfilling):
     def change():
         backfilling.orders.change([0], amount=50)
 
@@ -139,14 +139,14 @@ def test_a_rebuilt_job_is_left_to_another_run(backfilling):
     backfilling.assert_truth()
 
 
-def test_somebody_elses_barrier_in_between_is_completed_and_not_counted(backfilling):
+def test_another_requesters_barrier_in_between_is_completed_and_not_counted(backfilling):
     assert run(backfilling, 3, lambda: backfilling.inject(OTHER)) == [1, 2, 3]
     assert [b.injected_by for b in backfilling.store.barriers()] == [TASK, OTHER, TASK]
     assert run(backfilling, 3) == [4]
 
 
 @pytest.mark.parametrize("point", [CrashPoint.AFTER_PIN, CrashPoint.BEFORE_STATE_COMMIT, CrashPoint.BEFORE_LOG_COMMIT])
-def test_a_retry_goes_on_with_the_epoch_that_died_and_carries_what_is_left(backfilling, point):
+def test_a_retry_goes_on_with_the_epoch_that_died_and_runs_what_is_left(backfilling, point):
     """I2."""
     with pytest.raises(Died):
         run(backfilling, 3, lambda: crash_points.install(dying_at(point)))
@@ -157,7 +157,7 @@ def test_a_retry_goes_on_with_the_epoch_that_died_and_carries_what_is_left(backf
     backfilling.assert_truth()
 
 
-def test_the_next_epoch_of_somebody_at_a_terminal_is_injected_and_run(backfilling):
+def test_the_next_epoch_of_a_user_at_a_terminal_is_injected_and_run(backfilling):
     def next_epoch():
         return protocol.run_next_epoch(
             store=backfilling.store,
@@ -181,7 +181,7 @@ def test_a_task_run_whose_epoch_is_committed_needs_no_engine(backfilling):
     assert next_epoch(None) == done
 
 
-def test_the_next_epoch_is_up_to_the_instant_that_was_asked_for(backfilling):
+def test_the_next_epoch_is_up_to_the_requested_instant(backfilling):
     until = backfilling.orders.table.watermark(offset_of(0))
     backfilling.orders.change([0], amount=50)
     for _ in range(2):

@@ -95,7 +95,7 @@ def test_finishers_at_once_finish_once(backfilling, store):
 
 
 def test_a_job_that_is_rebuilt_while_it_is_finished_is_not_finished(lake):
-    """The rebuilt job has an arrangement of its own, which its epochs need."""
+    """The rebuilt job has its own arrangement, which its epochs need."""
     arranging = Backfilling(lake, strategy="arrangement")
     arranging.orders.add(*range(5))
     arranging.create()

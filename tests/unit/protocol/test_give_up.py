@@ -1,4 +1,4 @@
-"""Giving up an epoch that cannot be done as it is pinned: what is left of it, what comes next, who is told what."""
+"""Giving up an epoch that cannot be done as it is pinned: what is left, what comes next, and what others learn."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TASK_RUN = Requester(dag_id="d", run_id="r", task_id="t")
 # --- what is left, and what comes next ------------------------------------------------------------
 
 
-def test_the_first_epoch_is_given_up_and_pinned_anew_without_a_rebuild(backfilling):
+def test_the_first_epoch_is_given_up_and_pinned_again_without_a_rebuild(backfilling):
     """A bad row in the first chunk."""
     spoil(backfilling, *range(10))
     barrier = fail(backfilling)
@@ -90,7 +90,7 @@ def test_it_fails_again_until_the_row_is_corrected(dying):
     finish(dying)
 
 
-def test_what_the_epoch_was_the_first_to_carry_is_asked_again(dying):
+def test_mutations_that_the_epoch_was_the_first_to_pin_are_pinned_again(dying):
     dying.finish()
     mutations.repair_job(keys=[[4]], store=dying.store, requested_by="x")
     spoil(dying, 4)
@@ -107,7 +107,7 @@ def test_what_the_epoch_was_the_first_to_carry_is_asked_again(dying):
 
 
 def test_changes_that_wait_are_given_up_too(tmp_path):
-    """The chunk of the next epoch is read where the row may be corrected, not where the chunks before were read."""
+    """The next chunk is read at an offset at which the row may be corrected, not at that of the chunks before."""
     backfilling = Backfilling(tmp_path, query=PAID, rate_limit=4, strategy="no_shuffle", visibility="on_finish")
     backfilling.orders.add(*range(4))
     backfilling.orders.add(*range(4, 10), amount=BAD)
@@ -122,7 +122,7 @@ def test_changes_that_wait_are_given_up_too(tmp_path):
     finish(backfilling)
 
 
-# --- who is told what -----------------------------------------------------------------------------
+# --- what others learn ----------------------------------------------------------------------------
 
 
 def test_a_retry_of_the_task_run_pins_a_new_epoch(dying):
@@ -139,7 +139,7 @@ def test_a_retry_of_the_task_run_pins_a_new_epoch(dying):
     assert dying.ask(TASK_RUN).commit is not None
 
 
-def test_a_late_attempt_is_told_that_its_epoch_was_given_up(backfilling):
+def test_a_late_attempt_learns_that_its_epoch_was_given_up(backfilling):
     spoil(backfilling, *range(10))
     barrier = fail(backfilling)
     heal(backfilling, *range(10))

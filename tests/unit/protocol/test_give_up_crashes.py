@@ -40,8 +40,8 @@ OF_GIVING_UP = [
 
 @pytest.mark.parametrize("point", OF_GIVING_UP)
 @pytest.mark.parametrize("healed", [exhaustive(False), True])
-def test_giving_up_that_died_is_completed_by_whoever_comes_next(dying, point, healed):
-    """I2: also if the cause is gone by then, as a data file that was put back is."""
+def test_giving_up_that_died_is_completed_by_the_next_attempt(dying, point, healed):
+    """I2: also if the cause is gone by then, for example because a data file was restored."""
     dying.epoch()
     spoil(dying, *range(10))
     barrier = dying.inject()
@@ -179,7 +179,7 @@ def test_of_a_shared_epoch_the_parts_that_are_read_stay(vnodes, order):
     finish(backfilling)
 
 
-def test_a_rebuild_after_giving_up_begins_anew(backfilling):
+def test_a_rebuild_after_giving_up_starts_over(backfilling):
     spoil(backfilling, *range(10))
     fail(backfilling)
     heal(backfilling, *range(10))
@@ -187,7 +187,7 @@ def test_a_rebuild_after_giving_up_begins_anew(backfilling):
     finish(backfilling)
 
 
-def test_giving_up_in_a_row_dies_at_no_point_of_others(backfilling):
-    """The points of giving up are reached by nobody else."""
+def test_an_ordinary_epoch_reaches_no_crash_point_of_giving_up(backfilling):
+    """Only giving up an epoch reaches these points."""
     for point in (CrashPoint.BEFORE_FENCE, CrashPoint.BEFORE_GIVING_UP):
         assert not died(point, backfilling.epoch)

@@ -35,7 +35,7 @@ def test_a_failure_is_recorded_with_who_when_and_what(backfilling):
     assert backfilling.backfill.status().last_failure is None
 
 
-def test_of_an_error_that_is_nobodys_only_the_class_is_recorded(backfilling):
+def test_only_the_class_of_an_unexpected_error_is_recorded(backfilling):
     barrier = backfilling.inject()
     engine = backfilling.engine()
     engine.refusal = RuntimeError("row 5 is secret")
@@ -60,7 +60,7 @@ def test_a_given_up_epoch_is_the_last_failure_until_one_is_committed(backfilling
     assert backfilling.backfill.status().last_failure is None
 
 
-def test_that_a_failure_cannot_be_recorded_hides_nothing(backfilling, monkeypatch):
+def test_a_failure_that_cannot_be_recorded_is_still_raised(backfilling, monkeypatch):
     barrier = backfilling.inject()
     engine = backfilling.engine()
     engine.refusal = EpochFailedError("the network")

@@ -63,13 +63,13 @@ def test_rows_of_one_version_are_as_of_where_the_window_begins_and_pinned_nowher
     assert backfilling.inject().read_as_of == ()
 
 
-def test_the_parts_of_several_runs_complete_the_job_together(lake):
+def test_the_parts_of_several_task_runs_complete_the_job_together(lake):
     """I4: also where no part of them does."""
     barrier = over(lake, *range(9), strategy="arrangement", parallelism=3, rate_limit=None).inject()
     assert (len(barrier.parts), barrier.completes) == (3, True)
 
 
-def test_an_upstream_that_was_put_back_from_an_older_copy_is_refused(backfilling):
+def test_an_upstream_that_was_restored_from_an_older_copy_is_refused(backfilling):
     """Its id is the same, and what it writes next has numbers that were read already."""
     copy = backfilling.lake / "copy"
     shutil.copytree(backfilling.orders.path, copy)
@@ -98,7 +98,7 @@ def test_the_last_chunk_has_no_upper_bound_and_later_barriers_have_no_chunk(back
 
 
 @pytest.mark.parametrize(("rate_limit", "rows"), [(None, [3]), (3, [3]), (2**63 - 1, [3]), (2, [2, 1]), (1, [1, 1, 1])])
-def test_every_rate_limit_is_kept_and_comes_to_an_end(lake, rate_limit, rows):
+def test_every_rate_limit_is_kept_and_completes_the_job(lake, rate_limit, rows):
     """I4: about rows ÷ rate limit epochs, however small the rate limit."""
     backfilling = over(lake, *range(3), rate_limit=rate_limit)
     assert [commit.snapshot_read_row_count for commit in backfilling.finish_watched()] == rows
@@ -148,7 +148,7 @@ def test_the_position_of_a_null_key_is_a_position(lake):
     backfilling.assert_truth()
 
 
-def test_a_barrier_carries_the_planners_warnings(lake):
+def test_a_barrier_has_the_planners_warnings(lake):
     backfilling = Backfilling(lake, rate_limit=50, strategy="no_shuffle")
     for start in range(20):
         backfilling.orders.add(*range(start, 400, 20))

@@ -32,7 +32,7 @@ def test_a_retry_of_a_task_run_finds_its_own_barrier(backfilling):
     assert len(backfilling.store.barriers()) == 2
 
 
-def test_a_task_run_that_carries_several_epochs_gets_the_one_that_is_due_and_no_commit_of_another(backfilling):
+def test_a_task_run_of_several_epochs_gets_the_one_that_is_due_and_no_commit_of_another(backfilling):
     backfilling.run(backfilling.inject(TASK, epochs=3))
     due = backfilling.inject(TASK, epochs=3)
     assert due.epoch == 2
@@ -55,7 +55,7 @@ def test_a_task_run_that_pinned_a_barrier_before_a_rebuild_pins_another(backfill
         Requester(user="tester"),
     ],
 )
-def test_whoever_comes_while_a_barrier_is_pinned_adopts_it(backfilling, other):
+def test_a_request_while_a_barrier_is_pinned_adopts_it(backfilling, other):
     """Design §3.1: a pinned barrier that was not committed is returned again."""
     mine = backfilling.inject(TASK)
     backfilling.orders.add(50)
@@ -65,7 +65,7 @@ def test_whoever_comes_while_a_barrier_is_pinned_adopts_it(backfilling, other):
     assert commit.epoch == 1
 
 
-def test_somebody_at_a_terminal_gets_a_new_barrier_every_time(backfilling):
+def test_a_user_at_a_terminal_gets_a_new_barrier_every_time(backfilling):
     assert [backfilling.epoch().epoch for _ in range(2)] == [1, 2]
 
 
@@ -78,8 +78,8 @@ def test_injectors_at_once_all_get_one_barrier(backfilling):
     assert backfilling.store.barriers() == [found[0]]
 
 
-def test_an_injector_without_work_that_adopts_somebody_elses_barrier_leaves_its_commit_to_whoever_runs_it(backfilling):
-    """I1: a commit in its place would say that changes are in the view which nobody has written there."""
+def test_an_injector_without_work_that_adopts_another_barrier_does_not_commit_it(backfilling):
+    """I1: its commit would say that changes are in the view which were never written there."""
     backfilling.finish()
     write_a_version_without_rows(backfilling)
     others = []
@@ -125,8 +125,8 @@ def test_an_epoch_goes_on_where_the_newest_of_its_own_incarnation_ended(rebuilt)
     assert barrier.parts == (part_of(("2",), ("5",)),)
 
 
-def test_an_epoch_without_work_behind_somebody_elses_does_not_vouch_for_the_view(rebuilt):
-    """I6: nobody looked at what was written to the view in between."""
+def test_an_epoch_without_work_after_another_requesters_does_not_vouch_for_the_view(rebuilt):
+    """I6: writes to the view in between were not checked."""
     backfilling, pin_late = rebuilt
     backfilling.finish()
     late = pin_late()
@@ -144,7 +144,7 @@ MEANWHILE = {
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 @pytest.mark.parametrize("asleep_before", ["settings_history", "log_end", "repair_state", "pin"])
 def test_an_injector_that_sleeps_anywhere_while_another_works_pins_nothing_twice(backfilling, asleep_before, meanwhile):
-    """I2 and I3: each barrier goes on where the one before ended, whoever was faster."""
+    """I2 and I3: each barrier goes on where the one before ended, whichever was faster."""
     if meanwhile != "injected":
         backfilling.epoch()
     awake = []

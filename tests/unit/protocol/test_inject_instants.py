@@ -36,7 +36,7 @@ def test_a_run_whose_window_is_covered_has_nothing_to_do(dated):
     assert len(dated.store.barriers()) == 1
 
 
-def test_a_run_that_is_one_version_behind_has_nothing_to_do(dated):
+def test_a_run_of_an_earlier_version_than_the_epochs_has_nothing_to_do(dated):
     dated.run(dated.inject(until=minute(3)))
     assert dated.ask(TASK, until=minute(2)).reason == (
         "the window up to offset 2 is covered: the epochs have read up to offset 3"

@@ -1,4 +1,4 @@
-"""What injecting refuses: jobs, upstreams, and control tables that went back."""
+"""What injecting refuses: jobs, upstreams, and control tables that were restored from a copy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
 def refused(backfilling, error, match):
-    """Hold I6: an error that says what to do, and nothing pinned."""
+    """Require I6: an error that says what to do, and nothing pinned."""
     before = backfilling.store.barriers()
     with pytest.raises(error, match=match) as caught:
         backfilling.ask()
@@ -59,7 +59,7 @@ def test_a_cancelled_job_is_refused_with_who_cancelled_it(backfilling):
     refused(backfilling, JobCancelledError, "was cancelled by vera; rebuild it to start over")
 
 
-def test_what_is_pinned_of_a_cancelled_job_is_done_first(backfilling):
+def test_a_pinned_epoch_of_a_cancelled_job_is_done_first(backfilling):
     """I1: with half of an epoch in it, its view would be as of no version."""
     backfilling.epoch()
     backfilling.orders.change([0, 6], amount=5)
@@ -92,7 +92,7 @@ def test_an_arrangement_of_a_history_that_was_taken_back_is_refused_before_its_f
     )
 
 
-def test_of_several_cancellations_the_last_one_is_told(backfilling):
+def test_the_last_of_several_cancellations_is_named(backfilling):
     mutations.cancel_job(store=backfilling.store, requested_by="vera")
     backfilling.rebuild()
     mutations.cancel_job(store=backfilling.store, requested_by="otto")
@@ -118,7 +118,7 @@ def test_a_replaced_upstream_is_refused_also_when_its_log_is_shorter(backfilling
     refused(backfilling, UpstreamReplacedError, "rebuild the job")
 
 
-def test_another_upstream_is_refused_also_where_it_has_not_come_to_the_arrangements_version(lake):
+def test_another_upstream_is_refused_also_if_it_has_not_reached_the_arrangements_version(lake):
     """I6: no epoch was pinned yet; to say that its versions are covered would be wrong for as long as it has so few."""
     backfilling = Backfilling(lake, strategy="arrangement")
     for i in range(3):
@@ -185,14 +185,14 @@ def test_a_version_whose_watermark_is_gone_is_refused(backfilling):
     refused(backfilling, UpstreamError, "Rebuild|rebuild")
 
 
-# --- control tables that went back ----------------------------------------------------------------
+# --- control tables restored from a copy ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("table", "said"),
     [("settings", "the settings in"), ("barrier_log", "the state at"), ("vnode_state", "the state at")],
 )
-def test_a_control_table_put_back_from_a_copy_is_refused(backfilling, table, said):
+def test_a_control_table_restored_from_a_copy_is_refused(backfilling, table, said):
     """I6: each table is as it was written, and yet the three disagree; epoch 3 would read rows that epoch 2 read."""
     backfilling.epoch()
     place = Path(backfilling.job.state) / table
@@ -204,7 +204,7 @@ def test_a_control_table_put_back_from_a_copy_is_refused(backfilling, table, sai
         backfilling.ask()
 
 
-def test_a_state_put_back_from_before_an_empty_chunk_is_refused(lake):
+def test_a_state_restored_from_before_an_empty_chunk_is_refused(lake):
     """I6: it has as many rows read, and yet rows that came into the chunk since would be read a second time."""
     backfilling = over(lake, *range(7), rate_limit=3)
     backfilling.epoch()

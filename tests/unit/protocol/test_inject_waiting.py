@@ -41,7 +41,7 @@ def test_changes_wait_until_the_last_vnode_completes(waiting):
 
 
 def test_chunks_are_read_at_one_version_while_changes_wait(waiting):
-    """Where files are as large as they were, and what is behind it waits for all of them alike."""
+    """The files are as large as they were, and later changes wait for all chunks alike."""
     first, second = waiting.store.barriers()
     assert (first.chunk_offset.number, second.chunk_offset.number, second.upstream.to_offset.number) == (0, 0, 1)
     assert len(second.view_after) == 1
@@ -49,7 +49,7 @@ def test_chunks_are_read_at_one_version_while_changes_wait(waiting):
     assert (last.older_offset, last.chunk_offset.number) == (None, 2)
 
 
-def test_what_was_added_behind_the_last_chunk_is_read_at_the_newest_version(lake):
+def test_rows_added_after_the_last_chunk_are_read_at_the_newest_version(lake):
     """I4: at the older version nothing is left to read, at the newest there is."""
     backfilling = over(lake, *range(6), rate_limit=3, visibility="on_finish")
     backfilling.epoch()
@@ -171,7 +171,7 @@ def test_changes_that_are_gone_before_they_were_applied_are_refused(waiting):
         waiting.inject()
 
 
-def test_changes_of_which_nobody_knows_the_age_are_applied_at_once(waiting):
+def test_changes_of_unknown_age_are_applied_at_once(waiting):
     mutations.throttle_job(1, store=waiting.store, requested_by="x")
     clean_up(waiting, 0)
     barrier = waiting.inject()

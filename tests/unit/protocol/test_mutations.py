@@ -177,7 +177,7 @@ def test_an_epoch_that_is_half_done_keeps_its_arrangement_until_it_is_completed(
 
 
 @pytest.mark.parametrize("by", ["cancelling again", "asking for an epoch"])
-def test_what_a_cancellation_that_died_left_is_dropped_later(arranged, by):
+def test_an_arrangement_that_a_dead_cancellation_left_is_dropped_later(arranged, by):
     store = arranged.store
     store.change_settings(
         lambda settings: settings.changed(SettingsChange.CANCEL, requested_by="x", requested_at=NOW, cancelled=True)
@@ -194,7 +194,7 @@ def test_what_a_cancellation_that_died_left_is_dropped_later(arranged, by):
 # --- repairing ------------------------------------------------------------------------------------
 
 
-def test_the_same_repair_can_be_asked_for_again_once_it_was_pinned(backfilling, store):
+def test_the_same_repair_can_be_requested_again_once_it_was_pinned(backfilling, store):
     """What was repaired may be damaged again."""
     backfilling.epoch()
     first = mutations.repair_job(keys=[[0]], store=store, requested_by="x")
@@ -219,7 +219,7 @@ def test_a_repair_of_keys_needs_a_value_for_each_column(lake):
 
 
 def test_a_repaired_key_is_written_as_spark_reads_it(backfilling, store):
-    """Python takes more for a number than Spark does, and Spark's columns end somewhere."""
+    """Python reads more texts as numbers than Spark does, and Spark's types have limits."""
     assert mutations.repair_job(keys=["1_000", " 7"], store=store, requested_by="x").repair.keys == (("1000",), ("7",))
     with pytest.raises(InvalidJobError, match="is not between"):
         mutations.repair_job(keys=[2**63], store=store, requested_by="x")
@@ -256,7 +256,7 @@ def test_a_repair_has_something_to_repair_and_not_too_many_keys(store, monkeypat
     assert len(mutations.repair_job(keys=[1, 2, 2], store=store, requested_by="x").repair.keys) == 2
 
 
-def test_runs_are_as_many_as_there_are_vnodes_at_most(lake):
+def test_parallelism_is_at_most_the_number_of_vnodes(lake):
     backfilling = Backfilling(lake, strategy="arrangement")
     backfilling.orders.add(1)
     backfilling.create()
@@ -268,7 +268,7 @@ def test_runs_are_as_many_as_there_are_vnodes_at_most(lake):
 
 
 def test_one_position_for_all_vnodes_is_not_shared(store):
-    """I6: and one run is what it has already."""
+    """I6: and it has one task run already."""
     with pytest.raises(InvalidJobError, match="one task run reads them all; rebuild the job with strategy arrangement"):
         mutations.rescale_job(2, store=store, requested_by="x")
     assert mutations.rescale_job(1, store=store, requested_by="x").sequence == 1

@@ -1,4 +1,4 @@
-"""Running epochs: the view's truth."""
+"""Running epochs: the view equals the query."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ backfilling = run_helpers.backfilling
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
-def write_as_a_stranger(backfilling):
+def write_as_another_writer(backfilling):
     """Commit to the view."""
     view = backfilling.view
     view.version += 1
@@ -38,8 +38,8 @@ def write_as_a_stranger(backfilling):
 
 
 @pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
-def test_rows_that_are_there_are_counted_on_from_epoch_to_epoch(lake, strategy):
-    """I6: what a finished view has to have is known by counting chunks and changes, not from anybody's statistics."""
+def test_the_number_of_rows_is_counted_from_epoch_to_epoch(lake, strategy):
+    """I6: the rows that a finished view must have are known by counting chunks and changes, not from statistics."""
     backfilling = Backfilling(lake, rate_limit=4, query=EVERY_ROW, strategy=strategy)
     orders = backfilling.orders
     orders.add(*range(0, 20, 2))
@@ -85,7 +85,7 @@ def test_the_view_is_the_query_after_every_epoch_while_the_upstream_changes(lake
     assert sorted(backfilling.rows()) == sorted(paid)
 
 
-def test_a_row_that_moves_from_behind_the_position_into_the_chunk_is_there_once(backfilling):
+def test_a_row_that_moves_across_the_position_into_the_chunk_is_in_the_view_once(backfilling):
     """Design §5.5: the changes go before the append."""
     backfilling.epoch()
     backfilling.orders.rekey({0: 5, 5: 0})
@@ -96,7 +96,7 @@ def test_a_row_that_moves_from_behind_the_position_into_the_chunk_is_there_once(
     backfilling.assert_truth()
 
 
-def test_commits_tell_what_the_epochs_did(backfilling):
+def test_commits_record_what_the_epochs_did(backfilling):
     """Issue part 5: row counts, the watermark and timings go into the barrier log."""
     first = backfilling.epoch()
     backfilling.orders.change([0, 9], amount=5)
@@ -162,7 +162,7 @@ def test_an_epoch_takes_its_turn_among_the_drivers_of_its_machine(backfilling):
 
 
 def test_every_epoch_of_a_completed_job_says_that_the_view_is_finished(backfilling):
-    """What was put back from a copy may not say so any more."""
+    """A view that was restored from a copy may not say so any more."""
     backfilling.finish()
     backfilling.view.marked_finished.clear()
     backfilling.orders.change([3], amount=7)
@@ -170,8 +170,8 @@ def test_every_epoch_of_a_completed_job_says_that_the_view_is_finished(backfilli
     assert backfilling.view.marked_finished == [commit.epoch]
 
 
-def test_the_mark_of_an_attempt_that_slept_through_a_rebuild_is_taken_back(backfilling):
-    """I5: readers would take a view for finished that has just begun."""
+def test_the_mark_of_an_attempt_that_slept_through_a_rebuild_is_removed(backfilling):
+    """I5: readers would read an incomplete view as a finished one."""
     backfilling.view.marked_finished.append(3)
     backfilling.epoch()
     assert backfilling.view.marked_finished == []
@@ -180,7 +180,7 @@ def test_the_mark_of_an_attempt_that_slept_through_a_rebuild_is_taken_back(backf
 def test_a_view_that_something_else_wrote_to_is_refused(backfilling):
     """I6."""
     backfilling.epoch()
-    write_as_a_stranger(backfilling)
+    write_as_another_writer(backfilling)
     with pytest.raises(MaterializedViewError, match="not written by"):
         backfilling.epoch()
     assert len(backfilling.store.commits()) == 1
@@ -196,16 +196,16 @@ def test_a_view_that_something_else_wrote_to_is_refused(backfilling):
         (CrashPoint.BEFORE_LOG_COMMIT, 2),
     ],
 )
-def test_whatever_is_written_while_an_epoch_runs_is_seen_by_it_or_by_the_next_one(backfilling, point, committed):
+def test_a_write_while_an_epoch_runs_is_noticed_by_it_or_by_the_next_one(backfilling, point, committed):
     """I6: no version of the view lies between what one epoch looks at and what the next one does."""
     backfilling.epoch()
 
-    def stranger(reached):
+    def other_writer(reached):
         if reached is point:
             crash_points.install(None)
-            write_as_a_stranger(backfilling)
+            write_as_another_writer(backfilling)
 
-    crash_points.install(stranger)
+    crash_points.install(other_writer)
     with pytest.raises(MaterializedViewError, match="not written by"):
         backfilling.finish()
     assert len(backfilling.store.commits()) == committed
@@ -245,7 +245,7 @@ def test_a_barrier_of_another_definition_is_refused(backfilling):
     assert backfilling.rows() == []
 
 
-def test_a_barrier_behind_the_committed_state_is_refused(backfilling):
+def test_a_barrier_before_the_committed_state_is_refused(backfilling):
     """I3 and I6: the log lost a commit that the state has."""
     backfilling.epoch()
     barrier = backfilling.inject()
@@ -268,7 +268,7 @@ def test_the_view_is_marked_finished_once_by_the_epoch_that_completes(backfillin
 
 
 def test_an_epoch_that_repairs_marks_the_view_finished_again(backfilling):
-    """What it rights may have been put back from a copy of before its end."""
+    """The view may have been restored from a copy of before it was finished."""
     backfilling.finish()
     protocol.finish_job(store=backfilling.store, requested_by="x")
     mutations.repair_job(keys=[[0]], store=backfilling.store, requested_by="x")

@@ -75,7 +75,7 @@ def test_every_named_point_is_passed_in_order(backfilling):
 # --- attempts that overlap ------------------------------------------------------------------------
 
 
-def test_runs_of_one_epoch_at_once_commit_it_once(begun, undisturbed):
+def test_concurrent_attempts_of_one_epoch_commit_it_once(begun, undisturbed):
     """I2 and I5: concurrently or not."""
     barrier = begun.inject()
     with ThreadPoolExecutor(4) as threads:
@@ -151,7 +151,7 @@ def test_an_injector_that_falls_asleep_returns_the_epoch_and_its_commit(backfill
 
 
 def test_an_attempt_that_fails_because_it_was_overtaken_succeeds(backfilling):
-    """What it ran into is what its successor did."""
+    """It failed because of what its successor did."""
     barrier = backfilling.inject()
     engine = backfilling.engine()
     execute = engine.execute

@@ -1,4 +1,4 @@
-"""Running epochs that several runs share, and rescales."""
+"""Running epochs that several task runs share, and rescales."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ arranged_undisturbed = run_helpers.arranged_undisturbed
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
-# --- epochs that several runs share ---------------------------------------------------------------
+# --- epochs that several task runs share ----------------------------------------------------------
 
 
 def reported(backfilling, barrier):
     return {report.part for report in backfilling.store.reports(barrier)}
 
 
-def test_a_barrier_divides_its_chunk_among_the_runs(arranged):
+def test_a_barrier_divides_its_chunk_among_the_task_runs(arranged):
     barrier = arranged.inject()
     assert (len(barrier.parts), barrier.parallelism) == (3, 3)
     firsts, lasts = zip(*barrier.vnode_ranges, strict=True)
@@ -42,7 +42,7 @@ def test_a_barrier_divides_its_chunk_among_the_runs(arranged):
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
-def test_the_run_that_reports_last_commits_the_epoch(arranged, arranged_undisturbed, order):
+def test_the_task_run_that_reports_last_commits_the_epoch(arranged, arranged_undisturbed, order):
     barrier = arranged.inject()
     assert arranged.changes(barrier) is None
     *others, last = order
@@ -54,7 +54,7 @@ def test_the_run_that_reports_last_commits_the_epoch(arranged, arranged_undistur
     assert outcome(arranged) == arranged_undisturbed[2]
 
 
-def test_a_shared_epoch_took_as_long_as_the_slowest_run_of_each_step(arranged):
+def test_a_shared_epoch_took_as_long_as_the_slowest_task_run_of_each_step(arranged):
     barrier = arranged.inject()
     engines = [arranged.engine() for _ in range(4)]
     for engine, seconds in zip(engines, (0.5, 0.25, 0.75, 0.125), strict=True):
@@ -92,7 +92,7 @@ def test_a_step_without_changes_is_skipped_without_an_engine(arranged, arranged_
 
 
 def test_changes_that_waited_are_not_skipped_where_there_is_no_new_version(lake):
-    """I1: the epoch that completes the view applies them, and nobody does after it."""
+    """I1: the epoch that completes the view applies them, and no later one does."""
     backfilling = Backfilling(lake, rate_limit=3, visibility="on_finish")
     backfilling.orders.add(*range(9))
     backfilling.create()
@@ -118,7 +118,7 @@ def test_changes_that_were_reported_need_no_engine_to_be_reported_again(arranged
 
 @pytest.mark.parametrize("work", ["changes", "repair", "nothing else"])
 def test_a_step_that_has_something_to_do_is_not_skipped(arranged, work):
-    """I1: changes and a repair need an engine; and without a part nobody would commit the epoch behind them."""
+    """I1: changes and a repair need an engine; and if there is no part they have to commit the epoch, too."""
     if work != "changes":
         arranged.epoch()
     if work == "repair":
@@ -162,7 +162,7 @@ def test_an_epoch_that_reads_in_place_may_be_shared_too(begun, undisturbed):
     assert outcome(begun) == undisturbed[2]
 
 
-def test_a_run_that_reports_again_changes_nothing(arranged, arranged_undisturbed):
+def test_a_task_run_that_reports_again_changes_nothing(arranged, arranged_undisturbed):
     """I2: a retry of a task that had done its work."""
     barrier = arranged.inject()
     for _ in range(2):
@@ -193,7 +193,7 @@ def test_a_part_that_failed_leaves_what_the_others_reported(arranged, arranged_u
 
 
 @pytest.mark.parametrize("done", [(), (0,), (0, 2), (1, 2)])
-def test_one_run_completes_what_several_began(arranged, arranged_undisturbed, done):
+def test_one_task_run_completes_what_several_began(arranged, arranged_undisturbed, done):
     barrier = arranged.inject()
     arranged.changes(barrier)
     for part in done:

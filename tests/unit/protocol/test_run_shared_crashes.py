@@ -1,4 +1,4 @@
-"""Running epochs that several runs share: crashes at every named point, runs at once, and zombies."""
+"""Running epochs that several task runs share: crashes at every named point, concurrent attempts, and zombies."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ OF_THE_COMMIT = [CrashPoint.BEFORE_STATE_COMMIT, CrashPoint.AFTER_STATE_COMMIT, 
 
 
 @pytest.mark.parametrize("point", [point for point in SHARED_POINTS if point not in OF_SHARED_EPOCHS])
-def test_several_runs_complete_what_one_began(arranged, arranged_undisturbed, point):
-    """I2: wherever the one run died."""
+def test_several_task_runs_complete_what_one_began(arranged, arranged_undisturbed, point):
+    """I2: wherever the one task run died."""
     with dies_at(point):
         arranged.epoch()
     barrier = arranged.inject()
@@ -60,7 +60,7 @@ def test_several_runs_complete_what_one_began(arranged, arranged_undisturbed, po
     assert outcome(arranged) == arranged_undisturbed[2]
 
 
-def test_every_run_of_a_shared_epoch_passes_its_points_in_order(arranged):
+def test_every_task_run_of_a_shared_epoch_passes_its_points_in_order(arranged):
     """So that the tests below did die where they say."""
     passed = []
     barrier = arranged.inject()
@@ -90,7 +90,7 @@ def test_changes_that_died_anywhere_are_applied_by_the_next_try(arranged, arrang
 
 @pytest.mark.parametrize("point", [*OF_PARTS, *OF_THE_COMMIT])
 def test_the_last_part_that_died_anywhere_is_completed_by_the_next_try(arranged, arranged_undisturbed, point):
-    """I2: also where it had reported, and nobody committed."""
+    """I2: also if it had reported and the epoch was not committed."""
     barrier = arranged.inject()
     arranged.changes(barrier)
     arranged.part(barrier, 0)
@@ -103,7 +103,7 @@ def test_the_last_part_that_died_anywhere_is_completed_by_the_next_try(arranged,
 
 
 def test_changes_that_are_tried_again_commit_what_the_last_part_left(arranged, arranged_undisturbed):
-    """I2: everybody has reported, and whoever comes next commits, whichever step it is."""
+    """I2: all parts are reported, and the next attempt commits, whichever step it is."""
     barrier = arranged.inject()
     arranged.changes(barrier)
     arranged.part(barrier, 0)

@@ -1,4 +1,4 @@
-"""A Java and a folder of jars, with scripts in their place."""
+"""Scripts that stand in for Java and for Spark's programs, and a folder of jars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making the archive of classes, with a program in the place of spark-submit."""
+"""Making the archive of classes, with a program instead of spark-submit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Spark Connect server a client uses, and what it is told if it cannot; no server runs here."""
+"""Which Spark Connect server a client uses, and the error if it cannot; no server runs here."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_environment_may_name_a_server(monkeypatch):
         (None, "StatusCode.UNAVAILABLE: connection refused", "no Spark Connect server answers at sc://spark.example"),
     ],
 )
-def test_a_client_is_told_what_to_do_and_no_secret(token, answer, said):
+def test_an_error_says_what_to_do_and_has_no_secret(token, answer, said):
     message = _refusal(SERVER.with_token(token), answer)
     assert said in message
     assert "very-secret" not in message

@@ -1,4 +1,4 @@
-"""How an application is ended with everything that it started, and what is left alone; with scripts in its place."""
+"""How an application is ended with everything that it started, and what is left alone; with scripts for Spark."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def start(lifeline: None) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
         process.communicate()
 
 
-def test_one_that_does_not_listen_is_killed_when_its_time_is_over(start):
+def test_an_application_that_ignores_the_signal_is_killed_after_its_time(start):
     process = start(f"trap '' TERM; echo ready; {HANG_IN_BASH}")
 
     end_group(process, 0.2)
@@ -46,8 +46,8 @@ def test_one_that_does_not_listen_is_killed_when_its_time_is_over(start):
     assert process.wait(20) == -signal.SIGKILL
 
 
-def test_each_of_a_group_is_told_and_given_the_time_to_tidy_up(start):
-    """Python beside its JVM, say: the one that leads waits for the other."""
+def test_each_process_of_a_group_gets_the_signal_and_time_to_clean_up(start):
+    """For example Python and its JVM: the leader waits for the other."""
     process = start(
         f"trap : TERM; (trap 'sleep 0.3; echo tidied; exit 7' TERM; echo ready; ({HANG_IN_BASH}) & wait); exit $?"
     )
@@ -58,7 +58,7 @@ def test_each_of_a_group_is_told_and_given_the_time_to_tidy_up(start):
     assert process.stdout.read() == "tidied\n"
 
 
-def test_what_is_left_of_one_that_was_killed_is_ended(start):
+def test_the_rest_of_an_application_that_was_killed_is_ended(start):
     process = start(f"(trap '' TERM; echo ready; {HANG_IN_BASH}) & wait")
     (left,) = psutil.Process(process.pid).children()
     process.kill()
@@ -69,8 +69,8 @@ def test_what_is_left_of_one_that_was_killed_is_ended(start):
     assert not psutil.wait_procs([left], 20)[1]
 
 
-def test_of_one_that_ended_by_itself_nothing_is_touched(start):
-    """Its group's number may be somebody else's by now."""
+def test_the_group_of_an_application_that_ended_by_itself_is_left_alone(start):
+    """Another group may have its number by now."""
     process = start(f"({HANG_IN_BASH}) >/dev/null & echo $!")
     process.wait(20)
     left = [found for found in psutil.process_iter() if _group_of(found) == process.pid]

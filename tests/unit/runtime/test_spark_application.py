@@ -1,4 +1,4 @@
-"""What an application does beside its epochs: the verification that somebody asked for."""
+"""What an application does beside its epochs: the requested verification."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.plain_engine import CountingEngine, make
 
 
 class VersionlessEngine(CountingEngine):
-    """Finds a version gone whenever it compares."""
+    """Raises an error about a missing version whenever it compares."""
 
     def compare(self, *arguments):
         raise VersionGoneError("version 0 can no longer be read")
@@ -27,7 +27,7 @@ class VersionlessEngine(CountingEngine):
 
 @pytest.fixture
 def asked(lake):
-    """A job over three orders, of which a verification was asked for."""
+    """A job over three orders, with a requested verification."""
     Orders(lake).add(*range(3))
     backfill = Backfill(job_of(lake))
     make(backfill)
@@ -43,14 +43,14 @@ def run(backfill, engine):
     assert backfill.store.commit_of(barrier.epoch) is not None
 
 
-def test_a_verification_that_was_asked_for_is_carried_out_after_the_epoch(asked, capsys):
+def test_a_requested_verification_runs_after_the_epoch(asked, capsys):
     run(asked, CountingEngine([["7"]]))
     found = verifier.newest_result(asked)
     assert (found.equal, found.pinned.epoch, str(found.pinned.begun_by)) == (False, 1, "vera")
     assert "paid_orders as of epoch 1, upstream offset 0: 10 rows expected, 1 missing" in capsys.readouterr().err
 
 
-def test_it_is_carried_out_by_whichever_step_of_a_shared_epoch_commits(asked):
+def test_it_runs_in_the_step_of_a_shared_epoch_that_commits(asked):
     """The epochs of a finished view have no part."""
     run(asked, CountingEngine())
     write_table(
@@ -75,7 +75,7 @@ def test_a_verification_that_fails_leaves_the_epoch_committed(asked, capsys):
     [(None, 0), (EpochFailedError("the network\nis gone"), 1), (InvalidJobError("query: no\nsuch column"), 3)],
 )
 def test_the_exit_code_says_whether_another_try_may_help_and_the_last_line_why(monkeypatch, capsys, error, code):
-    """What whoever submitted it goes by; nothing else of it comes back from a cluster."""
+    """The submitter relies on them; nothing else comes back from a cluster."""
     told = []
 
     def act(*given, **arguments):

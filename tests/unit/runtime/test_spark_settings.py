@@ -1,4 +1,4 @@
-"""What an application of Spark is started with, and that it is not started where it could only fail."""
+"""What a Spark application is started with, and that it is not started if it could only fail."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_java_gets_a_locale_that_can_open_files_of_any_name(monkeypatch, locale,
 
 @pytest.fixture
 def java(tmp_path, monkeypatch):
-    """Put a `java` on the path that answers as told."""
+    """Put a `java` on the path with a given answer."""
 
     def install(answer, *, home=False):
         binary = tmp_path / "bin" / "java"
@@ -202,8 +202,8 @@ def test_a_java_home_without_java_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{"aws_secret_access_key": "s3cr=t'\"\n"}, {"a": "1", "b": "ü"}])
-def test_storage_options_travel_in_the_environment(monkeypatch, options):
-    """Secrets must not be on a command line, which everybody on the machine can read."""
+def test_storage_options_are_passed_in_the_environment(monkeypatch, options):
+    """Secrets must not be on a command line, which every user of the machine can read."""
     environment = storage_options_to_environment(options)
     assert list(environment) == [STORAGE_OPTIONS_VARIABLE]
     monkeypatch.setenv(STORAGE_OPTIONS_VARIABLE, environment[STORAGE_OPTIONS_VARIABLE])

@@ -26,7 +26,7 @@ def supervisor(lake):
     return Supervisor(order_of(lake))
 
 
-def told(supervisor, *lines):
+def printed(supervisor, *lines):
     """Let an application print some lines; return the log."""
     log = io.StringIO()
     supervisor._read(io.StringIO("".join(f"{line}\n" for line in lines)), log)
@@ -41,8 +41,8 @@ def test_an_order_shows_no_secret_and_knows_its_fields(lake):
         order_of(lake, nonsense=1)
 
 
-def test_all_output_goes_to_the_log_and_what_is_said_into_the_record(supervisor):
-    log = told(
+def test_all_output_goes_to_the_log_and_messages_go_into_the_record(supervisor):
+    log = printed(
         supervisor,
         "INFO Spark starts",
         "airflow-backfill: spark: app-7 http://driver:4040",
@@ -58,12 +58,12 @@ def test_all_output_goes_to_the_log_and_what_is_said_into_the_record(supervisor)
 
 
 def test_an_application_may_have_no_pages(supervisor):
-    told(supervisor, "airflow-backfill: spark: app-7")
+    printed(supervisor, "airflow-backfill: spark: app-7")
     assert (supervisor._current().application_id, supervisor._current().web_url) == ("app-7", None)
 
 
 def test_the_newest_lines_are_kept(supervisor):
-    told(supervisor, *(f"airflow-backfill: {number}" for number in range(SAID_LINES + 5)))
+    printed(supervisor, *(f"airflow-backfill: {number}" for number in range(SAID_LINES + 5)))
     assert supervisor._current().said == tuple(str(number) for number in range(5, SAID_LINES + 5))
 
 
@@ -77,17 +77,17 @@ def test_the_newest_lines_are_kept(supervisor):
     ],
 )
 def test_a_failure_says_why_or_how_the_output_ended(supervisor, code, lines, reason):
-    told(supervisor, *lines)
+    printed(supervisor, *lines)
     assert supervisor._reason(code) == reason
 
 
-def test_of_long_output_the_end_is_repeated(supervisor):
-    told(supervisor, *(f"line {number}" for number in range(TAIL_LINES + 5)))
+def test_the_end_of_long_output_is_repeated(supervisor):
+    printed(supervisor, *(f"line {number}" for number in range(TAIL_LINES + 5)))
     assert supervisor._reason(1).splitlines()[1:] == [f"line {number}" for number in range(5, TAIL_LINES + 5)]
 
 
 def test_the_end_is_written_with_all_that_is_known(supervisor, lake):
-    told(supervisor, "airflow-backfill: epoch 1 ends")
+    printed(supervisor, "airflow-backfill: epoch 1 ends")
     supervisor._write_end(3)
     record = ApplicationRecords(str(lake / "state")).read("epoch-1")
     assert (record.exit_code, record.retryable, record.said) == (3, False, ("epoch 1 ends",))

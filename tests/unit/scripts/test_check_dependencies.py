@@ -97,11 +97,11 @@ def test_a_good_lock_is_read_whole():
         (LOCK.replace("Ruamel.YAML", "other"), "ruamel-yaml is required by pyproject.toml, but not locked"),
     ],
 )
-def test_a_lock_that_is_not_good_is_told(lock, fault):
+def test_a_bad_lock_is_reported(lock, fault):
     assert fault in faults(lock)
 
 
-def test_a_lock_that_is_not_good_fails_before_anybody_is_asked(checkout, answers, capsys):
+def test_a_bad_lock_fails_before_any_service_is_asked(checkout, answers, capsys):
     (checkout / check_dependencies.LOCK).write_text(LOCK.replace("sha256:", "md5:"))
     assert main() == 1
     assert "run make lock" in capsys.readouterr().err
@@ -143,14 +143,14 @@ def test_a_known_vulnerability_fails_with_what_to_do(answers, capsys):
     assert "make lock ARGS=--upgrade" in said
 
 
-def test_one_that_is_accepted_under_any_of_its_names_does_not(checkout, answers, capsys):
+def test_a_vulnerability_that_is_accepted_under_any_of_its_names_does_not_fail(checkout, answers, capsys):
     (checkout / check_dependencies.PROJECT).write_text(PROJECT + ACCEPTED)
     answers(audited(VULNERABLE))
     assert main() == 0
     assert "accepted: jinja2 3.1.6: GHSA-1 = CVE-1 (fixed in 3.1.7): nobody calls it" in capsys.readouterr().out
 
 
-def test_what_need_not_be_accepted_any_more_is_told(checkout, answers, capsys):
+def test_an_acceptance_that_is_not_needed_any_more_is_reported(checkout, answers, capsys):
     (checkout / check_dependencies.PROJECT).write_text(PROJECT + ACCEPTED)
     answers(audited())
     assert main() == 0
@@ -183,7 +183,7 @@ def test_no_answer_never_looks_like_a_success(answers, capsys, monkeypatch, answ
     assert main() == 1
 
 
-def test_waiting_for_an_answer_has_an_end(monkeypatch, capsys):
+def test_waiting_for_an_answer_times_out(monkeypatch, capsys):
     def hang(command, *, timeout, **_):
         raise subprocess.TimeoutExpired(command, timeout)
 

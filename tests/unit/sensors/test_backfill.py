@@ -103,7 +103,7 @@ def resume(waiting: BackfillSensor, deferred: TaskDeferred, ctx: Any) -> Any:
 
 
 @each_in_each_mode
-def test_what_is_reached_already_succeeds_at_once(created: Lake, kind, mode):
+def test_a_condition_that_holds_already_succeeds_at_once(created: Lake, kind, mode):
     created.finish()
 
     assert run(sensor(created, kind, mode)) == SENSORS[kind][1]
@@ -115,7 +115,7 @@ def test_what_is_reached_already_succeeds_at_once(created: Lake, kind, mode):
         product(SENSORS, MODES), QUICK | {("finished", "deferrable"), ("epoch", "deferrable")}
     ),
 )
-def test_what_is_reached_meanwhile_succeeds_with_the_same_value(created: Lake, kind, mode):
+def test_a_condition_that_holds_later_succeeds_with_the_same_value(created: Lake, kind, mode):
     assert run(sensor(created, kind, mode), created.finish) == SENSORS[kind][1]
 
 
@@ -193,7 +193,7 @@ def test_arguments_may_be_templates(created: Lake):
     assert (waiting.job, waiting.epoch) == ("/jobs/orders.yaml", "4")
 
 
-def test_a_deferrable_sensor_asks_the_triggerer_for_nothing_that_is_there(created: Lake):
+def test_a_deferrable_sensor_is_not_deferred_if_the_condition_holds_already(created: Lake):
     created.finish()
     waiting = sensor(created, "finished", "deferrable")
 

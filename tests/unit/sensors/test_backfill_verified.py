@@ -1,4 +1,4 @@
-"""Waiting until a view is known to be right."""
+"""Waiting until a view is verified."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_view_that_was_never_verified_is_waited_for(ran: Lake):
     assert dt.datetime.fromisoformat(answer.xcom_value["verified_at"]).tzinfo
 
 
-def test_a_verification_that_is_too_old_or_too_early_does_not_do(ran: Lake):
+def test_a_verification_that_is_too_old_or_too_early_is_not_enough(ran: Lake):
     verify(ran, ago=dt.timedelta(hours=2))
     assert look(ran).is_done
     assert look(ran, max_age=dt.timedelta(hours=3), epoch=1).is_done
@@ -62,7 +62,7 @@ def test_a_verification_that_is_too_old_or_too_early_does_not_do(ran: Lake):
     assert not look(ran, epoch={"epoch": 2}).is_done
 
 
-def test_one_that_is_not_finished_does_not_do(ran: Lake):
+def test_a_verification_that_is_not_finished_is_not_enough(ran: Lake):
     verifier.begin_verification(ran.backfill, requester=Requester(user="vera"), steps=2)
     assert not look(ran).is_done
 
@@ -90,6 +90,6 @@ def test_a_deferred_sensor_waits_for_the_same(ran: Lake):
 
 
 @pytest.mark.parametrize("wrong", [-1, "old", float("inf"), [1]])
-def test_what_is_no_age_is_refused(orders: Lake, wrong: Any):
+def test_an_invalid_age_is_refused(orders: Lake, wrong: Any):
     with pytest.raises(AirflowFailException, match="max_age: .* is not an age"):
         look(orders, max_age=wrong)

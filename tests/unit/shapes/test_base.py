@@ -1,4 +1,4 @@
-"""A job's query over any relation, and what a shape need not say."""
+"""A job's query over any relation, and the defaults of a shape."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_a_session_that_cannot_be_read_is_not_known(lake: Path):
     assert records.session("driver") is None
 
 
-def test_a_stop_is_asked_for_of_one_attempt_and_not_of_the_next(lake: Path):
+def test_a_stop_is_requested_of_one_attempt_and_not_of_the_next(lake: Path):
     records = ApplicationRecords(str(lake / "state"))
     assert not records.stop_requested(RECORD)
 
@@ -43,7 +43,7 @@ def test_a_stop_is_asked_for_of_one_attempt_and_not_of_the_next(lake: Path):
     assert not records.stop_requested(RECORD.model_copy(update={"attempt": "0b"}))
 
 
-def test_of_what_is_forgotten_nothing_is_left_not_even_a_folder(lake: Path):
+def test_forgetting_an_application_leaves_nothing_not_even_a_folder(lake: Path):
     records = ApplicationRecords(str(lake / "state"))
     records.write(RECORD)
     records.request_stop(RECORD)
@@ -73,7 +73,7 @@ def test_a_record_that_cannot_be_read_is_not_known(lake: Path, content: bytes):
 
 
 def test_a_record_is_replaced_as_a_whole(lake: Path):
-    """Who has begun to read the old one reads on in it, and does not see half of the new one."""
+    """A reader that has begun with the old one goes on with it, and does not see half of the new one."""
     records = ApplicationRecords(str(lake / "state"))
     records.write(RECORD)
     with Path(records.location, "epoch-1.json").open(encoding="utf-8") as old:

@@ -1,4 +1,4 @@
-"""Whatever is damaged or full is said by a named error at the edge, never by what a library threw (I6)."""
+"""Damaged tables and full disks give named errors, never those of a library (I6)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PanicException(BaseException):
     """What deltalake raises where Rust panics; its class cannot be imported."""
 
 
-def test_what_rust_calls_a_panic_is_an_error_that_somebody_catches():
+def test_a_panic_of_rust_is_an_ordinary_error():
     with pytest.raises(DamagedLogError, match="panicked: index out of bounds"), panics_as_errors():
         raise PanicException("index\nout of bounds")
 
@@ -58,7 +58,7 @@ def test_a_panic_over_a_control_table_is_a_state_error(lake, monkeypatch):
         OSError(errno.EDQUOT, "Disk quota exceeded"),
     ],
 )
-def test_a_full_disk_is_worth_another_try(error):
+def test_a_full_disk_is_a_retryable_error(error):
     with pytest.raises(errors.StorageUnavailableError, match="is full; make room") as caught, storage_errors("/x"):
         raise error
     assert caught.value.retryable
@@ -91,7 +91,7 @@ def scramble(file):
 
 
 @pytest.mark.parametrize("damage", [cut, overwrite, scramble, Path.unlink])
-def test_a_damaged_data_file_is_named_by_whoever_plans_a_chunk(orders, damage):
+def test_planning_a_chunk_names_a_damaged_data_file(orders, damage):
     file = data_file(orders.path)
     damage(file)
     files, keys = orders.table.files_at(offset_of(0)).statistics(KEY)
@@ -106,7 +106,7 @@ def test_a_damaged_commit_is_named_by_its_table(orders, text):
         DeltaLog(orders.path).commit(0)
 
 
-def test_a_damaged_log_is_named_by_whoever_asks_for_files(orders):
+def test_listing_files_names_a_damaged_log(orders):
     commit_file(orders.path, 0).write_text("{", encoding="utf-8")
     with pytest.raises(errors.TableLogError, match="orders is damaged"):
         table_files(orders.path)

@@ -78,7 +78,7 @@ def test_migrations_are_numbered_without_a_gap(numbers):
     [(SECOND, ONE, 2), (THIRD, TWO, 7200)],
     ids=["one step", "two steps"],
 )
-def test_whoever_writes_to_an_older_table_migrates_it(old, schema, migrations, last):
+def test_a_write_to_an_older_table_migrates_it(old, schema, migrations, last):
     table = opened(old, schema, migrations)
     seen = []
 
@@ -111,7 +111,7 @@ def test_an_empty_table_is_migrated_and_written_to(lake):
     assert values(table) == [(1, "tester", 1)]
 
 
-def test_whoever_only_reads_leaves_the_table_as_it_is(old):
+def test_a_read_leaves_an_older_table_as_it_is(old):
     before = files(old)
     table = opened(old, THIRD, TWO)
     assert values(table) == [(n, "tester", 7200) for n in (1, 2, 3)]
@@ -144,7 +144,7 @@ def test_an_older_package_refuses_a_migrated_table_and_says_to_upgrade(old):
 
 
 def test_a_crash_before_the_migration_is_committed_leaves_the_older_table(old, monkeypatch):
-    """I2: whoever comes next does it."""
+    """I2: the next writer does it."""
     table, write = opened(old, THIRD, TWO), control_table.write_deltalake
 
     def killed(*args, **options):
@@ -173,7 +173,7 @@ def test_a_crash_after_the_migration_leaves_the_newer_table(old):
 
 
 def test_writers_at_once_migrate_a_table_once_and_lose_nothing(old):
-    """I5: of two, one commits against the other's version and begins anew."""
+    """I5: of two, one commits against the other's version and starts again."""
     start = threading.Barrier(4)
 
     def work(_):
@@ -205,7 +205,7 @@ def test_a_writer_of_the_older_layout_that_is_faster_is_migrated_too(old, monkey
 
 
 def test_a_zombie_of_the_older_layout_writes_nothing(old):
-    """I5: what it decided was decided on what is not there any more."""
+    """I5: it decided on rows that do not exist any more."""
 
     def decide(rows):
         opened(old, SECOND, ONE).update(lambda _: None)
@@ -228,7 +228,7 @@ def test_rows_that_are_damaged_are_not_migrated(old, read_only):
 
 @pytest.mark.parametrize("migration", [lambda _, rows: rows, in_seconds], ids=["other columns", "fails"])
 def test_a_table_that_a_migration_does_not_fit_is_refused_as_it_is(old, migration):
-    """I6: somebody changed its columns."""
+    """I6: another writer changed its columns."""
     before, table = files(old), opened(old, SECOND, Migrations({3: migration}))
     for look in (table.read, lambda: table.update(lambda _: None)):
         with pytest.raises(StateLayoutError, match="cannot be read: .* restore"):
@@ -280,4 +280,4 @@ def test_a_job_goes_on_whichever_of_its_tables_are_migrated(lake):
     assert NextPackage(place).commit_of(1) == commit_of(barrier)
     with pytest.raises(StateLayoutError, match=r"barrier_log has layout version 3, .* upgrade"):
         BackfillStore(place).barriers()
-    assert not BackfillStore(place).settings().cancelled, "nobody wrote to this one yet"
+    assert not BackfillStore(place).settings().cancelled, "this one was not written to yet"

@@ -8,7 +8,7 @@ from airflow_backfill_provider.state.patience import PATIENT, GaveUpError, Overt
 
 
 class Time:
-    """A clock that moves while somebody sleeps."""
+    """A clock that moves with each sleep."""
 
     def __init__(self):
         self.now = 100.0
@@ -35,7 +35,7 @@ def overtaken(times):
 
 
 @pytest.mark.parametrize("times", [0, 1, 5])
-def test_an_attempt_is_made_until_nobody_was_faster(times):
+def test_attempts_end_when_no_other_writer_was_faster(times):
     time = Time()
     assert time.patience().until_not_overtaken(overtaken(times)) == "written"
     assert len(time.slept) == times
@@ -58,7 +58,7 @@ def test_after_the_longest_time_no_further_attempt_begins():
     assert 30.0 <= gave_up.value.seconds < 30.0 + 8.0
 
 
-def test_an_error_of_another_kind_is_not_tried_again():
+def test_an_error_of_another_kind_is_not_retried():
     time = Time()
 
     def attempt():

@@ -17,7 +17,7 @@ def test_a_folder_is_left_as_it_was(lake):
     assert sorted(path.name for path in lake.iterdir()) == ["file", "job"]
 
 
-def test_a_folder_that_is_not_there_is_not_made(lake):
+def test_a_missing_folder_is_not_created(lake):
     assert "the first job creates it" in probe_state_root(f"{lake}/a/b", {})
     assert list(lake.iterdir()) == []
 
@@ -29,12 +29,12 @@ def test_a_file_is_no_folder(lake):
 
 
 def test_a_folder_that_cannot_be_written_to_says_so():
-    """Nobody makes a folder there, not even root."""
+    """Not even root can create a folder there."""
     with pytest.raises(StorageUnavailableError, match="/proc/self cannot be written to"):
         probe_state_root("/proc/self", {})
 
 
-def test_a_folder_that_nobody_could_make_says_so(lake, monkeypatch):
+def test_a_folder_that_cannot_be_created_says_so(lake, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(StorageUnavailableError, match="does not exist, and .* cannot be written to"):
         probe_state_root(f"{lake}/a/b", {})

@@ -81,7 +81,7 @@ def test_a_barriers_row_has_the_columns_that_people_query():
     assert records.parse(Barrier, record, "barrier_log") == barrier
 
 
-def test_a_barriers_row_tells_the_windows_end_also_where_its_chunk_is_of_an_older_version():
+def test_a_barriers_row_has_the_windows_end_also_if_its_chunk_is_of_an_older_version():
     (row,) = records.barrier_row(barrier_of(7, upstream=window_of(3, 9), older_offset=5)).to_pylist()
     assert (row["from_version"], row["to_version"]) == (3, 9)
 

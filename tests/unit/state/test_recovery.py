@@ -1,4 +1,4 @@
-"""What is said to do about a damaged control table, done: the job works again."""
+"""The remedies for damaged control tables: after each of them the job works again."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def damaged(backfilling: Backfilling, table: str, damage) -> Path:
 
 @pytest.mark.parametrize("damage", ["data", "log"])
 @pytest.mark.parametrize("table", ["settings", "barrier_log"])
-def test_the_truth_about_a_job_is_made_anew_with_its_view(backfilling, table, damage):
+def test_damaged_tables_of_a_job_are_deleted_and_created_again_with_its_view(backfilling, table, damage):
     """Nothing else helps: a rebuild reads both."""
     damaged(backfilling, table, damage)
     with pytest.raises(StateError, match="delete them and the view, and create the job again"):
@@ -73,7 +73,7 @@ def test_the_truth_about_a_job_is_made_anew_with_its_view(backfilling, table, da
 
 
 @pytest.mark.parametrize("table", ["settings", "barrier_log"])
-def test_the_truth_about_a_job_is_restored_as_it_was_last(backfilling, table, tmp_path):
+def test_damaged_tables_of_a_job_are_restored_from_an_up_to_date_copy(backfilling, table, tmp_path):
     shutil.copytree(Path(backfilling.job.state) / table, tmp_path / table)
     folder = damaged(backfilling, table, "log")
     with pytest.raises(StateError, match="restore the job's control tables from an up-to-date copy"):
@@ -101,7 +101,7 @@ def test_the_history_of_verifications_is_deleted_and_nothing_else(backfilling, d
     finish(backfilling)
 
 
-def test_the_remedy_goes_by_what_the_table_is_for():
+def test_the_remedy_depends_on_what_the_table_is_for():
     assert what_to_do("s3://b/_backfill/verifications/") == what_to_do("/x/verifications")
     assert "rebuild" in what_to_do("/x/vnode_state_0123456789ab")
     assert what_to_do("/x/settings") == what_to_do("/x/barrier_log")

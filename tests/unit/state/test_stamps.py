@@ -1,4 +1,4 @@
-"""Rows of control tables that a stranger edited, added or took away are refused, whichever way they are read (I6)."""
+"""Rows of control tables that another writer edited, added or removed are refused, whichever way they are read (I6)."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def stored(table):
 
 
 def edit(table):
-    DeltaTable(table.location).update(predicate="n = 4", updates={"who": "'stranger'"})
+    DeltaTable(table.location).update(predicate="n = 4", updates={"who": "'another writer'"})
 
 
 def renumber(table):
     DeltaTable(table.location).update(predicate="n = 4", updates={"n": "1"})
 
 
-def take_away(table):
+def remove(table):
     DeltaTable(table.location).delete("n = 4")
 
 
-def take_away_the_newest(table):
+def remove_the_newest(table):
     DeltaTable(table.location).delete("n = 5")
 
 
-def take_away_all(table):
+def remove_all(table):
     DeltaTable(table.location).delete()
 
 
@@ -74,14 +74,14 @@ def repeat(table):
     )
 
 
-STRANGERS = [repeat, edit, renumber, take_away, take_away_the_newest, take_away_all, restore, add, add_unstamped]
+OTHER_WRITERS = [repeat, edit, renumber, remove, remove_the_newest, remove_all, restore, add, add_unstamped]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stranger", STRANGERS)
+@pytest.mark.parametrize("change", OTHER_WRITERS)
 @pytest.mark.parametrize("reading", ["all", "since", "last", "to write"])
-def test_what_a_stranger_did_is_refused_and_nothing_is_written(table, stranger, reading):
-    stranger(table)
+def test_an_edit_by_another_writer_is_refused_and_nothing_is_written(table, change, reading):
+    change(table)
     version = DeltaTable(table.location).version()
     looks = {
         "all": table.read,
@@ -109,7 +109,7 @@ def test_an_edited_row_is_named_by_its_number_and_content(table):
 
 
 def test_a_lost_row_is_named_by_its_number(table):
-    take_away(table)
+    remove(table)
     with pytest.raises(StateError, match="row __version 4 of 5 is missing"):
         table.read()
 

@@ -23,7 +23,7 @@ def begin(table, **changes):
     return table.begin(lambda number: pinned_verification_of(number=number, **changes))
 
 
-def test_nothing_is_there_before_the_first_one(table):
+def test_before_the_first_verification_there_is_none(table):
     assert (table.newest("a1"), table.newest_finished("a1"), table.all()) == (None, None, [])
     assert not table.table.exists()
 
@@ -45,7 +45,7 @@ def test_the_first_result_of_a_step_stays(table):
     assert table.record(begun.pinned, compared_of(0, 1, (0, "9"))) == first
 
 
-def test_a_step_that_somebody_else_did_is_written_once(table):
+def test_a_step_that_another_process_did_is_written_once(table):
     begun = begin(table)
     for _ in range(2):
         table.record(begun.pinned, compared_of(0, 1))
@@ -76,7 +76,7 @@ def test_each_incarnation_has_its_own(table):
     assert (table.newest("a1"), table.newest("b2"), table.newest_finished("b2")) == (old, new, None)
 
 
-def test_a_finished_one_is_found_behind_many_that_are_not(table):
+def test_a_finished_verification_is_found_before_many_unfinished_ones(table):
     first = begin(table, steps=((0, 3),))
     first = table.record(first.pinned, compared_of(0, 3))
     for _ in range(12):
@@ -116,7 +116,7 @@ def test_a_step_of_a_verification_that_is_gone_is_refused(table):
 
 
 def test_a_step_of_another_verification_of_the_same_number_is_refused(table):
-    """I6: the table was made anew; what was compared then is not what this one compares."""
+    """I6: the table was created again; this verification compares something else than the earlier one."""
     begun = begin(table)
     with pytest.raises(NotVerifiedError, match="start a new verification"):
         table.record(begun.pinned.model_copy(update={"view_version": 7}), compared_of(0, 1))

@@ -1,4 +1,4 @@
-"""States of vnodes, and how runs may divide them: what the tests of scans draw from."""
+"""States of vnodes, and how task runs may divide them: what the tests of scans draw from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATES = st.lists(PROGRESS, min_size=1, max_size=7).map(lambda vnodes: state_of(
 
 @st.composite
 def divided(draw):
-    """Draw a state, and the vnodes of each of some runs."""
+    """Draw a state, and the vnodes of each of some task runs."""
     state = draw(STATES)
     count = len(state.vnodes)
     weights = draw(st.lists(st.integers(0, 50), min_size=count, max_size=count))

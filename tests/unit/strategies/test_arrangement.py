@@ -24,7 +24,7 @@ def test_it_moves_the_used_columns_once_for_each_pass_and_once_to_read_them(used
     assert KIND.cost(evidence(used_share, rate_limit=20)).bytes == size
 
 
-def test_parallel_runs_are_counted():
+def test_parallel_task_runs_are_counted():
     cost = KIND.cost(evidence(1.0, rate_limit=20, parallelism=3))
     assert (cost.epochs, cost.spark_runs) == (10, 1 + 10 * (3 + 1))
 

@@ -86,7 +86,7 @@ def test_a_job_that_begins_paused_is_not_taken_for_one_epoch(chosen):
     assert choice.estimates[choice.strategy.name].epochs == EPOCHS_OF_A_PAUSED_JOB
 
 
-def test_parallel_runs_need_vnodes_of_their_own(chosen):
+def test_parallel_task_runs_need_their_own_vnodes(chosen):
     choice = chosen(IN_ORDER, rate_limit=20, parallelism=2)
     assert choice.strategy.name == "arrangement"
     assert "2 parallel task runs" in choice.reason

@@ -121,11 +121,11 @@ def test_whatever_changes_an_arrangement_is_read_within_the_rate_limit(lake, see
     assert reads == [10] * 5
 
 
-# --- windows whose changes nobody knows -----------------------------------------------------------
+# --- windows with unknown changes -----------------------------------------------------------------
 
 
 def test_a_window_of_unknown_inserts_leaves_room_for_them(lake, monkeypatch):
-    """The rows that there were are a quarter of those that there are, and lie among them."""
+    """The earlier rows are a quarter of the present ones, and lie among them."""
     made = Backfilling(lake, strategy="arrangement", vnode_count=4, rate_limit=8)
     made.orders.add(*range(0, 400, 4))
     made.create()
@@ -141,7 +141,7 @@ def test_however_many_rows_a_window_inserts_one_is_read(lake, monkeypatch):
     assert made.inject().parts != ()
 
 
-# --- rows that are not there ----------------------------------------------------------------------
+# --- rows that do not exist -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rate_limit", mostly_exhaustive([1, 3, 10], [3]))
@@ -220,4 +220,4 @@ def test_a_table_whose_log_counts_no_row_is_planned_as_any_other(lake, strategy)
     assert reads_of(made) == [6, 6, 6]
 
 
-# --- parallel runs --------------------------------------------------------------------------------
+# --- parallel task runs ---------------------------------------------------------------------------

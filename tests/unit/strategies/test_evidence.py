@@ -146,14 +146,14 @@ def test_an_epoch_reads_as_many_rows_as_its_rate_limit(rows, rate_limit, epochs)
 
 
 @pytest.mark.parametrize(("parallelism", "runs"), [(1, 11), (3, 41)])
-def test_parallel_runs_are_more_applications_each_epoch(parallelism, runs):
-    """One creates the job; then, where runs share an epoch, one for the changes and one for each part."""
+def test_parallel_task_runs_are_more_applications_each_epoch(parallelism, runs):
+    """One creates the job; then, if task runs share an epoch, one for the changes and one for each part."""
     cost = evidence(rate_limit=20).cost(7, parallelism=parallelism)
     assert (cost.rows, cost.bytes, cost.epochs, cost.spark_runs) == (200, 7, 10, runs)
 
 
 @pytest.mark.parametrize("parallelism", [1, 4])
-def test_parallel_runs_share_what_is_moved_and_each_epoch_takes_its_time(parallelism):
+def test_parallel_task_runs_share_what_is_moved_and_each_epoch_takes_its_time(parallelism):
     """An hour of moving, and the starts of the ten epochs and of the creation."""
     cost = evidence(rate_limit=20).cost(3600 * BYTES_PER_SECOND, parallelism=parallelism)
     assert cost.hours == pytest.approx(1 / parallelism + 11 * SECONDS_PER_APPLICATION / 3600, abs=0.001)

@@ -27,7 +27,7 @@ def evidence(*, files=10, overlap=0.0, **job):
 
 
 @pytest.mark.parametrize("rate_limit", [None, 200, 1000])
-def test_one_epoch_reads_all_there_is_in_place(rate_limit):
+def test_one_epoch_reads_everything_in_place(rate_limit):
     offer = KIND.offer(evidence(overlap=1.0, rate_limit=rate_limit))
     assert (offer.fits, offer.reason) == (True, "one epoch reads everything in place")
 
@@ -57,7 +57,7 @@ def test_a_job_that_begins_paused_is_not_taken_for_one_epoch():
     assert not KIND.offer(evidence(overlap=0.5, rate_limit=0)).fits
 
 
-def test_parallel_runs_need_vnodes_of_their_own():
+def test_parallel_task_runs_need_their_own_vnodes():
     offer = KIND.offer(evidence(rate_limit=20, parallelism=2))
     assert (offer.fits, offer.reason) == (False, "2 parallel task runs must divide the vnodes")
 
@@ -70,7 +70,7 @@ def test_files_that_overlap_are_opened_by_several_epochs_and_at_most_by_all(over
     assert KIND.cost(evidence(overlap=overlap, rate_limit=rate_limit)).bytes == size
 
 
-def test_parallel_runs_are_refused_wherever_they_are_asked_for():
+def test_parallel_task_runs_are_refused_wherever_they_are_requested():
     with pytest.raises(InvalidJobError, match="^parallelism: 2 task runs cannot share the one position"):
         KIND.require_job(job_of(parallelism=2))
     KIND.require_job(job_of())

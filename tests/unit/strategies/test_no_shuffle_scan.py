@@ -55,7 +55,7 @@ def test_what_was_read_ends_at_the_position(progress, read, unread):
 )
 @pytest.mark.parametrize("question", [NoShuffleScan.read, NoShuffleScan.unread])
 def test_vnodes_that_differ_are_refused_where_all_share_one_position(vnodes, question):
-    """I6: somebody else wrote to the state."""
+    """I6: another writer wrote to the state."""
     with pytest.raises(StateError, match=r"different positions for vnodes as of epoch 5.*rebuild the job"):
         question(in_place(), state_of(*vnodes))
 

@@ -21,8 +21,8 @@ def arranged(vnodes, about=None):
     return VnodeScan(KEY, vnodes, frozenset(range(vnodes) if about is None else about))
 
 
-def covering(ranges, place, order):
-    return sum(covered.contains(place, order) for covered in ranges)
+def covering(ranges, position, order):
+    return sum(covered.contains(position, order) for covered in ranges)
 
 
 def test_an_epoch_without_a_chunk_leaves_the_state_as_it_is():
@@ -70,7 +70,7 @@ def test_each_vnode_is_read_to_its_own_position():
 
 
 @pytest.mark.parametrize("key", [order_of("long"), KEY])
-def test_what_is_left_of_a_vnode_is_not_read_with_what_lies_behind_it(key):
+def test_the_rest_of_a_vnode_is_not_read_with_what_lies_after_it(key):
     """I1: the vnodes in between are none of the job's, and yet these two ranges are not one."""
     scan = VnodeScan(key, 4, frozenset({1, 3}))
     position = (1, "a")[: len(key.fields)]
@@ -82,7 +82,7 @@ def test_what_is_left_of_a_vnode_is_not_read_with_what_lies_behind_it(key):
 
 
 def test_vnodes_in_progress_are_ended_before_others_begin():
-    """After a rescale a run may own several of them."""
+    """After a rescale a task run may own several of them."""
     state = state_of(NotStarted(), InProgress((1, "a"), 2), NotStarted(), InProgress((1, "b"), 2))
     assert arranged(4).unread(state) == (
         KeyRange((1, 1, "a"), (1,)),
@@ -92,7 +92,7 @@ def test_vnodes_in_progress_are_ended_before_others_begin():
     )
 
 
-def test_a_run_reads_the_vnodes_that_it_owns():
+def test_a_task_run_reads_the_vnodes_that_it_owns():
     state = state_of(NotStarted(), InProgress((1, "a"), 2), NotStarted(), NotStarted())
     assert arranged(4).unread(state, (0, 1)) == (KeyRange((1, 1, "a"), (1,)), KeyRange(None, (0,)))
     assert arranged(4).unread(state, (2, 3)) == (KeyRange((1,), None),)
@@ -139,7 +139,7 @@ def test_a_position_that_does_not_begin_with_a_vnode_is_refused():
 # --- whatever the state ---------------------------------------------------------------------------
 
 
-def places(state):
+def positions(state):
     return [(vnode, *key) for vnode in range(len(state.vnodes)) for key in KEYS]
 
 
@@ -149,7 +149,7 @@ def chunks(draw, unread, order, candidates):
     whole = draw(st.integers(0, len(unread)))
     chunk = list(unread[:whole])
     if whole < len(unread):
-        inside = [place for place in candidates if unread[whole].contains(place, order)]
+        inside = [position for position in candidates if unread[whole].contains(position, order)]
         if inside and draw(st.booleans()):
             chunk.append(KeyRange(unread[whole].after, draw(st.sampled_from(inside))))
     return tuple(chunk)
@@ -157,16 +157,16 @@ def chunks(draw, unread, order, candidates):
 
 @settings(max_examples=50)
 @given(STATES)
-def test_every_place_is_either_read_or_unread(state):
+def test_every_vnode_and_key_is_either_read_or_unread(state):
     scan = arranged(len(state.vnodes))
     read, unread = scan.read(state), scan.unread(state)
-    for place in places(state):
-        assert (covering(read, place, scan.order), covering(unread, place, scan.order)) in {(1, 0), (0, 1)}
-        progress = state.vnodes[place[0]]
+    for position in positions(state):
+        assert (covering(read, position, scan.order), covering(unread, position, scan.order)) in {(1, 0), (0, 1)}
+        progress = state.vnodes[position[0]]
         was_read = isinstance(progress, Completed) or (
-            isinstance(progress, InProgress) and KEY.compare(place[1:], progress.position) <= 0
+            isinstance(progress, InProgress) and KEY.compare(position[1:], progress.position) <= 0
         )
-        assert covering(read, place, scan.order) == was_read
+        assert covering(read, position, scan.order) == was_read
 
 
 @settings(max_examples=50)
@@ -181,12 +181,12 @@ def test_ranges_that_touch_are_one(state):
 
 @settings(max_examples=50)
 @given(divided())
-def test_what_runs_read_together_is_what_is_unread(drawn):
+def test_task_runs_together_read_what_is_unread(drawn):
     state, runs, _ = drawn
     scan = arranged(len(state.vnodes))
-    for place in places(state):
-        mine = [covering(scan.unread(state, run), place, scan.order) for run in runs]
-        assert sum(mine) == covering(scan.unread(state), place, scan.order)
+    for position in positions(state):
+        mine = [covering(scan.unread(state, run), position, scan.order) for run in runs]
+        assert sum(mine) == covering(scan.unread(state), position, scan.order)
 
 
 @settings(max_examples=50)
@@ -195,28 +195,28 @@ def test_what_an_epoch_read_is_read_from_then_on(data, drawn):
     """I3: the next state is a successor; I1: it shows what was read before and what the chunks hold, no more."""
     state, runs, _ = drawn
     scan = arranged(len(state.vnodes))
-    candidates = places(state)
+    candidates = positions(state)
     chunk = [covered for run in runs for covered in data.draw(chunks(scan.unread(state, run), scan.order, candidates))]
     touched = {vnode for covered in chunk for vnode in scan.vnodes_of(covered)}
     rows = {vnode: data.draw(st.integers(0, 3)) for vnode in touched}
     after = scan.advanced(state, epoch=6, ranges=chunk, rows=rows)
     state.require_successor(after, KEY)
     assert rows_read(scan, after) == rows_read(scan, state) + sum(rows.values())
-    for place in candidates:
-        before_or_now = covering((*scan.read(state), *chunk), place, scan.order)
-        assert covering(scan.read(after), place, scan.order) == before_or_now
+    for position in candidates:
+        before_or_now = covering((*scan.read(state), *chunk), position, scan.order)
+        assert covering(scan.read(after), position, scan.order) == before_or_now
     if [*chunk] == [covered for run in runs for covered in scan.unread(state, run)]:
         assert after.completed
 
 
 @settings(max_examples=50)
 @given(st.data(), divided())
-def test_a_run_that_ended_what_it_inherited_has_one_vnode_in_progress_at_most(data, drawn):
-    """After a rescale; so there is never more than one for each run again."""
+def test_a_task_run_that_ended_what_it_inherited_has_one_vnode_in_progress_at_most(data, drawn):
+    """After a rescale; so there is never more than one for each task run again."""
     state, runs, _ = drawn
     scan = arranged(len(state.vnodes))
     for first, last in runs:
-        chunk = data.draw(chunks(scan.unread(state, (first, last)), scan.order, places(state)))
+        chunk = data.draw(chunks(scan.unread(state, (first, last)), scan.order, positions(state)))
         after = scan.advanced(state, epoch=6, ranges=chunk, rows={})
         inherited = {v for v in range(first, last + 1) if isinstance(state.vnodes[v], InProgress)}
         begun = {v for v in range(first, last + 1) if isinstance(after.vnodes[v], InProgress)}

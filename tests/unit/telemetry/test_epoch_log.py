@@ -1,4 +1,4 @@
-"""What the log of a task tells of its epoch."""
+"""What the log of a task says about its epoch."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_an_epoch_ends_with_what_it_did():
     assert epoch_log.end(commit_of(barrier)) == "epoch 1 is committed: 100 rows read, 3 changes applied, 2 s in Spark"
 
 
-def test_progress_tells_how_much_how_fast_and_how_long():
+def test_progress_says_how_much_how_fast_and_how_long():
     state = BackfillState(epoch=1, vnodes=(InProgress((5,), 100),) * 4)
 
     assert epoch_log.progress(status_of(state)) == (

@@ -100,7 +100,7 @@ def test_the_reference_names_every_metric(server, epoch):
     assert [name for name in server.received() if f"| `{name.removeprefix('airflow.')}` |" not in page] == []
 
 
-def test_a_lag_that_nobody_knows_is_not_sent(server, epoch):
+def test_an_unknown_lag_is_not_sent(server, epoch):
     server.start()
     status, commit = epoch
     emit_epoch_metrics(status.model_copy(update={"lag_seconds": None}), commit)

@@ -1,4 +1,4 @@
-"""What OpenLineage is told of an epoch, as its provider sends it."""
+"""The OpenLineage events of an epoch, as the provider sends them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Committing(EpochLineageMixin, BaseOperator):
 
 
 @pytest.fixture
-def told(orders: Lake):
-    """What is told of the first epoch of a view with a filter and a computed column."""
+def epoch_event(orders: Lake):
+    """The event of the first epoch of a view with a filter and a computed column."""
 
     def run(**fields):
         lake = Lake(orders.folder, fields)
@@ -45,10 +45,10 @@ def told(orders: Lake):
     return run
 
 
-def test_an_epoch_reads_the_upstream_and_writes_the_view(told, orders):
+def test_an_epoch_reads_the_upstream_and_writes_the_view(epoch_event, orders):
     """Issue part 8."""
-    told = told()
-    (read,), (written,) = told["inputs"], told["outputs"]
+    event = epoch_event()
+    (read,), (written,) = event["inputs"], event["outputs"]
     assert (read["namespace"], read["name"]) == ("file", str(orders.folder / "orders"))
     assert (written["namespace"], written["name"]) == ("file", str(orders.folder / "small_orders"))
     assert read["facets"]["version"]["datasetVersion"] == "3"
@@ -57,12 +57,12 @@ def test_an_epoch_reads_the_upstream_and_writes_the_view(told, orders):
     assert [(f["name"], f["type"]) for f in read["facets"]["schema"]["fields"]] == [("order_id", "long")]
     assert read["inputFacets"]["inputStatistics"]["rowCount"] == 400
     assert written["outputFacets"]["outputStatistics"]["rowCount"] == 400
-    assert told["job_facets"]["sql"]["query"] == "SELECT order_id FROM upstream"
+    assert event["job_facets"]["sql"]["query"] == "SELECT order_id FROM upstream"
 
 
-def test_columns_are_told_with_where_they_come_from(told, orders):
-    told = told(query="SELECT order_id AS id, order_id % 7 AS day FROM upstream WHERE order_id > 5")
-    lineage = told["outputs"][0]["facets"]["columnLineage"]
+def test_columns_have_their_origins(epoch_event, orders):
+    event = epoch_event(query="SELECT order_id AS id, order_id % 7 AS day FROM upstream WHERE order_id > 5")
+    lineage = event["outputs"][0]["facets"]["columnLineage"]
     source = {"namespace": "file", "name": str(orders.folder / "orders"), "field": "order_id"}
 
     def how(fields):
@@ -76,7 +76,7 @@ def test_columns_are_told_with_where_they_come_from(told, orders):
     assert how(lineage["dataset"]) == [("INDIRECT", "FILTER")]
 
 
-def test_a_task_that_committed_nothing_tells_nothing():
+def test_a_task_that_committed_nothing_reports_nothing():
     operator = Committing()
     operator.execute({})
     assert DefaultExtractor(operator).extract_on_complete(SimpleNamespace()) is None

@@ -56,7 +56,7 @@ def ended(code: int, error: str = "") -> ApplicationRecord:
     return RECORD.model_copy(update={"exit_code": code, "error": error})
 
 
-def test_everything_that_a_trigger_is_made_of_is_serialized():
+def test_every_argument_of_a_trigger_is_serialized():
     arguments = {
         "state": "/lake/state",
         "name": "epoch-3",
@@ -88,7 +88,7 @@ def test_an_application_that_failed(lake, records, code, retryable):
     }
 
 
-def test_an_application_of_which_nothing_is_heard_any_more_is_told_to_stop(lake, records, monkeypatch):
+def test_an_application_without_a_sign_of_life_is_asked_to_stop(lake, records, monkeypatch):
     monkeypatch.setattr(application, "LOST_AFTER_SECONDS", 0.0)
 
     event = event_of(trigger(str(lake / "state")))
@@ -105,7 +105,7 @@ def test_an_application_whose_record_is_gone_is_lost(lake, records, monkeypatch)
     assert "its record is gone" in event_of(trigger(str(lake / "state")))["message"]
 
 
-def test_a_commit_by_somebody_else_is_enough(created: Lake):
+def test_a_commit_by_another_process_is_enough(created: Lake):
     created.epochs(1)
     ApplicationRecords(created.backfill.job.state).write(RECORD)
 
@@ -120,7 +120,7 @@ def test_control_tables_that_are_damaged_end_the_wait(lake, records):
     assert (event["outcome"], event["retryable"]) == ("failed", False)
 
 
-def test_a_living_application_is_waited_for_and_what_it_says_is_told_once(lake, records, monkeypatch):
+def test_a_living_application_is_waited_for_and_its_messages_are_logged_once(lake, records, monkeypatch):
     monkeypatch.setattr(application, "LOST_AFTER_SECONDS", 5.0)
     told: list[str] = []
     waiting = trigger(str(lake / "state"))
@@ -158,7 +158,7 @@ def test_killing_the_task_of_an_application_that_ended_asks_for_nothing(lake, re
 
 
 def test_a_storage_that_does_not_answer_for_a_moment_ends_no_wait(lake, records):
-    """A file in the folder's place, which is another error than that nothing is there."""
+    """A file instead of the folder, which is another error than a missing folder."""
     applications, elsewhere = Path(records.location), lake / "elsewhere"
     waiting = trigger(str(lake / "state"))
 
@@ -194,7 +194,7 @@ def test_a_supervisor_may_miss_some_signs_of_life_before_it_counts_as_dead():
     assert not watch.lost
 
 
-def test_another_attempt_tells_its_story_from_the_beginning():
+def test_the_messages_of_another_attempt_are_logged_from_the_beginning():
     watch = _Watch()
     said = RECORD.model_copy(update={"said": ("starting", "reading")})
     assert watch.news(said) == ["starting", "reading"]

@@ -1,4 +1,4 @@
-"""Each trigger's ends, and what it takes along."""
+"""How each trigger ends, and what it serializes."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def test_a_trigger_is_made_again_from_what_it_serializes(created: Lake, kind):
         (MaterializedViewVerifiedTrigger, {"max_age": 90.5, "epoch": 7}),
     ],
 )
-def test_everything_that_a_trigger_is_made_of_is_serialized(made_by, more):
+def test_every_argument_of_a_trigger_is_serialized(made_by, more):
     arguments = {"state": "/lake/state", "backfill_conn_id": "lake", "poll_interval": 7.5, **more}
     assert made_by(**arguments).serialize()[1] == arguments
 
 
-def test_control_tables_that_do_not_answer_may_be_tried_again(created: Lake, monkeypatch):
+def test_control_tables_that_do_not_answer_are_a_retryable_failure(created: Lake, monkeypatch):
     def fail(*_: Any) -> Any:
         raise StorageUnavailableError("the lake cannot be reached")
 
@@ -97,18 +97,16 @@ def test_control_tables_that_do_not_answer_may_be_tried_again(created: Lake, mon
     assert event == {"outcome": "failed", "message": "the lake cannot be reached", "retryable": True}
 
 
-def test_a_wait_tells_what_it_sees_once_and_again_when_that_is_something_else(
-    created: Lake, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_wait_logs_what_it_sees_once_and_again_when_it_changes(created: Lake, monkeypatch: pytest.MonkeyPatch):
     waiting = trigger(created, "progress")
-    told: list[str] = []
+    logged: list[str] = []
 
     async def scenario() -> None:
         again = asyncio.Event()
 
         def tell(form: str, *texts: object) -> None:
-            told.append(form % texts)
-            if len(told) == 2:
+            logged.append(form % texts)
+            if len(logged) == 2:
                 again.set()
 
         monkeypatch.setattr(waiting.log, "info", tell)
@@ -119,7 +117,7 @@ def test_a_wait_tells_what_it_sees_once_and_again_when_that_is_something_else(
         end.cancel()
 
     asyncio.run(asyncio.wait_for(scenario(), timeout=20))
-    assert [line.partition(", at least")[0].rpartition(" ")[2] for line in told] == ["0.0%", "40.0%"]
+    assert [line.partition(", at least")[0].rpartition(" ")[2] for line in logged] == ["0.0%", "40.0%"]
 
 
 @each

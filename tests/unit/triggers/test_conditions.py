@@ -68,7 +68,7 @@ def test_a_job_that_is_not_created_is_waited_for():
     assert (observation.value, observation.note) == (None, "no job is created at /state yet")
 
 
-def test_a_cancelled_job_will_not_get_there_but_may_have_been_there():
+def test_a_cancelled_job_never_meets_a_condition_but_may_have_met_it():
     cancelled = settings_of(cancelled=True)
     with pytest.raises(JobCancelledError, match="was cancelled; epoch 3 of job paid_orders is not committed"):
         observe(reader(settings=cancelled, epochs=2), EpochCommitted(3))

@@ -100,7 +100,7 @@ def test_a_backfill_is_driven_to_its_end_without_commits_and_by_commits_from_the
     ]
 
 
-def test_a_commit_while_nobody_watches_is_told_after_the_restart(created: Lake):
+def test_a_commit_while_no_watcher_runs_fires_after_the_restart(created: Lake):
     created.finish()
     assert events(created, nothing) == [[]]
 
@@ -109,7 +109,7 @@ def test_a_commit_while_nobody_watches_is_told_after_the_restart(created: Lake):
     assert events(created, nothing) == [["the upstream's newest offset is 4, and the epochs have read up to 3"]]
 
 
-def test_compaction_is_told_once_and_then_covered(created: Lake):
+def test_compaction_fires_once_and_is_then_covered(created: Lake):
     created.finish()
 
     def compact() -> None:
@@ -214,17 +214,17 @@ def test_an_outage_that_comes_back_is_logged_again(created: Lake, monkeypatch, c
     assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
 
 
-def test_a_connection_that_was_put_right_is_looked_at_anew(created: Lake, connection, tmp_path):
-    """What was wrong may have been where it said that the control tables lie."""
+def test_a_connection_that_was_corrected_is_read_again(created: Lake, connection, tmp_path):
+    """The error may have been in the location of the control tables."""
     shutil.copytree(created.folder / "_backfill", tmp_path / "elsewhere")
     for file in (tmp_path / "elsewhere" / "small_orders" / "settings").rglob("*.parquet"):
         file.write_bytes(b"no parquet")
     conn_id = connection(extra=json.dumps({"state_root": str(tmp_path / "elsewhere")}))
 
-    def put_right() -> None:
+    def correct() -> None:
         connection(extra=json.dumps({"state_root": f"{created.folder}/_backfill"}))
 
-    fired = events(created, nothing, put_right, nothing, watcher=trigger(created, backfill_conn_id=conn_id))
+    fired = events(created, nothing, correct, nothing, watcher=trigger(created, backfill_conn_id=conn_id))
 
     assert [len(reasons) for reasons in fired] == [0, 1, 0]
 
@@ -265,21 +265,21 @@ def test_a_watcher_is_made_again_from_what_it_serializes_and_takes_no_secret_alo
     assert "hush" not in written
 
 
-def test_an_upstream_that_was_put_back_is_told_once_for_the_epoch_that_refuses_it(created: Lake):
-    """I6: its newest version is one that epochs cover, so that nothing would ever be started."""
+def test_a_restored_upstream_fires_once_for_the_epoch_that_refuses_it(created: Lake):
+    """I6: epochs cover its newest version, so nothing else would start one."""
     created.finish()
 
-    def put_back() -> None:
+    def restore() -> None:
         log = DeltaLog(str(created.folder / "orders"))
         commit_file(log.location, log.versions()[-1]).unlink()
 
-    fired = events(created, nothing, put_back)
+    fired = events(created, nothing, restore)
 
     assert [len(reasons) for reasons in fired] == [0, 1]
     assert "ends with version 2, but the job has read up to version 3" in fired[1][0]
 
 
-def test_an_upstream_that_was_made_anew_with_as_many_versions_is_told(created: Lake):
+def test_an_upstream_that_was_created_again_with_as_many_versions_fires(created: Lake):
     created.finish()
     watcher = trigger(created)
     committed_at(created.folder / "orders", 3, dt.datetime(2020, 1, 1, tzinfo=dt.UTC))

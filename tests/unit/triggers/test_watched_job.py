@@ -46,7 +46,7 @@ def ask(lake: Lake, *conditions) -> list[str]:
     return asyncio.run(answers())
 
 
-def test_many_who_wait_for_the_same_share_one_look(created: Lake, looks):
+def test_triggers_that_wait_for_the_same_share_one_look(created: Lake, looks):
     notes = ask(created, *[Finished(), EpochCommitted(1)] * 20)
 
     assert len(notes) == 40
@@ -63,12 +63,12 @@ def test_jobs_are_the_same_by_their_tables_and_by_how_these_are_reached():
     assert watched_job.watched_job("s3a://lake/another", "one") is not job
 
 
-def test_what_nobody_changed_is_looked_at_again_after_some_minutes():
-    """A table that lost its files still has its version."""
+def test_an_unchanged_table_is_read_again_after_some_minutes():
+    """If a table lost data files, its version is still the same."""
     assert 0 < watched_job.FRESH_SECONDS < watched_job.LOOK_ANYWAY_SECONDS <= 300
 
 
-def test_what_nobody_waits_for_any_more_is_forgotten(created: Lake, looks):
+def test_an_answer_that_no_trigger_waits_for_any_more_is_forgotten(created: Lake, looks):
     ask(created, Finished())
     ask(created, Finished())
 
@@ -84,7 +84,7 @@ def test_no_more_answers_are_kept_than_allowed(created: Lake, looks, monkeypatch
     assert [look for look in looks if look == EpochCommitted(1)] == [EpochCommitted(1)]
 
 
-def test_a_failure_is_nobody_elses_answer(created: Lake, looks, monkeypatch):
+def test_a_failure_is_no_answer_for_another_trigger(created: Lake, looks, monkeypatch):
     failures = iter(["the lake cannot be reached"])
 
     def fail_once(reader, condition):

@@ -1,4 +1,4 @@
-"""The engine's commands, where no Spark is needed for them."""
+"""The commands of the local engine, as far as they need no Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pause, resume, throttle, rescale, repair, cancel: settings change, Spark sleeps."""
+"""Pause, resume, throttle, rescale, repair, cancel: they change settings and start no Spark."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def as_arranged(prepare):
 
 @pytest.fixture
 def arranged(as_arranged):
-    """The job created under arrangement, with an epoch behind it."""
+    """The job, created under arrangement, after one epoch."""
     return as_arranged()
 
 

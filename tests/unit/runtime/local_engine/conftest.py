@@ -1,4 +1,4 @@
-"""An engine's folder of its own, and a program in the place of spark-submit."""
+"""A separate folder for the engine, and a program instead of spark-submit."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def port() -> int:
-    """A port that nobody listens on."""
+    """A free port."""
     return free_port()
 
 
 @pytest.fixture
 def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Path]]:
-    """Puts a Python program in the place of spark-submit; what it was called with lies in the folder it returns."""
+    """Replaces spark-submit by a Python program; returns the folder with the program's arguments."""
 
     def place(program: str = LISTEN) -> Path:
         script = tmp_path / "program.py"

@@ -1,4 +1,4 @@
-"""Who works on the engine."""
+"""The clients of the engine."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def record_of(process: KnownProcess, port: int = 15002) -> EngineRecord:
 
 @pytest.fixture
 def running() -> EngineRecord:
-    """The record of an engine, with this process in the place of its server."""
+    """The record of an engine, with this process as its server."""
     this = KnownProcess.of(os.getpid())
     assert this is not None
     record = record_of(this)

@@ -1,4 +1,4 @@
-"""Starting and ending the engine, with a program in the place of Spark's server."""
+"""Starting and ending the engine, with a program instead of Spark's server."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_secrets_are_on_no_command_line_and_in_no_file_that_others_can_read(spar
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
-def test_a_stale_record_is_not_believed_although_its_process_number_is_in_use(spark_submit, port):
+def test_a_stale_record_is_ignored_although_its_process_number_is_in_use(spark_submit, port):
     spark_submit()
     record, _ = start(port)
     os.killpg(record.process.pid, signal.SIGKILL)
@@ -106,7 +106,7 @@ def test_a_server_that_does_not_start_says_why_and_leaves_nothing(spark_submit, 
     assert running_engine() is None
 
 
-def test_a_server_that_lets_nobody_in_is_ended_again(spark_submit, port):
+def test_a_server_that_refuses_every_client_is_ended_again(spark_submit, port):
     spark_submit()
     seen: list[int] = []
 

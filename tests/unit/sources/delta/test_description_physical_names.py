@@ -1,4 +1,4 @@
-"""A column that was dropped and made anew is another one, whatever it is called (I6)."""
+"""A column that was dropped and created again is another one, whatever it is called (I6)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def mapped(version, physical_name):
 
 
 @pytest.mark.parametrize(("then", "now"), [("col-1", "col-2"), (None, "col-2")])
-def test_a_column_that_was_dropped_and_made_anew_under_its_old_name_is_another_one(then, now):
+def test_a_column_that_was_dropped_and_created_again_under_its_old_name_is_another_one(then, now):
     upstream = ResolvedUpstream(table_id="t", columns=(UpstreamColumn(name="id", type="long", physical_name=then),))
     mapped(1, then).require_as_created(upstream)
     with pytest.raises(errors.UpstreamSchemaChangedError, match="column 'id' was dropped and created again"):

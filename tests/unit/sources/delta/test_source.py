@@ -24,17 +24,17 @@ from tests.unit.sources.delta.delta_tables import order_by
 @pytest.mark.parametrize("make", ["nothing", "an empty folder", "files", "a file"])
 def test_a_path_without_a_table_is_refused_with_what_to_do(tmp_path, make):
     """I6."""
-    place = tmp_path / "orders"
+    path = tmp_path / "orders"
     if make == "a file":
-        place.write_text("x")
+        path.write_text("x")
     elif make != "nothing":
-        place.mkdir()
+        path.mkdir()
         if make == "files":
-            (place / "data.csv").write_text("x")
-    for look in (DeltaSource(str(place)).latest, DeltaSource(str(place)).at):
+            (path / "data.csv").write_text("x")
+    for look in (DeltaSource(str(path)).latest, DeltaSource(str(path)).at):
         with pytest.raises(UpstreamNotFoundError) as caught:
             look()
-        assert str(place) in str(caught.value)
+        assert str(path) in str(caught.value)
 
 
 def test_looking_for_a_table_makes_none(tmp_path):

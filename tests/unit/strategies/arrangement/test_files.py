@@ -33,7 +33,7 @@ def backfilling(prepared):
 
 
 def seen(backfilling):
-    """The places of the rows that there are, in order, and what a planner is told of them."""
+    """The vnodes and keys of the existing rows, in order, and what a planner gets."""
     settings = backfilling.store.settings()
     order = settings.scan.order
     rows = PlainArrangement(settings).rows(backfilling.store.last_epoch())
@@ -42,24 +42,24 @@ def seen(backfilling):
 
 
 def assert_as_a_chunk_finds_them(backfilling):
-    places, files, keys, order = seen(backfilling)
-    found = [keys.nth(files, EVERYTHING, n) for n in range(1, len(places) + 2)]
-    assert found == [*places, None]
-    assert sum(keys.count(file, EVERYTHING) for file in files) == len(places)
+    positions, files, keys, order = seen(backfilling)
+    found = [keys.nth(files, EVERYTHING, n) for n in range(1, len(positions) + 2)]
+    assert found == [*positions, None]
+    assert sum(keys.count(file, EVERYTHING) for file in files) == len(positions)
     assert all(file.row_count == keys.count(file, EVERYTHING) for file in files if file.is_exact)
     for vnode in range(4):
         within = KeyRange((vnode - 1,), (vnode,))
-        assert sum(keys.count(file, within) for file in files) == sum(place[0] == vnode for place in places)
+        assert sum(keys.count(file, within) for file in files) == sum(position[0] == vnode for position in positions)
     for file in files:
         bounds = KeyRange(None, file.upper)
         assert keys.count(file, EVERYTHING) == keys.count(file, bounds)
         assert order.compare(file.lower, keys.nth([file], EVERYTHING, 1) or file.lower) <= 0
-    return files, places
+    return files, positions
 
 
 def test_without_changes_its_files_are_what_is_stored(backfilling):
-    files, places = assert_as_a_chunk_finds_them(backfilling)
-    assert (len(files), sum(file.row_count for file in files), len(places)) == (3, 30, 30)
+    files, positions = assert_as_a_chunk_finds_them(backfilling)
+    assert (len(files), sum(file.row_count for file in files), len(positions)) == (3, 30, 30)
 
 
 def test_rows_that_changed_are_there_once_and_removed_ones_not_at_all(backfilling, monkeypatch):
@@ -74,11 +74,11 @@ def test_rows_that_changed_are_there_once_and_removed_ones_not_at_all(backfillin
     orders.remove(41, 20)
     orders.add(6)
     backfilling.epoch()
-    files, places = assert_as_a_chunk_finds_them(backfilling)
+    files, positions = assert_as_a_chunk_finds_them(backfilling)
     base = [file for file in files if not file.path.startswith("changes#")]
     pieces = [file for file in files if file.path.startswith("changes#")]
     # Of the 30 rows of the base the keys 3, 4, 5, 6 and 20 changed; 3, 4, 6 and 40 have a row now.
-    assert (len(base), len(places)) == (3, 29)
+    assert (len(base), len(positions)) == (3, 29)
     assert 25 <= sum(file.row_count for file in base) <= 30
     assert sum(file.row_count for file in pieces) == 4
     assert ([file.row_count for file in pieces], all(file.size > 0 for file in pieces)) == ([2, 2], True)
@@ -98,7 +98,7 @@ def test_a_row_that_changed_is_taken_off_the_file_that_it_lies_in(lake):
     assert [file[1:] for file in base] == [(5, True), (9, True), (10, True)]
 
 
-def test_changes_of_the_window_are_seen_before_they_are_there(backfilling):
+def test_changes_of_the_window_count_before_they_are_written(backfilling):
     backfilling.orders.change([3], amount=7)
     backfilling.orders.remove(5, 6)
     backfilling.orders.add(40)
@@ -110,8 +110,8 @@ def test_changes_of_the_window_are_seen_before_they_are_there(backfilling):
     )
     planned = [keys.nth(files, EVERYTHING, n) for n in range(1, 31)]
     backfilling.epoch()
-    places, *_ = seen(backfilling)
-    assert planned == [*places, None]
+    positions, *_ = seen(backfilling)
+    assert planned == [*positions, None]
 
 
 def test_the_base_of_a_rebuilt_job_is_stamped_with_the_epoch_that_it_begins_after(backfilling):
@@ -133,7 +133,7 @@ def test_the_smallest_file_is_looked_for_in_the_base_alone(backfilling):
     assert files.smallest_of_base(9, OwnColumns()) == 0
 
 
-def test_what_is_dropped_leaves_nothing(backfilling):
+def test_a_dropped_arrangement_leaves_nothing(backfilling):
     files = ArrangementFiles(location_of(backfilling.store.settings()))
     files.drop()
     assert not files.exists()

@@ -48,7 +48,7 @@ def test_a_file_counts_as_small_below_half_of_the_policys_target(settings):
     assert (plan.smaller_than, plan.step) == (10, None)
 
 
-def test_nothing_is_due_below_what_a_compaction_must_save(settings):
+def test_nothing_is_due_below_the_minimum_saving(settings):
     assert planned(settings, at=3).step is None
 
 

@@ -1,4 +1,4 @@
-"""Planning the next chunk of an arrangement: what is there to read, how much of it, and which run reads it."""
+"""Planning the next chunk of an arrangement: what can be read, how much of it, and which task run reads it."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ FOUR_RUNS = ((0, 0), (1, 1), (2, 2), (3, 3))
 
 
 def divided(vnodes, *, before, parallelism):
-    """The vnodes that each of some runs owns, of four that have as many rows each."""
+    """The vnodes that each of some task runs owns, of four that have as many rows each."""
     settings = settings_of(strategy="arrangement", parallelism=parallelism)
     files = [FileStatistics(path=f"{vnode}", row_count=10, lower=(vnode,), upper=(vnode,)) for vnode in range(4)]
     previous = barrier_of(parallelism=len(before), vnode_ranges=before)
     return planning._vnode_ranges(settings, BackfillState(1, vnodes), files, previous)
 
 
-def test_vnodes_stay_with_their_runs():
+def test_vnodes_stay_with_their_task_runs():
     assert divided((InProgress((5,), 1),) * 4, before=((0, 0), (1, 3)), parallelism=2) == ((0, 0), (1, 3))
 
 
-def test_another_parallelism_divides_the_vnodes_anew():
-    """Also where as many of the runs before have work left as there shall be."""
+def test_another_parallelism_divides_the_vnodes_again():
+    """Also if as many of the earlier task runs have work left as there are now."""
     assert divided(IN_VNODES, before=FOUR_RUNS, parallelism=2) == ((0, 2), (3, 3))
 
 
-def test_runs_without_work_get_vnodes_that_others_can_spare():
+def test_task_runs_without_work_get_vnodes_that_others_can_spare():
     assert divided(IN_VNODES, before=((0, 1), (2, 3)), parallelism=2) == ((0, 2), (3, 3))
 
 
@@ -51,7 +51,7 @@ def test_vnodes_are_divided_by_the_rows_of_their_files():
     assert planning._vnode_ranges(settings, state, files, None) == ((0, 0), (1, 3))
 
 
-# --- an arrangement that is not there -------------------------------------------------------------
+# --- an arrangement that does not exist -----------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -87,18 +87,18 @@ def test_the_first_epoch_makes_it_and_reads_nothing_yet(orders, tmp_path, restri
     assert (plan.prepares, plan.parts, plan.row_count) == (True, (), rows)
 
 
-def test_one_that_epochs_read_before_must_be_there(orders, tmp_path):
+def test_an_arrangement_that_epochs_read_before_must_exist(orders, tmp_path):
     """I6."""
     with pytest.raises(StateError, match="arrangement of job paid_orders is gone .*, but epochs have already read"):
         planned(orders, tmp_path, previous=barrier_of())
 
 
-def test_one_that_a_cancelled_job_gave_up_is_not_made_again(orders, tmp_path):
+def test_an_arrangement_that_a_cancelled_job_dropped_is_not_made_again(orders, tmp_path):
     with pytest.raises(JobCancelledError, match="was cancelled and its arrangement is gone"):
         planned(orders, tmp_path, cancelled=True)
 
 
-# --- windows whose inserts nobody knows -----------------------------------------------------------
+# --- windows with unknown inserts -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What of an arrangement is decided before Spark has anything to do."""
+"""What is decided about an arrangement before Spark is needed."""
 
 from __future__ import annotations
 
