@@ -101,12 +101,17 @@ class Processes:
         while any(process.poll() is None for process in stopping) and time.monotonic() < until:
             family.update(member for process in stopping for member in _descendants(process.pid))
             time.sleep(0.2)
-        # Descendants in other sessions, such as the supervisors of Spark applications.
-        family.update(process for process in psutil.process_iter() if self._is_mine(process))
-        for member in family:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                member.kill()
-        psutil.wait_procs(family, KILL_SECONDS)
+        until = time.monotonic() + KILL_SECONDS
+        # Descendants in other sessions, such as the supervisors of Spark applications. One of them may start another
+        # process at this moment.
+        while family := family | {process for process in psutil.process_iter() if self._is_mine(process)}:
+            for member in family:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    member.kill()
+            psutil.wait_procs(family, KILL_SECONDS)
+            family = set()
+            if time.monotonic() > until:
+                break
         for process in stopping:
             process.wait()
 

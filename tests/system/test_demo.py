@@ -122,6 +122,6 @@ def test_the_playground_offers_every_example_and_stops_clean_with_an_application
 
     os.kill(playground.pid, signal.SIGINT)
 
-    _, err = playground.communicate(timeout=120)
+    _, err = playground.communicate(timeout=300)
     assert (playground.returncode, err) == (0, "airflow: stopped; nothing is running any more\n")
     assert processes_of(tmp_path) == []
