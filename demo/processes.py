@@ -101,19 +101,21 @@ class Processes:
         while any(process.poll() is None for process in stopping) and time.monotonic() < until:
             family.update(member for process in stopping for member in _descendants(process.pid))
             time.sleep(0.2)
+        family |= self._mine()
         until = time.monotonic() + KILL_SECONDS
-        # Descendants in other sessions, such as the supervisors of Spark applications. One of them may start another
-        # process at this moment.
-        while family := family | {process for process in psutil.process_iter() if self._is_mine(process)}:
+        while family and time.monotonic() < until:
             for member in family:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     member.kill()
             psutil.wait_procs(family, KILL_SECONDS)
-            family = set()
-            if time.monotonic() > until:
-                break
+            # One of them may have started another process before its end.
+            family = self._mine()
         for process in stopping:
             process.wait()
+
+    def _mine(self) -> set[psutil.Process]:
+        """Return descendants in any session, such as the supervisors of Spark applications."""
+        return {process for process in psutil.process_iter() if self._is_mine(process)}
 
     def _is_mine(self, process: psutil.Process) -> bool:
         try:
