@@ -173,7 +173,7 @@ def share_epochs(params: dict[str, Any] | None = None) -> list[int]:
     """Return the number of epochs of each task run."""
     chosen = params or {}
     epochs, most = chosen["epochs"], chosen["epochs_per_run"]
-    return [min(most, epochs - carried) for carried in range(0, epochs, most)]
+    return [min(most, epochs - shared) for shared in range(0, epochs, most)]
 
 
 with DAG(

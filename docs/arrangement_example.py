@@ -25,7 +25,7 @@ from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
-from airflow_backfill_provider.strategies.arrangement.place import location_of
+from airflow_backfill_provider.strategies.arrangement.location import location_of
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 from airflow_backfill_provider.verification.verifier import compare_now
 from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block

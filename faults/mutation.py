@@ -1,5 +1,5 @@
 """
-Mutation testing: ``python -m faults.mutation [MODULE…] [--again | --more N | --told] [--write]``.
+Mutation testing: ``python -m faults.mutation [MODULE…] [--again | --more N | --report] [--write]``.
 
 mutmut makes every small mistake that it knows in the modules that `pyproject.toml` names, one at a time, and runs the
 fast tests that call the mutated function. For each module the share of mistakes that a test finds is printed. The exit
@@ -134,7 +134,7 @@ def main(arguments: list[str]) -> int:
     which.add_argument(
         "--more", type=int, metavar="N", help="try N random mistakes of each module that were not tried yet"
     )
-    which.add_argument("--told", action="store_true", help="try nothing; print the verdicts of the last run")
+    which.add_argument("--report", action="store_true", help="try nothing; print the verdicts of the last run")
     parser.add_argument("--write", action="store_true", help=f"write the shares into {PAGE}")
     parser.add_argument("--jobs", type=int, help="number of parallel processes; by default one for each processor")
     asked = parser.parse_args(arguments)
@@ -144,7 +144,7 @@ def main(arguments: list[str]) -> int:
     ]
     if not modules:
         parser.error(f"no module of [tool.mutmut] has one of these names: {', '.join(asked.modules)}")
-    if not asked.told:
+    if not asked.report:
         if asked.again:
             chosen = of_verdict(modules, {SURVIVED, UNKNOWN, UNTRIED})
         elif asked.more is not None:

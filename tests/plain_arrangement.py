@@ -16,7 +16,7 @@ from airflow_backfill_provider.core.keys import KeyField, Position
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.lake.key_index import arrow_type
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
-from airflow_backfill_provider.strategies.arrangement.place import location_of
+from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.builders import Logged, in_order, logged
 
 Row = dict[str, Any]

@@ -1,5 +1,5 @@
 """
-Places in the history of an upstream, which only its source understands.
+Positions in the history of an upstream, which only its source understands.
 
 A Delta table counts versions, a database has log sequence numbers, a topic has one offset per partition. All of these
 are ordered and serializable. The epoch protocol needs nothing else: it compares offsets, pins them in barriers, and
@@ -21,7 +21,7 @@ Part = StrictInt | StrictStr
 @functools.total_ordering
 class Offset(RootModel[Part | tuple[Part, ...] | None]):
     """
-    A place in the history of one upstream.
+    A position in the history of one upstream.
 
     All offsets of one upstream have the same form: a number, a text, or a sequence of these, compared part by part. A
     source that counts its history puts the count first; the lag is computed from it. ``None`` lies before all history.

@@ -192,9 +192,9 @@ def _was_made(settings: JobSettings, store: BackfillStore) -> bool:
 
 def _require_same_view(job: BackfillJob, before: JobSettings, store: BackfillStore) -> None:
     """Refuse to move a view; only a view that could not be made may get another path."""
-    place = before.job["materialized_view"]
-    if place != job.materialized_view and _was_made(before, store):
-        raise InvalidJobError(f"materialized_view: a rebuild keeps the view at {place}; to move it, create another job")
+    view = before.job["materialized_view"]
+    if view != job.materialized_view and _was_made(before, store):
+        raise InvalidJobError(f"materialized_view: a rebuild keeps the view at {view}; to move it, create another job")
 
 
 def new_settings(

@@ -15,7 +15,7 @@ from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
-from airflow_backfill_provider.strategies.arrangement.place import location_of
+from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.builders import PAID
 from tests.dying import died
 from tests.property.backfilling import Backfilling

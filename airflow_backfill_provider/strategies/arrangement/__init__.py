@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_backfill_provider.strategies.arrangement.place import TABLE, location_of
+from airflow_backfill_provider.strategies.arrangement.location import TABLE, location_of
 from airflow_backfill_provider.strategies.base import (
     Offer,
     Situation,

@@ -16,7 +16,7 @@ from airflow_backfill_provider.core.table_version import TableVersion, TableVers
 from airflow_backfill_provider.engine.predicates import in_any, unskipped
 from airflow_backfill_provider.engine.spark_errors import epoch_errors, is_duplicate_key
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
-from airflow_backfill_provider.strategies.arrangement.place import TABLE
+from airflow_backfill_provider.strategies.arrangement.location import TABLE
 from airflow_backfill_provider.strategies.arrangement.table import ArrangementTable
 from airflow_backfill_provider.strategies.in_place_reader import CheckedChunk
 from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader

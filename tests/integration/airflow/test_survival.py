@@ -54,6 +54,13 @@ class Scenario:
         self.wait(lambda: self.airflow.call("POST", "dags/orders/dagRuns", {"dag_run_id": run, "logical_date": None}))
         return run
 
+    def deferred_run(self) -> str:
+        """Start a run whose application waits, and return it once its task is deferred."""
+        self.hold()
+        run = self.trigger()
+        self.wait_until_deferred(run)
+        return run
+
     def task(self, run: str) -> dict[str, Any]:
         return self.airflow.call("GET", f"dags/orders/dagRuns/{run}/taskInstances/{EPOCH}/0")
 
@@ -116,8 +123,7 @@ def test_each_epoch_runs_once_whatever_dies(tmp_path: Path):
 
 def the_triggerer_dies(scenario: Scenario) -> None:
     epoch = scenario.next_epoch
-    run = scenario.trigger()
-    scenario.wait_until_deferred(run)
+    run = scenario.deferred_run()
     scenario.airflow.kill("triggerer")
     scenario.go()
     scenario.wait(lambda: epoch in scenario.epochs)
@@ -142,9 +148,7 @@ def the_task_run_dies_before_it_defers(scenario: Scenario) -> None:
 
 def the_scheduler_dies_with_its_workers(scenario: Scenario) -> None:
     epoch = scenario.next_epoch
-    scenario.hold()
-    run = scenario.trigger()
-    scenario.wait_until_deferred(run)
+    run = scenario.deferred_run()
     scenario.airflow.kill("scheduler")
     scenario.go()
     scenario.wait(lambda: epoch in scenario.epochs)
@@ -155,9 +159,7 @@ def the_scheduler_dies_with_its_workers(scenario: Scenario) -> None:
 
 def the_application_dies(scenario: Scenario) -> None:
     epoch = scenario.next_epoch
-    scenario.hold()
-    run = scenario.trigger()
-    scenario.wait_until_deferred(run)
+    run = scenario.deferred_run()
     (application,) = psutil.Process(scenario.record(epoch).pid).children()
     application.kill()
     scenario.wait(lambda: scenario.started(epoch) == 2)
@@ -168,9 +170,7 @@ def the_application_dies(scenario: Scenario) -> None:
 
 def the_task_is_marked_failed(scenario: Scenario) -> None:
     epoch = scenario.next_epoch
-    scenario.hold()
-    run = scenario.trigger()
-    scenario.wait_until_deferred(run)
+    run = scenario.deferred_run()
     record = scenario.record(epoch)
     scenario.set_task(run, "failed")
     scenario.wait_until_gone(record)
@@ -184,9 +184,7 @@ def the_task_is_marked_failed(scenario: Scenario) -> None:
 
 def the_task_is_cleared(scenario: Scenario) -> None:
     epoch = scenario.next_epoch
-    scenario.hold()
-    run = scenario.trigger()
-    scenario.wait_until_deferred(run)
+    run = scenario.deferred_run()
     record = scenario.record(epoch)
     scenario.clear_task(run)
     scenario.wait_until_gone(record)

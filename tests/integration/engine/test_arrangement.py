@@ -20,7 +20,7 @@ from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
-from airflow_backfill_provider.strategies.arrangement.place import location_of
+from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 from tests.variants import exhaustive

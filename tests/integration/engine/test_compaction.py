@@ -18,7 +18,7 @@ from airflow_backfill_provider.engine import query
 from airflow_backfill_provider.lake.delta_log import DeltaLog
 from airflow_backfill_provider.maintenance import compaction
 from airflow_backfill_provider.maintenance.compaction import JobCompaction
-from airflow_backfill_provider.strategies.arrangement.place import location_of
+from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.dying import dies_at
 from tests.integration.engine.lakehouse import Lakehouse, UnlockedEngine
 

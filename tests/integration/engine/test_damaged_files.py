@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_backfill_provider.core import errors
-from airflow_backfill_provider.strategies.arrangement.place import location_of
+from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.integration.engine.lakehouse import CHANGE_DATA_FEED, Lakehouse
 
 pytestmark = pytest.mark.spark

@@ -12,7 +12,7 @@ from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.view import MaterializedView
 from airflow_backfill_provider.lake.view_identity import FINISHED_PROPERTY, ViewIdentity, view_properties
 from airflow_backfill_provider.protocol import mutations
-from airflow_backfill_provider.strategies.arrangement.place import location_of
+from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.builders import restore_copy
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive

@@ -156,7 +156,7 @@ def test_writes_of_the_epoch_itself_may_follow_the_previous_epoch(log):
         {"event": "epoch", "incarnation": IDENTITY.incarnation, "epoch": 1, "digest": "0" * 32},
         {"event": "create", "incarnation": IDENTITY.incarnation},
     ],
-    ids=["a stranger", "another incarnation", "another plan", "an earlier epoch", "made anew"],
+    ids=["no stamp", "another incarnation", "another plan", "an earlier epoch", "a creation"],
 )
 def test_any_other_write_after_the_previous_epoch_is_refused(log, stamp):
     """I6: a write of an earlier epoch after it means that the table was restored from an older copy."""

@@ -11,7 +11,7 @@ from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.offset import HistoryPoint
 from airflow_backfill_provider.core.progress import Completed, NotStarted
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
-from airflow_backfill_provider.strategies.arrangement.place import location_of
+from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.builders import NOW, barrier_of, job_of, order_of, settings_of
 
 LATER = NOW + dt.timedelta(hours=1)

@@ -49,12 +49,12 @@ def test_only_tests_that_ran_can_have_found_something(ended, code, verdict):
 @pytest.mark.parametrize(("survived", "exit_code"), [(0, 0), (1, 0), (2, 1)])
 def test_the_exit_code_says_whether_nine_of_ten_were_found(ended, survived, exit_code, capsys):
     ended(*[0] * survived, *[1] * (9 - survived), -24)
-    assert mutation.main(["--told"]) == exit_code
+    assert mutation.main(["--report"]) == exit_code
     assert capsys.readouterr().out.count("survived: m") == survived
 
 
 def test_a_module_that_was_not_tried_is_below_every_floor(ended, capsys):
-    assert mutation.main(["--told"]) == 1
+    assert mutation.main(["--report"]) == 1
     assert "| 0.0 %" in capsys.readouterr().out
 
 
@@ -66,7 +66,7 @@ def test_a_share_is_not_rounded_up(ended):
 def test_the_shares_are_written_into_the_page(ended, capsys):
     mutation.PAGE.write_text("# Page\n\n<!-- generated: mutation -->\nold\n<!-- /generated -->\n\nend\n")
     ended(1, 1, 0, None)
-    mutation.main(["--told", "--write"])
+    mutation.main(["--report", "--write"])
     written = mutation.PAGE.read_text()
     assert "| `core/made_up.py` | 4 | 3 | 2 | 0 | 1 | 66.6 % |" in written
     assert "| all | 4 | 3 | 2 | 0 | 1 | 66.6 % |" in written
@@ -80,7 +80,7 @@ def test_the_shares_are_written_into_the_page(ended, capsys):
         ([], ["airflow_backfill_provider.core.made_up.*"]),
         (["--again"], ["m1", "m2", "m4", "m5"]),
         (["--more", "9"], ["m4", "m5"]),
-        (["--told"], None),
+        (["--report"], None),
     ],
 )
 def test_what_is_tried(ended, arguments, tried, monkeypatch):

@@ -195,13 +195,13 @@ def test_a_supervisor_that_cannot_write_its_record_does_not_come_up(lake):
 
 def test_an_application_gets_the_environment_that_it_is_given_and_no_other(lake, records, monkeypatch):
     """The worker may have credentials and servers of its own, which are not meant for it."""
-    monkeypatch.setenv("STRANGER", "a value of the worker's")
-    script = Script('echo "airflow-backfill: token ${TOKEN:-none}, stranger ${STRANGER:-none}"')
+    monkeypatch.setenv("UNRELATED", "a value of the worker's")
+    script = Script('echo "airflow-backfill: token ${TOKEN:-none}, unrelated ${UNRELATED:-none}"')
     script.environment = lambda: {"PATH": os.environ["PATH"], "TOKEN": "given"}
 
     end = end_of(supervised(lake).start(script, "app.py", []), records)
 
-    assert end.said == ("token given, stranger none",)
+    assert end.said == ("token given, unrelated none",)
 
 
 def test_an_application_and_its_end_survive_a_storage_that_does_not_answer_for_a_while(lake, start, records):

@@ -20,7 +20,7 @@ from airflow_backfill_provider.maintenance import compaction
 from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
-from airflow_backfill_provider.strategies.arrangement.place import location_of
+from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.builders import Orders, Template, job_of
 from tests.plain_engine import CountingEngine
 

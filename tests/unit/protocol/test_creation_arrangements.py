@@ -13,7 +13,7 @@ from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import StateError
 from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
-from airflow_backfill_provider.strategies.arrangement.place import location_of
+from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.builders import commit_file
 from tests.dying import Died, dies_at
 from tests.plain_source import PlainSource

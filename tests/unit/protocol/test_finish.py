@@ -9,33 +9,15 @@ import pytest
 from airflow_backfill_provider import protocol
 from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.errors import (
-    NotFinishedError,
-)
+from airflow_backfill_provider.core.errors import NotFinishedError
 from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
-from airflow_backfill_provider.strategies.arrangement.place import location_of
-from tests.property.backfilling import Backfilling, Prepared
+from airflow_backfill_provider.strategies.arrangement.location import location_of
+from tests.property.backfilling import Backfilling
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    return Prepared(tmp_path_factory.mktemp("prepared"), range(10), rate_limit=5)
-
-
-@pytest.fixture
-def backfilling(prepared):
-    """A created job over the orders 0 to 9, five rows an epoch."""
-    return prepared.restore()
-
-
-@pytest.fixture
-def store(backfilling):
-    return backfilling.store
 
 
 def test_a_job_is_finished_only_when_every_vnode_is_completed(backfilling, store):

@@ -16,30 +16,14 @@ from airflow_backfill_provider.core.settings import SettingsChange
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
-from airflow_backfill_provider.strategies.arrangement.place import location_of
+from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.builders import NOW
-from tests.property.backfilling import Backfilling, Prepared
+from tests.property.backfilling import Backfilling
 
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    return Prepared(tmp_path_factory.mktemp("prepared"), range(10), rate_limit=5)
-
-
-@pytest.fixture
-def backfilling(prepared):
-    """A created job over the orders 0 to 9, five rows an epoch."""
-    return prepared.restore()
-
-
-@pytest.fixture
-def store(backfilling):
-    return backfilling.store
-
-
-STEERS = {
+CHANGES = {
     "pause": mutations.pause_job,
     "resume": mutations.resume_job,
     "throttle": lambda **options: mutations.throttle_job(7, **options),
@@ -48,10 +32,10 @@ STEERS = {
 }
 
 
-@pytest.mark.parametrize("name", STEERS)
+@pytest.mark.parametrize("name", CHANGES)
 def test_a_job_that_was_not_created_cannot_be_changed(lake, name):
     with pytest.raises(JobNotCreatedError, match="create it first"):
-        STEERS[name](store=BackfillStore(str(lake / "state")), requested_by="x")
+        CHANGES[name](store=BackfillStore(str(lake / "state")), requested_by="x")
     assert list(lake.iterdir()) == []
 
 
@@ -64,8 +48,8 @@ def test_every_change_says_who_asked_for_it_and_when(store):
 
 @pytest.mark.parametrize("name", ["pause", "throttle", "cancel"])
 def test_asking_twice_is_one_change(store, name):
-    first = STEERS[name](store=store, requested_by="one")
-    assert STEERS[name](store=store, requested_by="two") == first
+    first = CHANGES[name](store=store, requested_by="one")
+    assert CHANGES[name](store=store, requested_by="two") == first
     assert len(store.settings_history()) == 2
 
 
@@ -281,7 +265,7 @@ def test_a_cancelled_job_cannot_be_changed_any_more(store):
     mutations.cancel_job(store=store, requested_by="vera")
     for name in ("pause", "resume", "throttle"):
         with pytest.raises(JobCancelledError, match="rebuild it to start over"):
-            STEERS[name](store=store, requested_by="x")
+            CHANGES[name](store=store, requested_by="x")
     assert mutations.cancel_job(store=store, requested_by="x").requested_by == "vera"
 
 

@@ -12,7 +12,7 @@ from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, 
 from airflow_backfill_provider.protocol import mutations
 from airflow_backfill_provider.strategies.arrangement import files as arrangement
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles, _pieces
-from airflow_backfill_provider.strategies.arrangement.place import location_of
+from airflow_backfill_provider.strategies.arrangement.location import location_of
 from tests.builders import in_order
 from tests.plain_arrangement import PlainArrangement
 from tests.property.backfilling import Backfilling, Prepared

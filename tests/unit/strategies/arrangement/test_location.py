@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_backfill_provider.strategies.arrangement.place import TABLE, location_of
+from airflow_backfill_provider.strategies.arrangement.location import TABLE, location_of
 from tests.builders import job_of, settings_of
 
 
