@@ -153,9 +153,9 @@ class Example:
         """Return the content of the barrier."""
         chunk = "none: paused" if barrier.paused else "none: every vnode is Completed"
         for covered in self.chunk(barrier):
-            after = "the first row" if covered.after is None else f"after {covered.after[0]}"
-            up_to = "the last row" if covered.up_to is None else f"{covered.up_to[0]}"
-            chunk = f"{after} to {up_to}, as of version {version_of(barrier.upstream.to_offset)}"
+            after = "from the first row" if covered.after is None else f"after {covered.after[0]}"
+            up_to = "to the last row" if covered.up_to is None else f"up to {covered.up_to[0]}"
+            chunk = f"keys {after} {up_to}, as of version {version_of(barrier.upstream.to_offset)}"
         changes = "none: nothing was read yet"
         if barrier.read_before:
             position = _position(barrier)
