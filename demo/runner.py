@@ -27,7 +27,8 @@ def run_demo(name: str, play: Play, *, interrupted: int = 130) -> int:
     :param play: plays the demo.
     :param interrupted: the exit code after Ctrl-C.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    # SIGINT, too: a shell without job control starts background processes with it ignored.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     # A Spark application takes only seconds here, and the JVM would spend most of them on optimizing code.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

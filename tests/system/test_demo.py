@@ -30,9 +30,13 @@ def start_demo(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]
         "DEMO_RATE_LIMIT": "6000",
     }
 
+    started: list[psutil.Process] = []
+
     def start(module: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", module],
+        # As a background process of a shell without job control, which ignores SIGINT for it.
+        ignoring = ["/bin/sh", "-c", "trap '' INT; exec \"$@\"", "sh"]
+        demo = subprocess.Popen(
+            [*ignoring, sys.executable, "-m", module],
             cwd=CHECKOUT,
             env=environment,
             stdout=subprocess.PIPE,
@@ -40,9 +44,16 @@ def start_demo(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]
             text=True,
             start_new_session=True,
         )
+        started.append(psutil.Process(demo.pid))
+        return demo
 
     yield start
-    for process in processes_of(tmp_path):
+    # Processes of Airflow write their title over their environment, so some are found only by their parents.
+    parents = [process for process in started if process.is_running()]
+    for process in [
+        *(child for parent in parents for child in parent.children(recursive=True)),
+        *processes_of(tmp_path),
+    ]:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
 
