@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -50,6 +51,9 @@ _TRANSACTION_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 _FENCE = 2**62
+
+_STATEMENTS = threading.RLock()
+"""Held while a statement runs under the settings of its commit."""
 
 
 logger = logging.getLogger(__name__)
@@ -205,8 +209,12 @@ class StampedTable:
 
     @contextmanager
     def committing(self, stamp: Mapping[str, object], transaction: Mapping[str, str] | None = None) -> Iterator[None]:
-        """Set the stamp and the transaction of commits of SQL statements."""
-        with session_settings(self.spark, {_USER_METADATA: json.dumps(stamp), **(transaction or {})}):
+        """
+        Set the stamp and the transaction of commits of SQL statements.
+
+        They are settings of the session, and parts of a chunk are written by several threads of one session.
+        """
+        with _STATEMENTS, session_settings(self.spark, {_USER_METADATA: json.dumps(stamp), **(transaction or {})}):
             yield
 
     # ------------------------------------------------------------------------------------------------- the log

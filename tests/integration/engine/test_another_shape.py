@@ -198,6 +198,14 @@ def test_a_shape_from_outside_survives_crashes_and_ends_with_the_query_of_its_up
     orders.assert_equals_query("SELECT customer, count(*) AS orders FROM {upstream} GROUP BY customer")
 
 
+def test_parts_merge_into_the_view_each_under_its_own_transaction(orders: Lakehouse) -> None:
+    """I2 and I5: the parts are written at the same time, by threads of one session."""
+    query = "SELECT id, count(*) AS orders FROM upstream GROUP BY id"
+    orders.create(query=query, strategy="arrangement", parallelism=3)
+    orders.finish()
+    orders.assert_equals_query("SELECT id, count(*) AS orders FROM {upstream} GROUP BY id")
+
+
 def test_a_wrong_group_is_found_by_a_verification(orders: Lakehouse) -> None:
     orders.create(query="SELECT customer, count(*) AS orders FROM upstream GROUP BY customer")
     orders.finish()
