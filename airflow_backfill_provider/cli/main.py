@@ -70,7 +70,7 @@ def program(
     ] = False,
 ) -> None:
     """
-    Backfill a materialized view over a changing Delta table, epoch by epoch.
+    Backfill a materialized view over a changing table, epoch by epoch.
 
     Each command takes the job's YAML file. Plan the job, create it, run it until its view is finished, and run it again
     whenever the upstream has changed.

@@ -32,7 +32,7 @@ class UpstreamError(BackfillError):
 
 
 class UpstreamNotFoundError(UpstreamError):
-    """There is no readable Delta table at the upstream's path."""
+    """There is no readable table at the upstream's location."""
 
     gives_epoch_up = False
 

@@ -1,4 +1,4 @@
-"""Statistics of data files: the number of rows, and bounds of their keys."""
+"""Statistics of an upstream's blocks, such as data files: the number of rows, and bounds of their keys."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, KeyValue, Po
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStatistics:
     """
-    The statistics of one data file, from the Delta log.
+    The statistics of one data file, or of another block of rows, as the source knows them.
 
-    :param path: identifies the file to a :class:`KeyIndex`.
+    :param path: identifies the block to a :class:`KeyIndex`.
     :param row_count: rows of the file that belong to the snapshot and to the job.
     :param hidden_rows: other stored rows: hidden by a deletion vector, or not part of the job.
     :param is_exact: whether ``row_count`` is exact; if not, only reading the keys gives the number.
@@ -39,7 +39,7 @@ class FileStatistics:
 
 
 class KeyIndex(Protocol):
-    """Gives exact keys of data files where statistics are too coarse."""
+    """Gives exact keys of blocks where statistics are too coarse."""
 
     def count(self, file: FileStatistics, within: KeyRange) -> int:
         """Return the number of the file's keys in a range."""

@@ -1,8 +1,13 @@
 """
 The registries of the three seams' kinds (source, strategy, shape), by name.
 
-A kind is one module in its seam's folder and one line that registers it. The package registers its own kinds on import,
-so every process knows them. Kinds from outside of the package are registered the same way.
+A kind is one module or package in its seam's folder, and one line that registers it. The package registers its own
+kinds on import, so every process knows them.
+
+A kind from outside of the package is registered in the same way, in each process that opens a job of the kind. No
+setting imports its module. Import it in the DAG file for the DAG processor and the workers, and in an Airflow plugin
+for the triggerer and the API server. The command line, and the Spark applications that the operators submit
+(``spark_apps/``), import only the package. For these, the kind has to be in the package.
 """
 
 from __future__ import annotations

@@ -163,6 +163,11 @@ class JobSettings(BaseModel):
         return kinds.STRATEGIES.named(self.strategy).scan(self)
 
     @property
+    def has_shared_position(self) -> bool:
+        """Whether positions are keys, so that all vnodes share one."""
+        return self.scan.order == self.key_order
+
+    @property
     def first_offset(self) -> Offset:
         """The offset of the upstream after which the first epoch's window begins."""
         return BEGINNING if self.start is None else self.start.offset

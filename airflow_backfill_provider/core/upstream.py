@@ -67,7 +67,12 @@ class UpstreamDefinition(BaseModel):
 
     @property
     def folders(self) -> Mapping[str, str]:
-        """The upstream's folders in the lake, by the names of their fields; empty if it is not in the lake."""
+        """
+        The upstream's folders in the lake; empty if it is not in the lake.
+
+        Each stands by the full name of its field, such as ``upstream.postgres.folder``. Make each canonical with
+        ``core.location.canonical_location``, because the check of allowed folders relies on it.
+        """
         return {}
 
     @model_validator(mode="after")

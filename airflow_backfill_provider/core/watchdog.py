@@ -80,7 +80,8 @@ class ChangeFeed:
 
     :param latest: the upstream's newest offset.
     :param kept_for: how long the upstream keeps its changes; ``None`` if unknown.
-    :param unreadable: the table's properties that set this time but cannot be parsed; empty if there are none.
+    :param kept_by: the names of the upstream's settings that set this time, for messages; empty if it has none.
+    :param unreadable: the Delta table's properties that set this time but cannot be parsed; empty if there are none.
     :param unread_since: when the oldest unread offset was committed; ``None`` if unknown, or if all are read.
     :param needed: the oldest unread offset with changed rows, so that an epoch must read its changes.
     :param needed_since: when this offset was committed; ``None`` if its commit file is gone.
@@ -91,6 +92,7 @@ class ChangeFeed:
 
     latest: Offset
     kept_for: dt.timedelta | None
+    kept_by: str = ""
     unreadable: str = ""
     unread_since: dt.datetime | None = None
     needed: Offset | None = None
@@ -291,12 +293,12 @@ def _headroom(settings: JobSettings, barriers: Sequence[Barrier], feed: ChangeFe
     kept_for = feed.kept_for or dt.timedelta(0)
     path, kept = settings.definition.upstream.location, "an unknown time" if feed.kept_for is None else _span(kept_for)
     needed = f"the changes of {path} from offset {feed.needed} on"
+    longer = f"keep changes longer ({feed.kept_by})" if feed.kept_by else "keep changes longer"
     if not left:
         return Alarm(
             kind=AlarmKind.HEADROOM,
             message=f"{needed} may be gone: no epoch has read them, and the table keeps changes for {kept}",
-            remedy="run an epoch now; if it is refused, rebuild the job, and keep changes longer "
-            "(delta.deletedFileRetentionDuration, delta.logRetentionDuration)",
+            remedy=f"run an epoch now; if it is refused, rebuild the job, and {longer}",
         )
     interval = _usual_interval(barriers) or dt.timedelta(0)
     if left >= max(min(HEADROOM, kept_for / HEADROOM_SHARE), PATIENCE * interval):
@@ -305,8 +307,7 @@ def _headroom(settings: JobSettings, barriers: Sequence[Barrier], feed: ChangeFe
         kind=AlarmKind.HEADROOM,
         message=f"{needed} may be gone in {_span(left)}: no epoch has read them, and the table keeps changes for "
         f"{kept}",
-        remedy="run an epoch before then, or keep changes longer (delta.deletedFileRetentionDuration, "
-        "delta.logRetentionDuration)",
+        remedy=f"run an epoch before then, or {longer}",
     )
 
 

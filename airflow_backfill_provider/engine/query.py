@@ -20,7 +20,7 @@ class Query(Protocol):
 
     @property
     def has_steps(self) -> bool:
-        """Whether columns may have other names inside the query than in its upstream."""
+        """Whether the query may rename columns in subqueries."""
         ...
 
     def over(self, relation: str) -> str:

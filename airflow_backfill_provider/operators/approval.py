@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 class PlanBackfillOperator(BackfillOperator):
     """
-    Plans a backfill from the upstream's Delta log, without Spark. Writes nothing.
+    Plans a backfill from the upstream's statistics, without Spark. Writes nothing.
 
     Returns the plan (among others ``strategy, reason, rows, rows_left, bytes, epochs, warnings``, and ``estimates`` of
     the cost of each strategy), and ``markdown``, the same as text for people.

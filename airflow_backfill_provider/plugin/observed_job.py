@@ -38,12 +38,14 @@ class JobReading:
     :param created: whether the job has control tables.
     :param summary: the job's progress; ``None`` if it was not created.
     :param cells: the map of the vnodes.
+    :param shared_position: whether positions are keys, so that all vnodes share one.
     """
 
     token: str
     created: bool
     summary: JobSummary | None = None
     cells: tuple[VnodeCell, ...] = ()
+    shared_position: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +156,7 @@ def _reading(versions: str, read: ReadBackfill | None, clock: Clock) -> JobReadi
         created=True,
         summary=summary,
         cells=vnode_cells(read.settings, read.state),
+        shared_position=read.settings.has_shared_position,
     )
 
 

@@ -138,6 +138,7 @@ def _detail(observer: JobObserver, job: RegisteredJob, observation: Observation,
         definition=job.definition,
         state_location=observed.backfill.job.state if reading else None,
         cells=reading.cells if reading else (),
+        shared_position=reading is not None and reading.shared_position,
         epochs=epoch_points(history.barriers, history.commits),
         changes=tuple(Change.of(record) for record in history.changes[: -MOST_CHANGES - 1 : -1]),
     )

@@ -141,6 +141,7 @@ class JobDetail(JobRow):
 
     :param may_act: whether the user may mutate the job.
     :param definition: the definition as the DAG gave it.
+    :param shared_position: whether all vnodes share one position, so that the rows of a cell are those of all vnodes.
     :param epochs: the newest committed epochs, ascending.
     :param changes: the changes of the settings, newest first.
     """
@@ -149,6 +150,7 @@ class JobDetail(JobRow):
     definition: Mapping[str, Any]
     state_location: str | None
     cells: tuple[VnodeCell, ...]
+    shared_position: bool
     epochs: tuple[EpochPoint, ...]
     changes: tuple[Change, ...]
 

@@ -1,7 +1,7 @@
 """
 Pin a barrier: decide and record everything that its epoch depends on, before the first write (I2).
 
-It needs no JVM, only settings, state and the Delta logs.
+It needs no JVM, only settings, state, and what the source and the strategy answer without Spark.
 """
 
 from __future__ import annotations

@@ -61,9 +61,10 @@ class Units:
     """
     The columns that identify the units of a view, for comparing the view with its query.
 
-    :param order: the upstream's columns that identify a unit, with their types.
+    :param order: the upstream's columns that identify a unit, with their types. These must be types of keys; refuse
+        others in :meth:`ViewWriter.check`.
     :param outputs: the view's columns that hold these, hidden or not.
-    :param hashed: the upstream's columns from which a unit's vnode is computed.
+    :param hashed: the upstream's columns from which a unit's vnode is computed; for a group, its own columns.
     :param hashed_outputs: the view's columns that hold these.
     """
 
@@ -81,7 +82,7 @@ class ShapedQuery(ABC):
 
     @property
     def has_steps(self) -> bool:
-        """Whether columns may have other names inside the query than in its upstream."""
+        """Whether the query may rename columns in subqueries."""
         return False
 
     @abstractmethod
@@ -90,7 +91,9 @@ class ShapedQuery(ABC):
 
     def require_names(self, available: Sequence[str]) -> None:  # noqa: B027 - most refuse nothing
         """
-        Refuse a name that is not a column, and that Spark reads as something else.
+        Refuse a name that is no column and that Spark would not report, because it reads it as something else.
+
+        Other names of missing columns need not be refused: Spark refuses them when it analyses the query.
 
         :param available: the upstream's columns.
         :raises InvalidJobError: with the name.
@@ -117,7 +120,11 @@ class ShapedQuery(ABC):
 
     @abstractmethod
     def holds_distribution_key(self, settings: JobSettings) -> bool:
-        """Return whether the view holds the columns from which a unit's vnode is computed."""
+        """
+        Return whether the view holds the columns from which a unit's vnode is computed.
+
+        A group has no vnode of the upstream: return ``True``, and let :meth:`units` hash its columns.
+        """
 
     def lineage(self, columns: Sequence[str], key: Sequence[str], upstream_names: Collection[str]) -> QueryLineage:
         """
@@ -151,7 +158,7 @@ class JobQuery:
 
     @property
     def has_steps(self) -> bool:
-        """Whether columns may have other names inside the query than in its upstream."""
+        """Whether the query may rename columns in subqueries."""
         return self.query.has_steps
 
     def over(self, relation: str) -> str:
@@ -196,7 +203,8 @@ class Changes:
     The changes of a window that apply to the view, checked and not yet written.
 
     :param net: net changes; see :func:`~airflow_backfill_provider.engine.net_changes.net_changes`.
-    :param wanted: the condition that selects them from a change feed, for a shape that reads the feed itself.
+    :param wanted: the condition that selects them from a change feed, for a shape that reads the feed itself; pass it
+        to :func:`~airflow_backfill_provider.engine.net_changes.old_images`.
     :param measured: the number of changes, and their properties.
     """
 
@@ -209,9 +217,13 @@ class ViewWriter(ABC):
     """
     Writes a job's view.
 
-    Each write has a name from :mod:`airflow_backfill_provider.engine.stamps`: one of ``OF_CHANGES`` for changes,
-    ``snapshot_part`` for a part of the chunk. The name is a part of the transaction id, so each write happens once and
-    can be given up.
+    Each write has a name from :mod:`airflow_backfill_provider.engine.stamps`: one of ``OF_CHANGES`` for changes and
+    repairs, ``snapshot_part`` for a part of the chunk. The name is a part of the transaction id, so each write happens
+    once and can be given up.
+
+    After a write the unit holds all rows that were read before the epoch (``barrier.read_before``), and in
+    :meth:`write_part` also those of all parts of the chunk, as of ``to_offset``. If the shape lets changes wait
+    (visibility ``on_finish``), the rows may be as of older offsets; see ``barrier.view_after``.
     """
 
     def check(self, rows: DataFrame, table_properties: Mapping[str, str]) -> None:  # noqa: B027
@@ -244,6 +256,9 @@ class ViewWriter(ABC):
         """
         Write a part of the chunk to the view, once per epoch; a part without rows needs a commit, too.
 
+        Parts are written at the same time, by threads of one session and by several task runs. Two parts may touch one
+        unit.
+
         :param rows: the part's rows, with at least the used columns.
         """
 
@@ -252,7 +267,11 @@ class ViewWriter(ABC):
 
     @abstractmethod
     def repair(self, identity: ViewIdentity, barrier: Barrier) -> None:
-        """Rewrite the units that a barrier's repair names, once per epoch."""
+        """
+        Rewrite the units that a barrier's repair names, once per epoch.
+
+        ``Barrier.repair`` has vnodes and keys of upstream rows; a shape of groups may rewrite the whole view.
+        """
 
 
 class Shape(ABC):
@@ -266,7 +285,7 @@ class Shape(ABC):
         """
         Parse a query.
 
-        :raises InvalidJobError: if it does not have this shape; with the construct that is not allowed.
+        :raises InvalidJobError: if the query does not have this shape; the message names the construct.
         """
 
     def require_job(self, job: BackfillJob) -> None:  # noqa: B027 - most refuse nothing

@@ -35,7 +35,12 @@ CHANGE_TYPE = "_change_type"
 """The column with the type of a change: ``insert``, ``delete``, ``update_preimage`` or ``update_postimage``."""
 
 CHANGE_OFFSET = "_commit_version"
-"""The column with the offset of a change. Spark must order its type as offsets are ordered."""
+"""
+The column with the offset of a change. Spark must order its type as offsets are ordered.
+
+A number is a number, a text a string, and a sequence a struct with one field for each part; as ``literal`` of
+``engine/job_rows.py`` writes it.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +50,12 @@ class UpstreamDescription:
 
     :param location: the upstream's location, for messages.
     :param offset: the offset.
-    :param table_id: the upstream's id; another upstream at the same location has another id.
-    :param types: column → type, as Delta writes it; nested types as JSON.
+    :param table_id: the upstream's id; another upstream at the same location has another id. A fixed text if the
+        upstream has no id; then a replacement is found only by :meth:`Source.point` and
+        :meth:`Source.require_same_history`.
+    :param types: column → Spark's JSON name of its type: ``long``, ``string``, ``decimal(20,2)``; nested types as JSON.
     :param physical_names: column → its name in storage, where that differs.
-    :param unfinished: a message if the upstream is a materialized view that is not finished; otherwise empty.
+    :param unfinished: a message if the upstream is itself a job's view that is not finished; otherwise empty.
     """
 
     location: str
@@ -76,7 +83,9 @@ class UpstreamDescription:
 
     def require_as_created(self, upstream: ResolvedUpstream) -> None:
         """
-        Refuse another upstream than at the job's creation, and a used column that is gone or has another type.
+        Refuse an upstream that is not the one at the job's creation.
+
+        Also refuse a used column that is gone or has another type.
 
         :raises UpstreamReplacedError: if the upstream's id differs.
         :raises UpstreamSchemaChangedError: with the columns.
@@ -103,7 +112,7 @@ class UpstreamDescription:
 
     def require_same_table(self, upstream: ResolvedUpstream) -> None:
         """
-        Refuse another upstream than the one that the job was created on.
+        Refuse an upstream that is not the one that the job was created on.
 
         :raises UpstreamReplacedError: if the upstream's id differs.
         """
@@ -140,6 +149,11 @@ class SourceReader(ABC):
         """
         Return the changes in ``(after, up_to]``; always the same changes.
 
+        Return every change at the offset at which it happened. Don't net changes of different offsets: an epoch may
+        apply only those after a later offset than ``after``.
+
+        :param after: ``BEGINNING`` only under a strategy that takes all changes and starts at the beginning of the
+            history; none of this package does.
         :returns: all columns, :data:`CHANGE_TYPE` and :data:`CHANGE_OFFSET`. An update is a preimage and a postimage.
         """
 
@@ -183,6 +197,7 @@ class Source(ABC):
         """
         Return when an offset was committed.
 
+        :param offset: an offset that :meth:`at` has described or :class:`SourceWatch` has found, never ``BEGINNING``.
         :raises ChangeFeedGapError: if the upstream no longer has that time.
         """
 
@@ -209,11 +224,22 @@ class Source(ABC):
 
     @abstractmethod
     def has_changes(self, after: Offset, up_to: Offset) -> bool:
-        """Return whether rows may have changed in ``(after, up_to]``; compaction changes none."""
+        """
+        Return whether rows may have changed in ``(after, up_to]``; a compaction, for example, changes none.
+
+        :param after: as for :meth:`SourceReader.changes`.
+        """
 
     @abstractmethod
     def changes_kept_for(self) -> dt.timedelta | None:
-        """Return how long changes are kept, as of now; ``None`` if that is not known."""
+        """
+        Return how long changes are kept, as of now.
+
+        A source that keeps them for ever returns a long time, such as ``timedelta(days=36500)``. Don't return
+        ``timedelta.max``, because dates are added to it.
+
+        :returns: ``None`` if that is not known. Then changes never wait for a later epoch.
+        """
 
     @abstractmethod
     def change_feed(
@@ -225,9 +251,14 @@ class Source(ABC):
         reached: HistoryPoint | None = None,
     ) -> ChangeFeed:
         """
-        Return how long the changes that a job has not read yet are kept; cheap enough to call often.
+        Return the changes that a job has not read, see :class:`~airflow_backfill_provider.core.watchdog.ChangeFeed`.
 
-        :param read_up_to: the offset that the job's next epoch continues from; ``None`` if it needs no changes yet.
+        It fills ``latest``, ``kept_for``, ``unread_since``, ``needed`` and ``needed_since``. If ``created_on`` or
+        ``reached`` doesn't match, it sets ``replaced``, and leaves out what is unread and needed. It is called often,
+        so it must be cheap.
+
+        :param read_up_to: the offset that the job's next epoch continues from; ``None`` if it needs no changes yet,
+            ``BEGINNING`` if the job's first epoch was given up.
         :param needed_after: the offset after which the job needs changes, if older than ``read_up_to``.
         :param created_on: the upstream as of the job's creation.
         :param reached: the point that the job has reached.
@@ -261,8 +292,8 @@ class Source(ABC):
         """
         Return the blocks that store the rows as of an offset, with the bounds of their keys where known.
 
-        Strategies plan chunks with them. They are hints, so a strategy that counts a chunk also checks that none of its
-        rows is missing.
+        Strategies plan chunks with them. They are hints, so a strategy that counts a chunk also checks that no row of
+        the chunk is missing.
 
         :param order: the key's columns.
         """
@@ -272,7 +303,8 @@ class Source(ABC):
         """
         Return the blocks with the number of rows that a job reads from each, and an index of exact keys.
 
-        Rows of vnodes outside the job are left out as far as possible. The index is used where bounds are too coarse.
+        Rows of vnodes outside the job are left out as far as possible. The index is used where bounds are too coarse;
+        ``lake/key_index.py`` has what an index over Arrow tables needs.
         """
 
     def window_changes(self, settings: JobSettings, after: Offset, up_to: Offset) -> pa.Table | None:

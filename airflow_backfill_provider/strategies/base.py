@@ -78,7 +78,7 @@ class Situation:
     The facts that the next chunk is planned from.
 
     :param settings: the settings in force.
-    :param state: the committed state, in which not every vnode is Completed.
+    :param state: the committed state; at least one vnode is not Completed.
     :param upstream: the upstream.
     :param from_offset: the upstream's offset that the previous epoch ended with.
     :param offset: the upstream's offset that the chunk will be read at.
@@ -105,10 +105,10 @@ class Strategy(ABC):
     """The names of the strategy's own tables."""
 
     takes_all_changes: ClassVar[bool] = False
-    """Whether every epoch also passes the strategy the changes of rows that were not read yet."""
+    """Whether every epoch also gives the strategy the changes of rows that are not read yet."""
 
     reads_older_offsets: ClassVar[bool] = False
-    """Whether chunks may stay at an older offset of the upstream while changes wait until the view is finished."""
+    """Whether chunks may be read at an older offset as long as changes wait until the view is finished."""
 
     checks_all_keys: ClassVar[bool] = False
     """Whether all keys are checked at creation, because the strategy copies all rows at once."""

@@ -1,5 +1,5 @@
 """
-The facts about a job and its upstream that a strategy is chosen by, from the Delta log's statistics alone.
+The facts about a job and its upstream that a strategy is chosen by, from the statistics of the upstream's files alone.
 
 The choice depends on how much the files overlap in the leading key column. Files laid out by the key overlap little, so
 a chunk is read from a few files. Files in random order all overlap, so every epoch that reads in place would read the

@@ -38,7 +38,7 @@ class Chunk(Protocol):
         ...
 
     def require_sound(self) -> None:
-        """Fail if evaluating the rows would fail; for an attempt that finds them already written."""
+        """Fail if evaluating the rows would fail; called if an earlier attempt has already written the rows."""
         ...
 
 
@@ -104,7 +104,7 @@ class SnapshotReader(ABC):
 
     def wanted(self, visible: Column, barrier: Barrier) -> Column | None:
         """
-        Return the condition for the changes that :meth:`keep` gets, besides those that go to the view.
+        Return the condition for the changes that :meth:`keep` gets; changes of the view are read anyway.
 
         :param visible: the condition that a row was read before the epoch.
         :returns: by default ``None``: no changes.

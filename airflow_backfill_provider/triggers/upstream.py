@@ -155,7 +155,7 @@ class _UpstreamWatch:
     def _read(self, offset: Offset | None) -> UpstreamCommit:
         if offset is None:
             raise UpstreamNotFoundError(
-                f"there is no Delta table at {self._upstream.location}: it is not created yet, or it was removed"
+                f"there is no table at {self._upstream.location}: it is not created yet, or it was removed"
             )
         return UpstreamCommit(offset, self._open().watermark(offset).isoformat())
 

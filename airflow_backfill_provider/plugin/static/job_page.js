@@ -101,7 +101,7 @@ const Body = ({ dagId, job, version }) =>
     h(
       "div.bf-columns",
       h(VnodeMap, {
-        byVnode: job.summary.strategy !== "no_shuffle",
+        byVnode: !job.shared_position,
         cells: job.cells,
         counts: job.summary.vnodes,
         progress: job.summary.progress,

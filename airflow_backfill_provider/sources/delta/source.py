@@ -31,7 +31,7 @@ from airflow_backfill_provider.lake.chunk_keys import JobVnodes, chunk_files
 from airflow_backfill_provider.lake.commit_times import CommitTimes, RecordedSince
 from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog
-from airflow_backfill_provider.lake.retention import changes_kept_for, unreadable
+from airflow_backfill_provider.lake.retention import DELETED_FILES, LOG, changes_kept_for, unreadable
 from airflow_backfill_provider.lake.same_log import ends_before, written_at_another_time
 from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.storage import one_line, storage_errors
@@ -199,6 +199,7 @@ class DeltaSource(Source):
         known: dict[str, Any] = {
             "latest": offset_of(latest),
             "kept_for": changes_kept_for(properties),
+            "kept_by": f"{DELETED_FILES}, {LOG}",
             "unreadable": unreadable(properties),
             "unfinished": unfinished_view(self._path, properties),
         }

@@ -74,6 +74,8 @@ def test_a_job_is_described_with_all_that_its_page_shows(api: Api):
 
     assert (detail["state"], detail["summary"]["epoch"], detail["may_act"]) == ("waiting", 2, False)
     assert [cell["in_progress"] for cell in detail["cells"]] == [1, 1, 1, 1]
+    assert detail["shared_position"] is True
+    assert api.get(job("not_created")).json()["shared_position"] is False
     assert [(point["epoch"], point["rows"]) for point in detail["epochs"]] == [(1, 400), (2, 400)]
     assert [(change["change"], change["requested_by"]) for change in detail["changes"]] == [("create", "somebody")]
     assert detail["definition"]["query"] == "SELECT order_id FROM upstream"

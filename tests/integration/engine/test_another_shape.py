@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import StructType
 
 from airflow_backfill_provider.core import crash_points
-from airflow_backfill_provider.core.barrier import Barrier, PinnedRange, decoded
+from airflow_backfill_provider.core.barrier import Barrier, PinnedRange
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
@@ -28,7 +28,7 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.job_rows import column
 from airflow_backfill_provider.engine.net_changes import old_images
-from airflow_backfill_provider.engine.predicates import in_any, unskipped
+from airflow_backfill_provider.engine.predicates import unskipped
 from airflow_backfill_provider.engine.stamps import CHANGES, REPAIR, snapshot_part
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes import KINDS
@@ -114,8 +114,8 @@ class CountWriter(ViewWriter):
 
     def _read(self, ranges: Sequence[PinnedRange], barrier: Barrier) -> DataFrame:
         rows = self._context.job_rows
-        read = in_any(rows.scan, decoded(ranges, rows.scan))
-        return rows.at(barrier.upstream.to_offset).filter(unskipped(read))
+        # A repair must also find the rows that wrong statistics hide.
+        return rows.at(barrier.upstream.to_offset).filter(unskipped(rows.is_read(ranges)))
 
     def _count(
         self,
@@ -130,6 +130,7 @@ class CountWriter(ViewWriter):
         counted = self._context.run(self._read(ranges, barrier))
         same = F.col("touched").eqNullSafe(counted[group])
         merged = touched.distinct().join(counted, same, "left").select(F.col("touched").alias(group), rows)
+        # A count is never null. An aggregate that may be null needs a column that says whether the group has rows.
         self._context.view.merge_into(
             merged,
             [f"view.{group} <=> change.{group}"],

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pydantic import field_validator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -23,6 +24,7 @@ from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.location import canonical_location
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
@@ -53,6 +55,8 @@ class SnapshotsUpstream(UpstreamDefinition):
     kind: ClassVar[str] = "snapshots"
 
     folder: str
+
+    _canonical_folder = field_validator("folder")(canonical_location)
 
     @property
     def location(self) -> str:

@@ -65,6 +65,11 @@ def test_the_first_window_begins_after_the_version_of_the_arrangement(version, f
     assert settings_of(start=None if version is None else HistoryPoint(offset=version)).first_offset.number == first
 
 
+@pytest.mark.parametrize(("strategy", "shared"), [("no_shuffle", True), ("arrangement", False)])
+def test_vnodes_share_a_position_if_positions_are_keys(strategy, shared):
+    assert settings_of(strategy=strategy).has_shared_position is shared
+
+
 def test_each_incarnation_has_its_own_arrangement():
     """I5: a reader of an earlier one must not find this one."""
     assert location_of(settings_of(incarnation="a1")) != location_of(settings_of(incarnation="b2"))

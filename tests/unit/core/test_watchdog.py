@@ -241,12 +241,20 @@ def test_a_slow_rhythm_is_warned_earlier():
 
 
 def test_the_warning_says_which_changes_how_long_and_what_to_do():
-    (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=needed(6 * DAY + 4 * HOUR))
+    (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=needed(6 * DAY + 4 * HOUR, kept_by="a, b"))
     assert alarm.message == (
         "the changes of /lake/orders from offset 5 on may be gone in 20 h 0 min: no epoch has read them, and the "
         "table keeps changes for 7 d 0 h"
     )
-    assert "delta.deletedFileRetentionDuration" in alarm.remedy
+    assert alarm.remedy == "run an epoch before then, or keep changes longer (a, b)"
+    (other,) = alarms_of(log_of(), MINUTE * 0, feed=needed(8 * DAY))
+    assert other.remedy.endswith("rebuild the job, and keep changes longer"), "a source without such settings"
+
+
+def test_a_source_that_keeps_changes_for_ever_says_a_hundred_years():
+    feed = needed(999 * DAY, kept_for=36_500 * DAY)
+    assert not alarms_of(log_of(), MINUTE * 0, feed=feed)
+    assert feed.headroom(NOW) == (36_500 - 999) * DAY
 
 
 def test_a_table_that_keeps_changes_for_no_time_has_no_headroom():

@@ -81,6 +81,7 @@ def test_an_epoch_is_seen_with_its_cells_and_history(created: Lake):
     assert reading.summary is not None
     assert (reading.summary.epoch, reading.summary.condition) == (1, JobCondition.WAITING)
     assert [cell.in_progress for cell in reading.cells] == [1, 1, 1, 1]
+    assert reading.shared_position, "of no_shuffle"
     assert [commit.epoch for commit in history.commits] == [1]
     assert history is job.history()
 

@@ -55,4 +55,6 @@ def test_changes_whose_commit_was_cleaned_up_are_needed_since_an_unknown_time(cl
 def test_the_feed_has_the_tables_retention(orders):
     orders.add(1)
     DeltaTable(orders.path).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 36 hours"})
-    assert orders.table.change_feed(None).kept_for == dt.timedelta(hours=36)
+    feed = orders.table.change_feed(None)
+    assert feed.kept_for == dt.timedelta(hours=36)
+    assert feed.kept_by == "delta.deletedFileRetentionDuration, delta.logRetentionDuration"
