@@ -20,7 +20,10 @@ import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
-COORDINATES = ("io.delta:delta-spark_4.2_2.13:4.4.0",)  # delta-spark's jars for Spark 4.2; not published for 4.4.1
+COORDINATES = (
+    "io.delta:delta-spark_4.2_2.13:4.4.0",  # delta-spark's jars for Spark 4.2; not published for 4.4.1
+    "org.postgresql:postgresql:42.7.14",  # reads tables of PostgreSQL
+)
 JARS = Path(sys.prefix, "share", "airflow-backfill", "jars")
 STAMP = ".fetched"  # inside JARS: the coordinates, then the names of the jars
 TIMEOUT_SECONDS = 900

@@ -28,6 +28,7 @@ from airflow_backfill_provider.core.errors import (
 from airflow_backfill_provider.runtime import class_archive
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+POSTGRES_PACKAGE = "org.postgresql:postgresql:42.7.14"
 JARS_VARIABLE = "AIRFLOW_BACKFILL_JARS"
 STORAGE_OPTIONS_VARIABLE = "AIRFLOW_BACKFILL_STORAGE_OPTIONS"
 REMOTE_VARIABLE = "SPARK_REMOTE"
@@ -109,7 +110,7 @@ def _jars_conf(master: str) -> dict[str, str]:
             f"{JARS_VARIABLE} is set to {folder}, which has no jars; put {DELTA_PACKAGE} and its dependencies there, "
             "or unset the variable"
         )
-    return {"spark.jars.packages": DELTA_PACKAGE}
+    return {"spark.jars.packages": f"{DELTA_PACKAGE},{POSTGRES_PACKAGE}"}
 
 
 def _java_options(rows: int | None) -> list[str]:
