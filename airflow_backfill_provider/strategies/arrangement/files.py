@@ -9,24 +9,20 @@ Ports ``ReplicatedStateTable``.
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs as arrow_fs
 from deltalake import DeltaTable
-from deltalake.fs import DeltaStorageHandler
 
 from airflow_backfill_provider.core.columns import OwnColumns
 from airflow_backfill_provider.core.errors import DataFileError, StateError, TableLogError
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder, KeyRange, KeyValue, Position
-from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.lake.data_files import DataFiles
+from airflow_backfill_provider.lake.dropping import drop_table
 from airflow_backfill_provider.lake.key_index import (
     ArrowKeyIndex,
     arrow_type,
@@ -111,17 +107,7 @@ class ArrangementFiles:
 
     def drop(self) -> None:
         """Delete the table with its files, if it exists; readers of it fail from then on."""
-        # Delete the log first, so that a crash leaves no broken table.
-        if is_local(self.path):
-            for folder in (Path(self.path, "_delta_log"), Path(self.path)):
-                shutil.rmtree(folder, ignore_errors=True)
-            return
-        with storage_errors(self.path):
-            storage = arrow_fs.PyFileSystem(DeltaStorageHandler(self.path, self._options))
-            found = storage.get_file_info(arrow_fs.FileSelector("", recursive=True, allow_not_found=True))
-            paths = [info.path for info in found if info.type is arrow_fs.FileType.File]
-            for path in sorted(paths, key=lambda path: not path.startswith("_delta_log/")):
-                storage.delete_file(path)
+        drop_table(self.path, self._options)
 
     def _stored(self) -> DataFiles:
         return DataFiles(DeltaTable(self.path, storage_options=self._options or None), self.path, self._options)

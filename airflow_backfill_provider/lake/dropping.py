@@ -1,0 +1,33 @@
+"""Deletes a table of this package's own with its files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow.fs as arrow_fs
+from deltalake.fs import DeltaStorageHandler
+
+from airflow_backfill_provider.core.location import is_local
+from airflow_backfill_provider.lake.storage import storage_errors
+
+
+def drop_table(path: str, storage_options: Mapping[str, str] | None = None) -> None:
+    """
+    Delete a table with its files, if it exists; readers of it fail from then on.
+
+    :param path: its canonical location.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+    # Delete the log first, so that a crash leaves no broken table.
+    if is_local(path):
+        for folder in (Path(path, "_delta_log"), Path(path)):
+            shutil.rmtree(folder, ignore_errors=True)
+        return
+    with storage_errors(path):
+        storage = arrow_fs.PyFileSystem(DeltaStorageHandler(path, dict(storage_options or {})))
+        found = storage.get_file_info(arrow_fs.FileSelector("", recursive=True, allow_not_found=True))
+        paths = [info.path for info in found if info.type is arrow_fs.FileType.File]
+        for file in sorted(paths, key=lambda file: not file.startswith("_delta_log/")):
+            storage.delete_file(file)
