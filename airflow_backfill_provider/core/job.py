@@ -182,8 +182,9 @@ class BackfillJob(BaseModel):
         if not self.state:
             beside = f"{location.parent(self.materialized_view)}/_backfill/{self.name}"
             object.__setattr__(self, "state", beside)
+        within_state = self.upstream.default_folders(self.state)
         folders = {
-            **self.upstream.folders,
+            **{name: folder for name, folder in self.upstream.folders.items() if folder not in within_state},
             "materialized_view": self.materialized_view,
             "state": self.state,
         }
@@ -193,6 +194,7 @@ class BackfillJob(BaseModel):
                     raise InvalidJobError(
                         f"{inner} ({inner_folder}) lies in {outer} ({outer_folder}); give each its own folder"
                     )
+        object.__setattr__(self, "upstream", self.upstream.for_job(self.name, self.state))
         return self
 
     @model_validator(mode="after")

@@ -75,6 +75,26 @@ class UpstreamDefinition(BaseModel):
         """
         return {}
 
+    @property
+    def connection_ids(self) -> tuple[str, ...]:
+        """The ids of the Airflow connections that reading the upstream needs; by default none."""
+        return ()
+
+    def for_job(self, name: str, state: str) -> Self:
+        """
+        Return the definition with the defaults that depend on the job.
+
+        :param name: the job's name.
+        :param state: the folder of its control tables.
+        """
+        del name, state
+        return self
+
+    def default_folders(self, state: str) -> frozenset[str]:
+        """Return the folders that the upstream gets by default, within that of the control tables."""
+        del state
+        return frozenset()
+
     @model_validator(mode="after")
     def _default_distribution_key(self) -> Self:
         names = [column.column for column in self.key]

@@ -21,19 +21,26 @@ def application_hook(
     storage_options: Mapping[str, str] | None,
     name: str,
     rows: int | None = None,
+    connections: Mapping[str, str] | None = None,
 ) -> ApplicationHook:
     """
     Return the hook for a connection; without one, applications run on this machine.
 
     :param rows: the most rows that the application reads, if known.
+    :param connections: the environment variables of the connections that it needs.
     :raises InvalidConnectionError: if the connection is missing or wrong.
     """
     if spark_conn_id is not None and _names_connect(spark_conn_id):
         return ConnectApplicationHook(
-            spark_conn_id=spark_conn_id, conf=conf, storage_options=storage_options, name=name
+            spark_conn_id=spark_conn_id, conf=conf, storage_options=storage_options, name=name, connections=connections
         )
     return SparkApplicationHook(
-        spark_conn_id=spark_conn_id, conf=conf, storage_options=storage_options, name=name, rows=rows
+        spark_conn_id=spark_conn_id,
+        conf=conf,
+        storage_options=storage_options,
+        name=name,
+        rows=rows,
+        connections=connections,
     )
 
 

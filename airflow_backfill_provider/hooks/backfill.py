@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 from airflow_backfill_provider.core import location
+from airflow_backfill_provider.core.connections import register_lookup
 from airflow_backfill_provider.core.errors import BackfillError, StorageOptionsError
 from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.lake.object_store import hadoop_settings, is_secret, without_secrets
@@ -121,8 +122,10 @@ class BackfillHook(BaseHook):
         :raises InvalidJobError: if the definition is not valid.
         :raises InvalidConnectionError: if the connection cannot be used.
         """
+        from airflow_backfill_provider.hooks.connections import from_airflow
         from airflow_backfill_provider.protocol.backfill import Backfill
 
+        register_lookup(from_airflow)
         return Backfill(self._with_state(load_job(job)), self.connection.storage_options)
 
     def reader(self, state: str) -> BackfillReader:

@@ -52,6 +52,7 @@ class ConnectApplicationHook(BaseHook):
     :param conf: configuration of the session.
     :param storage_options: options of the object store, for the application's environment.
     :param name: the application's name.
+    :param connections: the environment variables of the connections that the application needs.
     :raises InvalidConnectionError: if the connection names no server.
     """
 
@@ -62,12 +63,14 @@ class ConnectApplicationHook(BaseHook):
         conf: Mapping[str, Any] | None = None,
         storage_options: Mapping[str, str] | None = None,
         name: str = "airflow-backfill",
+        connections: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self._remote = _remote(spark_conn_id)
         self._conf = dict(conf or {})
         self._storage_options = dict(storage_options or {})
         self._name = name
+        self._connections = dict(connections or {})
         self._process: subprocess.Popen[str] | None = None
         self._killed = False
 
@@ -128,6 +131,7 @@ class ConnectApplicationHook(BaseHook):
             APPLICATION_VARIABLE: self._name,
             **session_conf_to_environment(self._conf),
             **storage_options_to_environment(self._storage_options),
+            **self._connections,
         }
 
     def on_kill(self) -> None:

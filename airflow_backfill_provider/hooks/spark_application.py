@@ -58,7 +58,8 @@ class SparkApplicationHook(SparkSubmitHook):
     :param storage_options: options of the object store, for the application's environment.
     :param name: the application's name.
     :param rows: the most rows that the application reads, if known.
-    :raises InvalidConnectionError: if the connection is missing, or cannot keep the storage options secret.
+    :param connections: the environment variables of the connections that the application needs.
+    :raises InvalidConnectionError: if the connection is missing, or cannot keep storage options or connections secret.
     """
 
     def __init__(
@@ -69,7 +70,9 @@ class SparkApplicationHook(SparkSubmitHook):
         storage_options: Mapping[str, str] | None = None,
         name: str = "airflow-backfill",
         rows: int | None = None,
+        connections: Mapping[str, str] | None = None,
     ) -> None:
+        self._connections = dict(connections or {})
         self._spark_conn_id = spark_conn_id
         super().__init__(conn_id=spark_conn_id or "", conf=dict(conf or {}), name=name)
         self._storage_options = dict(storage_options or {})
@@ -84,6 +87,11 @@ class SparkApplicationHook(SparkSubmitHook):
                 f"Spark connection {spark_conn_id} has deploy mode cluster, where the storage options of the backfill "
                 "connection would have to be on a command line; use deploy mode client, or give the cluster its own "
                 "credentials (an instance profile, spark.hadoop settings) and leave storage_options out"
+            )
+        if self._connections and self._is_cluster:
+            raise InvalidConnectionError(
+                f"Spark connection {spark_conn_id} has deploy mode cluster, where the connection of the upstream would "
+                "have to be on a command line; use deploy mode client"
             )
 
     @property
@@ -136,6 +144,7 @@ class SparkApplicationHook(SparkSubmitHook):
         # The worker's own values must not reach the application, even if the connections have none.
         inherited = {name: value for name, value in os.environ.items() if name not in _SET_BY_CONNECTION}
         environment = {**inherited, **spark_environment(), **storage_options_to_environment(self._storage_options)}
+        environment.update(self._connections)
         if self._is_cluster:
             connection = self.get_connection(str(self._spark_conn_id))
             environment.update(submission_environment(connection, self._conf, self._name))

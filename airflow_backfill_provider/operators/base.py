@@ -144,13 +144,17 @@ class SparkBackfillOperator(BackfillOperator):
                 raise airflow_error(ended["message"], retryable=ended["retryable"])
             return
         from airflow_backfill_provider.hooks.applications import application_hook
+        from airflow_backfill_provider.hooks.connections import connection_variables
 
+        with airflow_errors():
+            connections = connection_variables(backfill.job.upstream.connection_ids)
         hook = application_hook(
             spark_conn_id=self.spark_conn_id,
             conf=self.conf,
             storage_options=backfill.storage_options,
             name=f"airflow-backfill {backfill.job.name}",
             rows=rows,
+            connections=connections,
         )
         if self.deferrable:
             self._supervise(backfill, name, epoch, hook, application, arguments)

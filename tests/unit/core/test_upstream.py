@@ -62,7 +62,7 @@ def test_a_definition_is_read_under_the_name_of_its_kind_or_alone(kept_below):
     assert (kind, read) == (DeltaUpstream, fields)
 
 
-@pytest.mark.parametrize("value", [None, "/lake/orders", {"postgres": {}}, {"delta": "x"}, {"delta": {}, "key": []}])
+@pytest.mark.parametrize("value", [None, "/lake/orders", {"mysql": {}}, {"delta": "x"}, {"delta": {}, "key": []}])
 def test_a_definition_without_a_kind_is_of_the_first_kind(value):
     """Its error then names the field."""
     assert definition_class(value) == (DeltaUpstream, value)
