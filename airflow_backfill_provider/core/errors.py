@@ -87,6 +87,20 @@ class StorageUnavailableError(BackfillError):
     retryable = True
 
 
+class DatabaseUnavailableError(BackfillError):
+    """The upstream's database does not answer, or ended the connection; nothing is lost, and a retry may help."""
+
+    retryable = True
+
+
+class DatabaseRefusedError(BackfillError):
+    """The upstream's database refuses what a job needs, such as a login, a right or a setting."""
+
+
+class UnsupportedValueError(UpstreamError):
+    """A value of the upstream has no counterpart in the type of the view's column, such as a date at infinity."""
+
+
 class StorageOptionsError(BackfillError, ValueError):
     """The object store's options differ in meaning between the two readers of the tables, deltalake and Spark."""
 

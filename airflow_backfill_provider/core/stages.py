@@ -32,6 +32,7 @@ class StageKind(StrEnum):
     KEEP_CHANGES = "keep_changes"
     COUNT_PART = "count_part"
     WRITE_PART = "write_part"
+    READ_AHEAD = "read_ahead"
     ACCOUNT = "account"
     COMMIT_STATE = "commit_state"
     PUBLISH = "publish"
@@ -129,6 +130,11 @@ STAGES = (
         timed_as="snapshot",
         before=CrashPoint.BEFORE_SNAPSHOT_COMMIT,
         after=CrashPoint.AFTER_SNAPSHOT_COMMIT,
+    ),
+    Stage(
+        kind=StageKind.READ_AHEAD,
+        description="The strategy reads the rows of a later chunk, if it has to read them ahead.",
+        timed_as="read_ahead",
     ),
     Stage(
         kind=StageKind.ACCOUNT,

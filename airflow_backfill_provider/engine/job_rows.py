@@ -1,7 +1,7 @@
 """
 The job's rows of its upstream on Spark: the used columns, each row's vnode, and the changes.
 
-The source reads the rows and changes; see :mod:`airflow_backfill_provider.sources.base`.
+The source reads the rows and changes; see :mod:`airflow_backfill_provider.sources.reader`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.created_types import as_created
 from airflow_backfill_provider.engine.predicates import unskipped, value_of, within
-from airflow_backfill_provider.sources.base import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
+from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
 
 HASHES_IN_MEMORY = 10_000_000
 """The most key hashes, of eight bytes each, that are counted in the driver's memory."""
@@ -121,6 +121,10 @@ class JobRows:
     def at(self, offset: Offset) -> DataFrame:
         """Return the used columns and the vnode as of an offset."""
         return self._select(self.reader.rows(offset))
+
+    def present_rows(self, ranges: Sequence[KeyRange]) -> DataFrame:
+        """Return the used columns and the vnode of the rows in some ranges of keys, as they are now."""
+        return self._select(self.reader.present_rows(ranges))
 
     def empty(self) -> DataFrame:
         """Return the used columns and the vnode, without rows."""

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.engine.job_rows import JobRows, column
+from airflow_backfill_provider.engine.job_rows import JobRows, column, literal
 
 _UPSERTS = ("insert", "update_postimage")
 
@@ -105,7 +105,11 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
         {
             own.appeared: F.every(is_later | upsert).over(of_all),
             own.named(KEY_APPEARED): F.every(is_later | F.col(own.named("key_is_new"))).over(of_all),
-            own.named(HAS_DOUBLE): F.some(own.named("is_double")).over(Window.partitionBy(*keys)),
+            own.named(HAS_DOUBLE): (
+                F.lit(False)
+                if rows.reader.keys_are_unique
+                else F.some(own.named("is_double")).over(Window.partitionBy(*keys))
+            ),
             own.named(ROWS_ADDED): F.sum(F.when(upsert, 1).otherwise(-1)).over(of_all),
         }
     )
@@ -116,6 +120,39 @@ def net_changes(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> 
         own.appeared,
         *map(own.named, (KEY_APPEARED, _FIRST_OFFSET, HAS_DOUBLE, ROWS_ADDED)),
     )
+
+
+def with_cleared(rows: JobRows, net: DataFrame, keys: DataFrame, up_to: Offset) -> DataFrame:
+    """
+    Add the deletes of rows that were removed all at once, such as by TRUNCATE.
+
+    :param net: the net changes since then.
+    :param keys: the keys of all rows in the view; the key columns.
+    :param up_to: the end of the window.
+    """
+    own, names = rows.own, rows.key.names
+    # A key that was inserted again may be in the view, from before.
+    net = net.withColumns({own.appeared: F.lit(False), own.named(KEY_APPEARED): F.lit(False)})
+    written = net.select(*map(column, names)).toDF(*own.numbered("written", len(names)))
+    same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, written.columns, strict=True)]
+    removed = keys.join(written, same, "left_anti")
+    known = {
+        own.is_upsert: F.lit(False),
+        own.appeared: F.lit(False),
+        own.named(KEY_APPEARED): F.lit(False),
+        own.named(HAS_DOUBLE): F.lit(False),
+        own.named(_FIRST_OFFSET): literal(up_to),
+        own.named(ROWS_ADDED): F.lit(-1),
+    }
+    deletes = removed.select(
+        *(
+            (column(field.name) if field.name in names else known.get(field.name, F.lit(None)))
+            .cast(field.dataType)
+            .alias(field.name)
+            for field in net.schema.fields
+        )
+    )
+    return net.unionAll(deletes)
 
 
 def old_images(rows: JobRows, after: Offset, up_to: Offset, wanted: Column) -> DataFrame:
@@ -202,6 +239,8 @@ def require_single(rows: JobRows, net: DataFrame, offset: Offset) -> None:
     :param offset: the window's end.
     :raises DuplicateKeyError: if the key does not identify the rows.
     """
+    if rows.reader.keys_are_unique:
+        return
     names, own = rows.key.names, rows.own
     appeared = own.numbered("appeared", len(names))
     new = net.filter(F.col(own.is_upsert) & F.col(own.appeared))

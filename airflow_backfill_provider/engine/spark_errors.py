@@ -25,6 +25,8 @@ from airflow_backfill_provider.core.errors import (
     QueryFailedError,
     StateError,
     StorageUnavailableError,
+    UnsupportedValueError,
+    UpstreamError,
     UpstreamSchemaChangedError,
     VerificationFailedError,
     VersionGoneError,
@@ -37,6 +39,8 @@ from airflow_backfill_provider.engine.spark_messages import (
     safe_message,
 )
 from airflow_backfill_provider.lake.storage import is_full, storage_full, storage_unavailable
+from airflow_backfill_provider.sources.change_log.reader import UNCHANGED_VALUE
+from airflow_backfill_provider.sources.change_log.texts import UNSUPPORTED_VALUE
 
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
 """The error that a merge raises if the upstream inserted a key that already existed."""
@@ -84,6 +88,11 @@ _VIOLATED = (
 )
 """Conditions of a row that violates a constraint of its table."""
 
+_OF_VALUE = re.compile(
+    rf"(?P<kind>{UNCHANGED_VALUE}|{UNSUPPORTED_VALUE}) (?P<column>[^\n]+?)(?: SQLSTATE.*)?$", re.MULTILINE
+)
+"""The error about a value that cannot be read, with the column's name."""
+
 _CONFLICT = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 
 
@@ -95,6 +104,23 @@ def is_conflict(error: BaseException) -> bool:
 def is_duplicate_key(error: BaseException) -> bool:
     """Return whether an error means that the upstream inserted a key that already existed."""
     return _is(error, ("USER_RAISED_EXCEPTION",)) and DUPLICATE_KEY in str(error)
+
+
+def _raise_for_value(error: BaseException, what: str) -> None:
+    """Raise the error for a value of the upstream that cannot be read, if there is one."""
+    found = _OF_VALUE.search(str(error))
+    if found is None:
+        return
+    name = found["column"]
+    if found["kind"] == UNCHANGED_VALUE:
+        raise UpstreamError(
+            f"{what}: an update did not change column {name}, and the database's log left its value out because it is "
+            "long (TOAST); run: ALTER TABLE … REPLICA IDENTITY FULL, and rebuild the job"
+        ) from None
+    raise UnsupportedValueError(
+        f"{what}: a value of column {name} has no counterpart in the column's type, such as infinity or NaN; correct "
+        "the row, or read the column as text (as_text) and rebuild the job"
+    ) from None
 
 
 def _is(error: BaseException, names: tuple[str, ...]) -> bool:
@@ -186,6 +212,7 @@ def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Itera
             raise DuplicateKeyError(
                 f"{what}: the upstream inserted a key that it already has; remove the duplicate rows from the upstream"
             ) from None
+        _raise_for_value(error, what)
         _raise_for_violation(error, what)
         _raise_for_row(error, what)
         if is_full(error):

@@ -90,10 +90,25 @@ class StampedTable:
         """Return the table's rows as of now."""
         return self.spark.read.format("delta").load(self.path)
 
+    def read_at(self, version: int) -> DataFrame:
+        """Return the table's rows as of a version."""
+        return self.spark.read.format("delta").option("versionAsOf", version).load(self.path)
+
     # -------------------------------------------------------------------------------------------------- writes
 
-    def append(self, rows: DataFrame, part: str, identity: ViewIdentity, barrier: Barrier) -> None:
-        """Append rows, once per epoch and part."""
+    def append(
+        self,
+        rows: DataFrame,
+        part: str,
+        identity: ViewIdentity,
+        barrier: Barrier,
+        facts: Mapping[str, object] | None = None,
+    ) -> None:
+        """
+        Append rows, once per epoch and part.
+
+        :param facts: more fields of the commit's stamp.
+        """
 
         def write() -> None:
             (
@@ -101,7 +116,7 @@ class StampedTable:
                 .mode("append")
                 .option("txnAppId", transaction_id(identity, part))
                 .option("txnVersion", barrier.epoch)
-                .option("userMetadata", json.dumps(stamp_for(barrier, part)))
+                .option("userMetadata", json.dumps({**(facts or {}), **stamp_for(barrier, part)}))
                 .save(self.path)
             )
 

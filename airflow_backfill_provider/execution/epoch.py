@@ -29,6 +29,7 @@ from airflow_backfill_provider.engine.net_changes import (
     measure_changes,
     net_changes,
     require_single,
+    with_cleared,
 )
 from airflow_backfill_provider.engine.spark_errors import epoch_errors
 from airflow_backfill_provider.execution.repeated_keys import resolve_doubtful
@@ -66,6 +67,7 @@ class EpochEvaluator:
         with self._guarded("epoch"):
             self._take(changes_stages(self._barrier, counts_chunk=self._tables.reader.counts_before_changes))
             rows = self._write_parts()
+            self._take((stage_of(StageKind.READ_AHEAD),))
         return EpochWrites(rows, self._measured.through, self.seconds, self._measured.rows_added)
 
     def changes(self) -> PartWrites:
@@ -115,6 +117,7 @@ class EpochEvaluator:
             StageKind.WRITE_CHANGES: self._write_changes,
             StageKind.REPAIR: self._repair,
             StageKind.KEEP_CHANGES: self._keep_changes,
+            StageKind.READ_AHEAD: self._read_ahead,
         }
         for stage in stages:
             with stage.entered(self.seconds):
@@ -159,7 +162,12 @@ class EpochEvaluator:
         wanted = rows.after(shown)
         if kept is not None:
             wanted |= kept
-        return net_changes(rows, after, to_offset, wanted).persist()
+        net = net_changes(rows, after, to_offset, wanted)
+        if self._since is not None and shown and rows.reader.is_cleared(after, to_offset):
+            # As the previous epoch left it, so that every attempt deletes the same rows.
+            view = tables.view.table.read_at(self._since.view.version)
+            net = with_cleared(rows, net, tables.writer.keys(view), to_offset)
+        return net.persist()
 
     def _count_chunk(self) -> None:
         """Count the chunk's rows, and check the total against the upstream."""
@@ -191,6 +199,9 @@ class EpochEvaluator:
             held_back = self._net.filter(~self._visible & leaves_something(self._rows))
             with timed(self.seconds, self._tables.settings.strategy):
                 self._tables.reader.keep(held_back, self._barrier, self._measured.held_back)
+
+    def _read_ahead(self) -> None:
+        self._tables.reader.read_ahead(self._barrier)
 
     # ---------------------------------------------------------------------------------------------- the chunk
 

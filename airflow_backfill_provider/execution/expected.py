@@ -22,7 +22,7 @@ from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.core.verification import PinnedVerification
 from airflow_backfill_provider.engine.created_types import as_created
-from airflow_backfill_provider.sources.base import SourceReader
+from airflow_backfill_provider.sources.reader import SourceReader
 
 _ROW_VNODE, _STATE_VNODE, _WHOLE = "row_vnode", "state_vnode", "whole"
 

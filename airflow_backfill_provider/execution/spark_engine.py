@@ -12,6 +12,7 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.compaction import CompactionPlan
 from airflow_backfill_provider.core.engine import EpochWrites, PartWrites
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.core.keys import EVERYTHING
 from airflow_backfill_provider.core.kinds import shape_of
 from airflow_backfill_provider.core.location import is_local
 from airflow_backfill_provider.core.offset import Offset
@@ -70,10 +71,12 @@ class SparkEngine:
         self._tables.view(job).require_usable(job.name, incarnations)
         job_rows = self._tables.job_rows(job, upstream)
         with epoch_errors(f"checking job {job.name}"):
-            rows = job_rows.at(offset)
+            table = self._tables.upstream(job)
+            rows = job_rows.at(offset) if table.present is None else job_rows.present_rows([EVERYTHING])
             self._tables.writer(job, shape_of(job.query).name, upstream, job_rows).check(rows, job.table_properties)
-            expected = self._tables.upstream(job).row_count(offset)
-            if KINDS.named(strategy).checks_all_keys or are_few(expected):
+            expected = table.row_count(offset)
+            is_checked = job_rows.reader.keys_are_unique
+            if not is_checked and (KINDS.named(strategy).checks_all_keys or are_few(expected)):
                 job_rows.measure_chunk(rows, expected=expected)
 
     def ensure_tables(self, settings: JobSettings, earlier_incarnations: Mapping[str, int]) -> None:

@@ -18,7 +18,7 @@ from airflow_backfill_provider.core.scan import rows_read
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.protocol import creation, utc_now
 from airflow_backfill_provider.protocol.backfill import Backfill
-from airflow_backfill_provider.sources.base import UpstreamDescription
+from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies.base import Situation
 from airflow_backfill_provider.strategies.choice import StrategyChoice, choose_strategy
 from airflow_backfill_provider.strategies.chunk_plan import plan_snapshot

@@ -21,7 +21,8 @@ from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstrea
 from airflow_backfill_provider.lake.view_identity import ViewIdentity, view_identity
 from airflow_backfill_provider.protocol import Clock, Engine, utc_now
 from airflow_backfill_provider.shapes import query_of
-from airflow_backfill_provider.sources.base import Source, UpstreamDescription
+from airflow_backfill_provider.sources.base import Source
+from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies import KINDS, Strategy
 from airflow_backfill_provider.strategies.choice import choose_strategy
@@ -128,7 +129,7 @@ def rebuild_job(
             incarnation=incarnation,
             state_table=f"vnode_state_{incarnation}",
             base_epoch=store.last_epoch(),
-            start=strategy.start(upstream, described),
+            start=strategy.start(job.name, upstream, described),
             paused=job.paused,
             rate_limit=job.rate_limit,
             parallelism=job.parallelism,
@@ -216,7 +217,7 @@ def new_settings(
         shape=shape_of(job.query).name,
         upstream=resolved,
         incarnation=_new_incarnation(),
-        start=strategy.start(upstream, described),
+        start=strategy.start(job.name, upstream, described),
         paused=job.paused,
         rate_limit=job.rate_limit,
         parallelism=job.parallelism,
@@ -250,6 +251,7 @@ def resolve_upstream(job: BackfillJob, described: UpstreamDescription) -> Resolv
     query = query_of(job)
     query.require_names(names)
     used = {*query.columns_of(names), *order.names, *job.upstream.distribution_key}
+    described.require_columns(used)
     return ResolvedUpstream(
         table_id=described.table_id,
         columns=tuple(

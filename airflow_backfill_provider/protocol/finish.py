@@ -6,6 +6,7 @@ from airflow_backfill_provider.core.errors import NotFinishedError
 from airflow_backfill_provider.core.requester import is_task_run
 from airflow_backfill_provider.core.settings import JobSettings, SettingsChange
 from airflow_backfill_provider.protocol.clock import Clock, utc_now
+from airflow_backfill_provider.sources import open_source
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies import KINDS
 
@@ -84,6 +85,7 @@ def clean_up_after_cancelling(store: BackfillStore) -> None:
     newest = store.newest_barrier(settings)
     if newest is None or store.commit_of(newest.epoch) is not None:
         _clean_up(settings, store)
+        open_source(settings.definition.upstream, store.storage_options).end(settings.job["name"])
 
 
 def _clean_up(settings: JobSettings, store: BackfillStore) -> None:

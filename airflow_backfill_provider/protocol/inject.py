@@ -28,7 +28,8 @@ from airflow_backfill_provider.protocol.decision import (
     why_idle,
 )
 from airflow_backfill_provider.protocol.finish import clean_up_after_cancelling
-from airflow_backfill_provider.sources.base import Source, UpstreamDescription
+from airflow_backfill_provider.sources.base import Source
+from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.state.backfill_reader import LogEnd
 from airflow_backfill_provider.state.store import BackfillStore
 from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
@@ -170,6 +171,7 @@ def _window_end(upstream: Source, basis: Basis, until: dt.datetime | None) -> tu
     :raises UpstreamError: if the upstream was replaced, or changed so that the job cannot read it.
     """
     settings, from_offset = basis.settings, basis.from_offset
+    upstream.refresh()
     if basis.reached_point is not None:
         upstream.require_same_history(basis.reached_point)
     to_offset = upstream.latest() if until is None else upstream.offset_at(until)

@@ -243,6 +243,14 @@ class ViewWriter(ABC):
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
 
+    def keys(self, view: DataFrame) -> DataFrame:
+        """
+        Return the upstream's keys of a view's rows, under the names of the key columns.
+
+        :raises NotImplementedError: if the view's rows are not the upstream's.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no keys of the upstream in its view")
+
     @abstractmethod
     def write_changes(self, changes: Changes, identity: ViewIdentity, barrier: Barrier, *, repairs: bool) -> None:
         """

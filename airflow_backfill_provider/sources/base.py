@@ -3,7 +3,8 @@ The seam of sources: what an upstream is.
 
 A kind of source defines the fields of a job's upstream, and opens it. The epoch protocol and the strategies ask an open
 :class:`Source`, without a JVM, where the history ends, which columns it has there, how long changes are kept, and
-roughly where keys lie. Its half on Spark, a :class:`SourceReader`, returns rows and changes. The rest of an epoch is
+roughly where keys lie. Its half on Spark, a
+:class:`~airflow_backfill_provider.sources.reader.SourceReader`, returns rows and changes. The rest of an epoch is
 the same for all sources.
 
 A kind's module imports deltalake, database drivers and Spark inside its methods, because a scheduler loads it for every
@@ -14,110 +15,22 @@ from __future__ import annotations
 
 import datetime as dt
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_backfill_provider.core.errors import UpstreamReplacedError, UpstreamSchemaChangedError
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.keys import KeyOrder, Position
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
-from airflow_backfill_provider.core.upstream import KeyColumn, UpstreamDefinition
+from airflow_backfill_provider.core.upstream import UpstreamDefinition
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
     from airflow_backfill_provider.core.watchdog import ChangeFeed
-
-CHANGE_TYPE = "_change_type"
-"""The column with the type of a change: ``insert``, ``delete``, ``update_preimage`` or ``update_postimage``."""
-
-CHANGE_OFFSET = "_commit_version"
-"""
-The column with the offset of a change. Spark must order its type as offsets are ordered.
-
-A number is a number, a text a string, and a sequence a struct with one field for each part; as ``literal`` of
-``engine/job_rows.py`` writes it.
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamDescription:
-    """
-    An upstream as of one offset.
-
-    :param location: the upstream's location, for messages.
-    :param offset: the offset.
-    :param table_id: the upstream's id; another upstream at the same location has another id. A fixed text if the
-        upstream has no id; then a replacement is found only by :meth:`Source.point` and
-        :meth:`Source.require_same_history`.
-    :param types: column → Spark's JSON name of its type: ``long``, ``string``, ``decimal(20,2)``; nested types as JSON.
-    :param physical_names: column → its name in storage, where that differs.
-    :param unfinished: a message if the upstream is itself a job's view that is not finished; otherwise empty.
-    """
-
-    location: str
-    offset: Offset
-    table_id: str
-    types: Mapping[str, str]
-    physical_names: Mapping[str, str] = field(default_factory=dict)
-    unfinished: str = ""
-
-    def key_order(self, key: Iterable[KeyColumn]) -> KeyOrder:
-        """Return the order of key columns, with their types as of this offset."""
-        return KeyOrder(
-            tuple(
-                KeyField(name=column.column, type=self.types[column.column], descending=column.descending)
-                for column in key
-            )
-        )
-
-    def require_usable(self) -> None:
-        """
-        Refuse an upstream that no job can read.
-
-        :raises UpstreamError: with what to do.
-        """
-
-    def require_as_created(self, upstream: ResolvedUpstream) -> None:
-        """
-        Refuse an upstream that is not the one at the job's creation.
-
-        Also refuse a used column that is gone or has another type.
-
-        :raises UpstreamReplacedError: if the upstream's id differs.
-        :raises UpstreamSchemaChangedError: with the columns.
-        :raises UpstreamError: as :meth:`require_usable`.
-        """
-        self.require_same_table(upstream)
-        problems = self.differences_from(upstream)
-        if problems:
-            raise UpstreamSchemaChangedError(
-                f"the schema of {self.location} has changed since the job was created, as of version {self.offset}: "
-                f"{'; '.join(problems)}; adapt the job's query and rebuild it"
-            )
-        self.require_usable()
-
-    def differences_from(self, upstream: ResolvedUpstream) -> list[str]:
-        """Return how the used columns differ from those at the job's creation."""
-        found = []
-        for column in upstream.columns:
-            if column.name not in self.types:
-                found.append(f"column {column.name} is gone")
-            elif self.types[column.name] != column.type:
-                found.append(f"column {column.name} was {column.type} and is {self.types[column.name]}")
-        return found
-
-    def require_same_table(self, upstream: ResolvedUpstream) -> None:
-        """
-        Refuse an upstream that is not the one that the job was created on.
-
-        :raises UpstreamReplacedError: if the upstream's id differs.
-        """
-        if other := other_table(self.location, self.table_id, upstream.table_id):
-            raise UpstreamReplacedError(f"{other}; rebuild the job to backfill from the new table")
+    from airflow_backfill_provider.sources.description import UpstreamDescription
+    from airflow_backfill_provider.sources.reader import SourceReader
 
 
 class SourceWatch(ABC):
@@ -133,28 +46,32 @@ class SourceWatch(ABC):
         """
 
 
-class SourceReader(ABC):
-    """The half of a source on Spark."""
+class PresentRows(ABC):
+    """
+    What a source offers whose rows can only be read as they are now, such as a database's.
+
+    Rows that were read at different moments are made consistent with the changes since: of a row that was changed, the
+    last change counts. So what matters is only an offset before all of the reading, and one after it.
+    """
 
     @abstractmethod
-    def rows(self, offset: Offset) -> DataFrame:
-        """Return the rows as of an offset, with all columns; always the same rows."""
-
-    @abstractmethod
-    def empty(self) -> DataFrame:
-        """Return all columns, without rows."""
-
-    @abstractmethod
-    def changes(self, after: Offset, up_to: Offset) -> DataFrame:
+    def begin_reading(self) -> Offset:
         """
-        Return the changes in ``(after, up_to]``; always the same changes.
+        Return an offset whose transactions all later readers see.
 
-        Return every change at the offset at which it happened. Don't net changes of different offsets: an epoch may
-        apply only those after a later offset than ``after``.
+        :raises DatabaseUnavailableError: if the upstream does not answer.
+        """
 
-        :param after: ``BEGINNING`` only under a strategy that takes all changes and starts at the beginning of the
-            history; none of this package does.
-        :returns: all columns, :data:`CHANGE_TYPE` and :data:`CHANGE_OFFSET`. An update is a preimage and a postimage.
+    @abstractmethod
+    def end_reading(self) -> None:
+        """Make sure that the next :meth:`Source.refresh` covers every transaction that readers saw so far."""
+
+    @abstractmethod
+    def sample_keys(self, most: int) -> Sequence[Position]:
+        """
+        Return keys that divide the rows into parts of about the same size, in key order.
+
+        :param most: about how many keys to return; all keys of a small upstream.
         """
 
 
@@ -167,6 +84,26 @@ class Source(ABC):
         """The upstream's location, for messages; without secrets."""
 
     # ------------------------------------------------------------------------------------------------- history
+
+    def begin(self, job: str) -> HistoryPoint | None:
+        """
+        Make what reading changes needs, unless it exists; creating a job calls it after the job was checked.
+
+        :param job: the job's name.
+        :returns: the point of the history after which changes are complete; by default ``None``: all of it.
+        """
+        del job
+        return None
+
+    def refresh(self) -> None:  # noqa: B027 - most are read where they are
+        """Make newer changes readable, as far as the upstream has any; each request for an epoch calls it first."""
+
+    def end(self, job: str) -> None:  # noqa: B027
+        """
+        Remove what :meth:`begin` made outside of the lake, because a job needs no more changes; a no-op if it is gone.
+
+        :param job: the job's name.
+        """
 
     @abstractmethod
     def latest(self) -> Offset:
@@ -317,6 +254,11 @@ class Source(ABC):
         del settings, after, up_to
         return None
 
+    @property
+    def present(self) -> PresentRows | None:
+        """How to read the rows as they are now; ``None``, the default, if they can be read as of any offset."""
+        return None
+
     # --------------------------------------------------------------------------------------------------- Spark
 
     @abstractmethod
@@ -341,10 +283,3 @@ class SourceKind(ABC):
         :param upstream: of :attr:`definition`.
         :param storage_options: options of the object store, as deltalake takes them.
         """
-
-
-def other_table(location: str, found: str, created_on: str) -> str:
-    """Return a message if an upstream is not the one that the job was created on; otherwise an empty text."""
-    return (
-        "" if found == created_on else f"{location} holds table {found}, but the job was created on table {created_on}"
-    )

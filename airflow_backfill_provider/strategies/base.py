@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.progress import BackfillState
     from airflow_backfill_provider.core.scan import Scan, VnodeRange
     from airflow_backfill_provider.core.settings import JobSettings
-    from airflow_backfill_provider.sources.base import Source, UpstreamDescription
+    from airflow_backfill_provider.sources.base import Source
+    from airflow_backfill_provider.sources.description import UpstreamDescription
     from airflow_backfill_provider.strategies.evidence import Evidence
     from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
 
@@ -102,13 +103,16 @@ class Strategy(ABC):
     """The strategy's name in job definitions."""
 
     table_names: ClassVar[tuple[str, ...]] = ()
-    """The names of the strategy's own tables."""
+    """The names of the strategy's own tables that may need a compaction."""
 
     takes_all_changes: ClassVar[bool] = False
     """Whether every epoch also gives the strategy the changes of rows that are not read yet."""
 
     reads_older_offsets: ClassVar[bool] = False
     """Whether chunks may be read at an older offset as long as changes wait until the view is finished."""
+
+    reads_present_rows: ClassVar[bool] = False
+    """Whether the strategy is for sources whose rows can only be read as they are now, and only for these."""
 
     checks_all_keys: ClassVar[bool] = False
     """Whether all keys are checked at creation, because the strategy copies all rows at once."""
@@ -152,13 +156,14 @@ class Strategy(ABC):
 
     # ------------------------------------------------------------------------------------------------ creation
 
-    def start(self, upstream: Source, described: UpstreamDescription) -> HistoryPoint | None:
+    def start(self, job: str, upstream: Source, described: UpstreamDescription) -> HistoryPoint | None:
         """
         Return the point of the upstream's history that the job starts after; creating the job pins it.
 
+        :param job: the job's name.
         :returns: by default ``None``: the job starts at the beginning of the history.
         """
-        del upstream, described
+        del job, upstream, described
         return None
 
     def is_prepared(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> bool:

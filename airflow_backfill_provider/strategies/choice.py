@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import AUTO, BackfillJob
-from airflow_backfill_provider.sources.base import Source, UpstreamDescription
+from airflow_backfill_provider.sources.base import Source
+from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies import KINDS
 from airflow_backfill_provider.strategies.base import Strategy
 from airflow_backfill_provider.strategies.cost import CostEstimate
@@ -37,11 +38,18 @@ def choose_strategy(job: BackfillJob, upstream: Source, described: UpstreamDescr
     :raises InvalidJobError: if none fits.
     """
     evidence = Evidence.of(job, upstream, described)
-    estimates = {kind.name: kind.cost(evidence) for kind in KINDS}
+    suited = [kind for kind in KINDS if kind.reads_present_rows == (upstream.present is not None)]
+    estimates = {kind.name: kind.cost(evidence) for kind in suited}
     if job.strategy != AUTO:
-        return StrategyChoice(KINDS.named(job.strategy), "the job asks for it", estimates)
+        named = KINDS.named(job.strategy)
+        if named not in suited:
+            raise InvalidJobError(
+                f"strategy: {named.name} cannot read {upstream.location}; use auto, or "
+                f"{', '.join(kind.name for kind in suited)}"
+            )
+        return StrategyChoice(named, "the job asks for it", estimates)
     against: list[str] = []
-    for kind in KINDS:
+    for kind in suited:
         offer = kind.offer(evidence)
         if offer.fits:
             because = offer.reason or "; ".join(against)

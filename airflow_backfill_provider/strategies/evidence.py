@@ -18,7 +18,8 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyOrder, KeyValue
 from airflow_backfill_provider.core.kinds import shape_of
 from airflow_backfill_provider.core.row_estimate import rows_of
-from airflow_backfill_provider.sources.base import Source, UpstreamDescription
+from airflow_backfill_provider.sources.base import Source
+from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.strategies.cost import CostEstimate
 
 BYTES_PER_SECOND = 50_000_000

@@ -92,6 +92,13 @@ class SnapshotReader(ABC):
         del error, barrier, ranges
         return None
 
+    def read_ahead(self, barrier: Barrier) -> None:  # noqa: B027 - most read a chunk in the epoch that appends it
+        """
+        Read rows that a later epoch appends to the view, once per epoch.
+
+        :raises BackfillError: if the upstream cannot be read.
+        """
+
     # ---------------------------------------------------------------------------------------------- own tables
 
     @property

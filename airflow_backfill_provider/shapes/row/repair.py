@@ -56,7 +56,10 @@ def keys_to_remove(
             by_key = dict(zip(names, outputs, strict=True))
             stray = stray.filter(job_rows.vnode_of(by_key).isin(list(repair.vnodes)))
         found.append(stray)
-    return reduce(DataFrame.unionAll, found).distinct()
+    keys = reduce(DataFrame.unionAll, found).distinct()
+    unsettled = job_rows.reader.unsettled(barrier.upstream.to_offset)
+    # The next epoch writes these rows, because they changed after this one's window.
+    return keys if unsettled is None else keys.exceptAll(_named(unsettled, outputs))
 
 
 def _read(job_rows: JobRows, barrier: Barrier) -> DataFrame:

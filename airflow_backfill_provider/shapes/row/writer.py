@@ -56,6 +56,10 @@ class RowWriter(ViewWriter):
         """Return the view's columns."""
         return self._context.run(self._rows.empty()).schema
 
+    def keys(self, view: DataFrame) -> DataFrame:
+        """Return the keys of the view's rows."""
+        return view.select(*map(column, self._key_outputs())).toDF(*self._rows.key.names)
+
     def write_changes(self, changes: Changes, identity: ViewIdentity, barrier: Barrier, *, repairs: bool) -> None:
         """Merge the changed keys; if changes waited, remove these keys and append their rows."""
         by_key = net_by_key(self._rows, changes.net).filter(leaves_something(self._rows))

@@ -9,7 +9,7 @@ from airflow_backfill_provider.core.errors import ChangeDataFeedDisabledError, U
 from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.lake.schemas import TableSchema
-from airflow_backfill_provider.sources.base import UpstreamDescription
+from airflow_backfill_provider.sources.description import UpstreamDescription
 
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.sources.base import SourceReader
 from airflow_backfill_provider.sources.delta.versions import version_of
+from airflow_backfill_provider.sources.reader import SourceReader
 
 
 class DeltaReader(SourceReader):

@@ -37,11 +37,13 @@ from airflow_backfill_provider.lake.schemas import TableSchema
 from airflow_backfill_provider.lake.storage import one_line, storage_errors
 from airflow_backfill_provider.lake.view_identity import unfinished_view
 from airflow_backfill_provider.lake.window_changes import window_changes
-from airflow_backfill_provider.sources.base import Source, SourceReader, SourceWatch, other_table
+from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.delta import windows
 from airflow_backfill_provider.sources.delta.description import CHANGE_DATA_FEED, DeltaDescription
 from airflow_backfill_provider.sources.delta.versions import offset_of, version_of
 from airflow_backfill_provider.sources.delta.watch import DeltaWatch
+from airflow_backfill_provider.sources.description import other_table
+from airflow_backfill_provider.sources.reader import SourceReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

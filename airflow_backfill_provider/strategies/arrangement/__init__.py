@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.offset import HistoryPoint
     from airflow_backfill_provider.core.scan import Scan
     from airflow_backfill_provider.core.settings import JobSettings
-    from airflow_backfill_provider.sources.base import Source, UpstreamDescription
+    from airflow_backfill_provider.sources.base import Source
+    from airflow_backfill_provider.sources.description import UpstreamDescription
     from airflow_backfill_provider.strategies.evidence import Evidence
     from airflow_backfill_provider.strategies.reader import ReaderContext, SnapshotReader
 
@@ -70,8 +71,9 @@ class Arrangement(Strategy):
         arrangement = evidence.bytes * evidence.used_share
         return evidence.cost(round((SORT_PASSES + 1) * arrangement), parallelism=evidence.job.parallelism)
 
-    def start(self, upstream: Source, described: UpstreamDescription) -> HistoryPoint:
+    def start(self, job: str, upstream: Source, described: UpstreamDescription) -> HistoryPoint:
         """Return the point of the upstream's history that the arrangement replicates."""
+        del job
         return upstream.point(described.offset)
 
     def is_prepared(self, settings: JobSettings, storage_options: Mapping[str, str] | None) -> bool:

@@ -214,7 +214,7 @@ def test_a_write_whose_commit_was_cleaned_up_is_not_tried_forever(log):
     class Skipping(StampedTable):
         """Writes nothing, like Delta for a transaction that it has seen."""
 
-        def append(self, rows: Any, part: str, identity: Any, barrier: Any) -> None:
+        def append(self, rows: Any, part: str, identity: Any, barrier: Any, facts: Any = None) -> None:
             self._once(part, identity, barrier, lambda: None, may_be_empty=False)
 
     cleaned = Skipping(cast("SparkSession", None), str(log.folder / "cleaned"), VIEW_TABLE)

@@ -12,7 +12,11 @@ INSIDE_OF_A_STAGE = {
     CrashPoint.AFTER_REMOVAL_COMMIT,
     CrashPoint.BEFORE_ARRANGEMENT_COMMIT,
     CrashPoint.AFTER_ARRANGEMENT_COMMIT,
+    CrashPoint.BEFORE_READ_AHEAD_COMMIT,
+    CrashPoint.AFTER_READ_AHEAD_COMMIT,
 }
+
+BEFORE_EPOCHS = {CrashPoint.BEFORE_LANDING_COMMIT, CrashPoint.AFTER_LANDING_COMMIT}
 
 OF_SHARED_EPOCHS = {CrashPoint.BEFORE_REPORT, CrashPoint.AFTER_REPORT}
 
@@ -28,7 +32,9 @@ OF_GIVING_UP = {
 def test_every_crash_point_is_around_one_stage_or_in_a_named_group():
     around = [point for stage in STAGES for point in (stage.before, stage.after) if point]
     assert len(around) == len(set(around))
-    assert set(around) | OF_NO_EPOCH | INSIDE_OF_A_STAGE | OF_SHARED_EPOCHS | OF_GIVING_UP == set(CrashPoint)
+    assert set(around) | OF_NO_EPOCH | INSIDE_OF_A_STAGE | OF_SHARED_EPOCHS | OF_GIVING_UP | BEFORE_EPOCHS == set(
+        CrashPoint
+    )
 
 
 def test_the_stages_stand_in_the_order_of_their_crash_points():

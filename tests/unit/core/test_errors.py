@@ -10,6 +10,7 @@ from airflow_backfill_provider.core import errors
 
 CLASSES = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)]
 RETRYABLE = {
+    "DatabaseUnavailableError",
     "NotFinishedError",
     "CompactionFailedError",
     "ConcurrentUpdateError",

@@ -60,7 +60,7 @@ def test_a_strategy_says_how_many_files_it_reads(kind):
 def test_a_strategy_without_tables_has_nothing_to_make_keep_or_clean_up():
     kind, settings = KINDS.named("no_shuffle"), settings_of()
     assert (kind.table_names, kind.is_prepared(settings, None), kind.keeps_tables(settings)) == ((), True, False)
-    assert kind.start(None, None) is None
+    assert kind.start("orders", None, None) is None
     assert kind.compactions(settings, None, None) == {}
     assert kind.first_chunk() == ""
     kind.clean_up(settings, None)

@@ -8,7 +8,7 @@ from airflow_backfill_provider.core.errors import UpstreamReplacedError, Upstrea
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream, UpstreamColumn
 from airflow_backfill_provider.core.upstream import KeyColumn
-from airflow_backfill_provider.sources.base import UpstreamDescription, other_table
+from airflow_backfill_provider.sources.description import UpstreamDescription, other_table
 
 
 def described(**types):

@@ -1,0 +1,98 @@
+"""The rows of a change log."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+
+import pyarrow as pa
+
+Texts = Mapping[str, str | None]
+"""The values of a row as text, by column; without a column whose value is unknown."""
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+
+SCHEMA = pa.schema(
+    [
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("number", pa.int64(), nullable=False),
+        pa.field("transaction", pa.int64(), nullable=False),
+        pa.field("committed_at", pa.timestamp("us", "UTC"), nullable=False),
+        pa.field("table", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("old", _TEXTS),
+        pa.field("new", _TEXTS),
+    ]
+)
+"""The columns of a change log. A change is identified by its offset and its number."""
+
+_BATCH = 20_000
+"""How many rows are converted at a time."""
+
+
+class LoggedKind(StrEnum):
+    """What a row of a change log is about."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+    TRUNCATE = "truncate"
+    PART_REMOVED = "part_removed"
+    """Some rows of the table were removed, or came, at once, and the database did not log which. The text says how."""
+    PARTITIONS = "partitions"
+    """The table's partitions from this offset on, by id."""
+    COLUMNS = "columns"
+    """The table's columns and their types from this offset on."""
+    MARK = "mark"
+    """A message that this package wrote itself, to know that everything before it is landed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedChange:
+    """
+    A row of a change log.
+
+    :param offset: the offset of its transaction's commit.
+    :param number: the row's number within the transaction.
+    :param transaction: the transaction's id.
+    :param committed_at: when the transaction was committed.
+    :param table: the table's id; empty for a mark.
+    :param old: the old row, or its key columns; ``None`` if there was none.
+    :param new: the new row; of :attr:`LoggedKind.COLUMNS` the types, of a mark its text. A column that is missing here
+        was not changed, and the database did not log its value.
+    """
+
+    offset: int
+    number: int
+    transaction: int
+    committed_at: dt.datetime
+    table: str
+    kind: LoggedKind
+    old: Texts | None = None
+    new: Texts | None = None
+
+
+def arrow_batches(changes: Iterable[LoggedChange]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in batches, so that a large transaction need not fit into memory."""
+    rows = iter(changes)
+    while batch := list(islice(rows, _BATCH)):
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.array([change.offset for change in batch], pa.int64()),
+                pa.array([change.number for change in batch], pa.int64()),
+                pa.array([change.transaction for change in batch], pa.int64()),
+                pa.array([change.committed_at for change in batch], SCHEMA.field("committed_at").type),
+                pa.array([change.table for change in batch], pa.string()),
+                pa.array([change.kind.value for change in batch], pa.string()),
+                pa.array([_items(change.old) for change in batch], _TEXTS),
+                pa.array([_items(change.new) for change in batch], _TEXTS),
+            ],
+            schema=SCHEMA,
+        )
+
+
+def _items(texts: Texts | None) -> list[tuple[str, str | None]] | None:
+    return None if texts is None else list(texts.items())

@@ -1,0 +1,122 @@
+"""
+Reads changes from a change log on Spark.
+
+A change log has the changes of a transaction one after the other, as texts. A source has them net per key and
+transaction, typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.sources.change_log.changes import LoggedKind
+from airflow_backfill_provider.sources.change_log.table import ChangeLog
+from airflow_backfill_provider.sources.change_log.texts import typed
+from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
+
+UNCHANGED_VALUE = "AIRFLOW_BACKFILL_UNCHANGED_VALUE"
+"""The error for a value that the database did not log, because it did not change. The column's name follows."""
+
+_EVENT, _NUMBER, _ROW = "__event", "__number", "__row"
+_FIRST, _LAST, _LAST_OF_ALL = "__is_first", "__is_last", "__is_last_of_all"
+
+_PREIMAGE, _POSTIMAGE = "update_preimage", "update_postimage"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeLogReader:
+    """
+    Reads the changes of one table.
+
+    :param table: the table's id in the log.
+    :param types: column → type, as Delta writes it.
+    :param key: the key columns.
+    :param apart: the columns whose unchanged values the database may leave out.
+    """
+
+    spark: SparkSession
+    log: ChangeLog
+    table: str
+    types: Mapping[str, str]
+    key: Sequence[str]
+    apart: frozenset[str]
+
+    def changes(self, after: int, up_to: int) -> DataFrame:
+        """
+        Return the changes in ``(after, up_to]``, at most two per key and transaction.
+
+        :returns: all columns, and those of :meth:`SourceReader.changes`. Of the old row, only the columns that the
+            database logs are known; the others are null.
+        """
+        events = self._events(after, up_to)
+        keys = [F.col(_ROW)[name] for name in self.key]
+        in_transaction = Window.partitionBy(*keys, CHANGE_OFFSET).orderBy(_NUMBER)
+        of_key = Window.partitionBy(*keys).orderBy(CHANGE_OFFSET, _NUMBER)
+        ordered = events.withColumns(
+            {
+                _FIRST: F.lag(F.lit(1)).over(in_transaction).isNull(),
+                _LAST: F.lead(F.lit(1)).over(in_transaction).isNull(),
+                _LAST_OF_ALL: F.lead(F.lit(1)).over(of_key).isNull(),
+                **{_filled(name): F.last(_known(name), ignorenulls=True).over(of_key) for name in sorted(self.apart)},
+            }
+        )
+        kind = F.col(CHANGE_TYPE)
+        is_old = kind.isin("delete", _PREIMAGE)
+        kept = ordered.filter((F.col(_FIRST) & is_old) | F.col(_LAST)).filter((kind != _PREIMAGE) | F.col(_FIRST))
+        return kept.select(*(self._column(name) for name in self.types), CHANGE_TYPE, CHANGE_OFFSET)
+
+    def _events(self, after: int, up_to: int) -> DataFrame:
+        """Return a row for each row that came or went, in order of the number within the transaction."""
+        log = self.spark.read.format("delta").load(self.log.location)
+        truncated = self.log.truncated_within(self.table, after, up_to)
+        wanted = (F.col("offset") > after) & (F.col("offset") <= up_to) & (F.col("table") == self.table)
+        if truncated is not None:
+            offset, number = truncated
+            wanted &= (F.col("offset") > offset) | ((F.col("offset") == offset) & (F.col("number") > number))
+        kind, old, new = F.col("kind"), F.col("old"), F.col("new")
+        events = (
+            F.when(kind == LoggedKind.INSERT.value, F.array(_event("insert", 0, new)))
+            .when(kind == LoggedKind.DELETE.value, F.array(_event("delete", 0, old)))
+            .when(kind == LoggedKind.UPDATE.value, F.array(_event(_PREIMAGE, 0, old), _event(_POSTIMAGE, 1, new)))
+        )
+        return (
+            log.filter(wanted)
+            .select(F.col("offset").alias(CHANGE_OFFSET), F.col("number"), F.explode(events).alias(_EVENT))
+            .select(
+                CHANGE_OFFSET,
+                (F.col("number") * 2 + F.col(f"{_EVENT}.second")).alias(_NUMBER),
+                F.col(f"{_EVENT}.kind").alias(CHANGE_TYPE),
+                F.col(f"{_EVENT}.row").alias(_ROW),
+            )
+        )
+
+    def _column(self, name: str) -> Column:
+        """Return a column with its type; fail for an unknown value only if no later change replaced the row."""
+        text = F.col(_ROW)[name]
+        if name in self.apart:
+            is_unknown = (
+                F.col(_LAST_OF_ALL) & F.col(CHANGE_TYPE).isin("insert", _POSTIMAGE) & F.col(_filled(name)).isNull()
+            )
+            filled = F.col(_filled(name)).getField("text")
+            text = F.when(is_unknown, F.raise_error(F.lit(f"{UNCHANGED_VALUE} {name}")).cast("string")).otherwise(
+                F.when(F.map_contains_key(_ROW, F.lit(name)), text).otherwise(filled)
+            )
+        return typed(text, self.types[name], name).alias(name)
+
+
+def _event(kind: str, second: int, row: Column) -> Column:
+    return F.struct(F.lit(kind).alias("kind"), F.lit(second).alias("second"), row.alias("row"))
+
+
+def _known(name: str) -> Column:
+    """Return a column's text in a struct, if the event is of a new row that has it; otherwise null."""
+    has_it = F.col(CHANGE_TYPE).isin("insert", _POSTIMAGE) & F.map_contains_key(_ROW, F.lit(name))
+    return F.when(has_it, F.struct(F.col(_ROW)[name].alias("text")))
+
+
+def _filled(name: str) -> str:
+    return f"__filled_{name}"

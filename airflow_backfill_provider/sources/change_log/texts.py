@@ -1,0 +1,63 @@
+"""
+Converts values from texts, as a database writes them, to the types of Spark.
+
+A text that the type has no value for fails the epoch. It never becomes a null.
+"""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+UNSUPPORTED_VALUE = "AIRFLOW_BACKFILL_UNSUPPORTED_VALUE"
+"""The error for a value that the column's type cannot hold. The column's name follows."""
+
+_TRUE = ("t", "true")
+
+
+def typed(text: Column, delta_type: str, name: str) -> Column:
+    """
+    Return a value from its text.
+
+    :param delta_type: the type, as Delta writes it.
+    :param name: the column's name, for the error.
+    """
+    if delta_type == "string":
+        return text
+    if delta_type.startswith("{"):
+        return _array(text, json.loads(delta_type)["elementType"], name)
+    if delta_type == "boolean":
+        return F.when(text.isNotNull(), text.isin(*_TRUE))
+    if delta_type == "binary":
+        return _required(F.unhex(F.substr(text, F.lit(3))), text, name)
+    return _required(_scalar(text, delta_type), text, name)
+
+
+def _scalar(text: Column, delta_type: str) -> Column:
+    if delta_type in {"date", "timestamp", "timestamp_ntz"}:
+        text = F.when(text.endswith(" BC"), _before_christ(text)).otherwise(text)
+    return text.try_cast(_spark_type(delta_type))
+
+
+def _before_christ(text: Column) -> Column:
+    """Return a date or an instant with the number of its year, of which the first before the year 1 is 0."""
+    year = F.regexp_extract(text, r"^(\d+)-", 1).cast("int") - 1
+    rest = F.regexp_extract(text, r"^\d+(-.*) BC$", 1)
+    return F.concat(F.lit("-"), F.lpad(year.cast("string"), 4, "0"), rest)
+
+
+def _array(text: Column, element: object, name: str) -> Column:
+    texts = _required(F.from_json(text, "array<string>"), text, name)
+    kind = element if isinstance(element, str) else json.dumps(element)
+    return F.transform(texts, lambda item: typed(item, kind, name))
+
+
+def _required(value: Column, text: Column, name: str) -> Column:
+    failed = F.raise_error(F.concat(F.lit(f"{UNSUPPORTED_VALUE} {name}")))
+    return F.when(text.isNotNull() & value.isNull(), failed.cast("void")).otherwise(value)
+
+
+def _spark_type(delta_type: str) -> str:
+    return {"short": "smallint", "byte": "tinyint", "long": "bigint", "integer": "int"}.get(delta_type, delta_type)

@@ -1,0 +1,107 @@
+"""An upstream as of one offset: its identity and its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_backfill_provider.core.errors import UpstreamReplacedError, UpstreamSchemaChangedError
+from airflow_backfill_provider.core.keys import KeyField, KeyOrder
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.upstream import KeyColumn
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.core.settings import ResolvedUpstream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamDescription:
+    """
+    An upstream as of one offset.
+
+    :param location: the upstream's location, for messages.
+    :param offset: the offset.
+    :param table_id: the upstream's id; another upstream at the same location has another id. A fixed text if the
+        upstream has no id; then a replacement is found only by :meth:`Source.point` and
+        :meth:`Source.require_same_history`.
+    :param types: column → Spark's JSON name of its type: ``long``, ``string``, ``decimal(20,2)``; nested types as JSON.
+    :param physical_names: column → its name in storage, where that differs.
+    :param unfinished: a message if the upstream is itself a job's view that is not finished; otherwise empty.
+    """
+
+    location: str
+    offset: Offset
+    table_id: str
+    types: Mapping[str, str]
+    physical_names: Mapping[str, str] = field(default_factory=dict)
+    unfinished: str = ""
+
+    def key_order(self, key: Iterable[KeyColumn]) -> KeyOrder:
+        """Return the order of key columns, with their types as of this offset."""
+        return KeyOrder(
+            tuple(
+                KeyField(name=column.column, type=self.types[column.column], descending=column.descending)
+                for column in key
+            )
+        )
+
+    def require_usable(self) -> None:
+        """
+        Refuse an upstream that no job can read.
+
+        :raises UpstreamError: with what to do.
+        """
+
+    def require_columns(self, used: Collection[str]) -> None:
+        """
+        Refuse columns that the source cannot read as they are.
+
+        :param used: the columns that a job uses.
+        :raises InvalidJobError: with the columns.
+        """
+
+    def require_as_created(self, upstream: ResolvedUpstream) -> None:
+        """
+        Refuse an upstream that is not the one at the job's creation.
+
+        Also refuse a used column that is gone or has another type.
+
+        :raises UpstreamReplacedError: if the upstream's id differs.
+        :raises UpstreamSchemaChangedError: with the columns.
+        :raises UpstreamError: as :meth:`require_usable`.
+        """
+        self.require_same_table(upstream)
+        problems = self.differences_from(upstream)
+        if problems:
+            raise UpstreamSchemaChangedError(
+                f"the schema of {self.location} has changed since the job was created, as of version {self.offset}: "
+                f"{'; '.join(problems)}; adapt the job's query and rebuild it"
+            )
+        self.require_usable()
+
+    def differences_from(self, upstream: ResolvedUpstream) -> list[str]:
+        """Return how the used columns differ from those at the job's creation."""
+        found = []
+        for column in upstream.columns:
+            if column.name not in self.types:
+                found.append(f"column {column.name} is gone")
+            elif self.types[column.name] != column.type:
+                found.append(f"column {column.name} was {column.type} and is {self.types[column.name]}")
+        return found
+
+    def require_same_table(self, upstream: ResolvedUpstream) -> None:
+        """
+        Refuse an upstream that is not the one that the job was created on.
+
+        :raises UpstreamReplacedError: if the upstream's id differs.
+        """
+        if other := other_table(self.location, self.table_id, upstream.table_id):
+            raise UpstreamReplacedError(f"{other}; rebuild the job to backfill from the new table")
+
+
+def other_table(location: str, found: str, created_on: str) -> str:
+    """Return a message if an upstream is not the one that the job was created on; otherwise an empty text."""
+    return (
+        "" if found == created_on else f"{location} holds table {found}, but the job was created on table {created_on}"
+    )

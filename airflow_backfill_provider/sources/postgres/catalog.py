@@ -1,0 +1,268 @@
+"""What PostgreSQL's catalog says about a table: its identity, columns, key and size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from airflow_backfill_provider.core.errors import UpstreamError, UpstreamNotFoundError
+from airflow_backfill_provider.sources.postgres.types import PostgresType
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_READABLE_KINDS = {"r": "table", "p": "partitioned table"}
+_FULL, _PERMANENT = "f", "p"
+
+_TABLE = """
+SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relreplident::text, c.relpersistence::text,
+       has_table_privilege(c.oid, 'SELECT')
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = to_regclass(%s)
+"""
+
+_COLUMNS = """
+SELECT a.attname, a.atttypid::bigint, a.atttypmod, a.attnotnull, a.attgenerated::text, a.attstorage::text
+FROM pg_attribute a WHERE a.attrelid = %s::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+
+# An index that identifies rows: unique at every moment, over whole columns of the whole table.
+_UNIQUE_INDEXES = """
+SELECT i.indisprimary, i.indisreplident,
+       ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, n)
+             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+             WHERE k.n <= i.indnkeyatts ORDER BY k.n)
+FROM pg_index i
+WHERE i.indrelid = %s::bigint::oid AND i.indisunique AND i.indisvalid AND i.indimmediate
+      AND i.indpred IS NULL AND i.indexprs IS NULL
+"""
+
+# A partition that was attached was a table before: its row type is older than its place in the tree.
+_PARTITIONS = """
+SELECT r.oid::bigint, t.relid::oid::bigint, t.relid::text, i.xmin::text <> y.xmin::text
+FROM pg_publication p
+JOIN pg_class r ON r.relkind = 'p' AND (p.puballtables OR EXISTS (
+    SELECT FROM pg_publication_rel l WHERE l.prpubid = p.oid AND l.prrelid = r.oid))
+CROSS JOIN LATERAL pg_partition_tree(r.oid) t
+JOIN pg_inherits i ON i.inhrelid = t.relid
+JOIN pg_class c ON c.oid = t.relid
+JOIN pg_type y ON y.oid = c.reltype
+WHERE p.pubname = %s AND t.isleaf AND NOT r.relispartition
+"""
+
+_TYPES = """
+SELECT t.oid::bigint, n.nspname, t.typname, t.typtype::text, t.typbasetype::bigint, t.typtypmod, t.typelem::bigint,
+       t.typcategory::text
+FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.oid = ANY(%s::bigint[]::oid[])
+"""
+
+_SIZE = """
+SELECT sum(greatest(reltuples, 0))::bigint, sum(pg_relation_size(oid))::bigint
+FROM pg_class WHERE relkind <> 'p' AND oid IN (SELECT relid FROM pg_partition_tree(%s::bigint::oid::regclass)
+                                              UNION SELECT %s::bigint::oid)
+"""
+
+_SERVER = """
+SELECT (SELECT system_identifier::text FROM pg_control_system()),
+       (SELECT oid::bigint FROM pg_database WHERE datname = current_database()),
+       current_setting('server_encoding'), current_setting('wal_level'), pg_is_in_recovery()
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedColumn:
+    """
+    A column of a table.
+
+    :param nullable: whether it may be null.
+    :param generated: whether the server computes it from other columns; the log does not have such columns.
+    :param may_lie_apart: whether long values are stored out of line (TOAST), so that the log leaves them out of an
+        update that does not change them.
+    """
+
+    name: str
+    type: PostgresType
+    nullable: bool
+    generated: bool
+    may_lie_apart: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedTable:
+    """
+    A table.
+
+    :param oid: its oid, which a table that is created again does not get again.
+    :param replica_identity: ``d`` for default, ``f`` for full, ``i`` for an index, ``n`` for nothing.
+    :param identity_key: the columns by which the log identifies an old row; empty if it does not.
+    :param unique_keys: the columns of each index that identifies rows.
+    """
+
+    oid: int
+    schema: str
+    name: str
+    replica_identity: str
+    columns: tuple[DescribedColumn, ...]
+    identity_key: tuple[str, ...]
+    unique_keys: tuple[tuple[str, ...], ...]
+
+    @property
+    def logs_whole_rows(self) -> bool:
+        """Whether the log has all columns of old rows."""
+        return self.replica_identity == _FULL
+
+    def column(self, name: str) -> DescribedColumn | None:
+        """Return a column by its name."""
+        return next((column for column in self.columns if column.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """
+    A database server, and the database.
+
+    :param system: the identifier of the cluster, which a copy of it shares.
+    :param database: the oid of the database.
+    :param is_standby: whether the server is a standby, which cannot have logical slots in PostgreSQL 15.
+    """
+
+    system: str
+    database: int
+    encoding: str
+    wal_level: str
+    is_standby: bool
+
+
+def server(connection: Connection) -> Server:
+    """Describe the server."""
+    row = connection.execute(_SERVER).fetchone()
+    if row is None:
+        raise UpstreamError("the server describes itself with no row")
+    return Server(system=row[0], database=row[1], encoding=row[2], wal_level=row[3], is_standby=row[4])
+
+
+def describe_table(connection: Connection, table: str) -> DescribedTable:
+    """
+    Describe a table.
+
+    :param table: its name with its schema, quoted as in SQL where that is necessary.
+    :raises UpstreamNotFoundError: if there is no such table, or the login may not read it.
+    :raises UpstreamError: if it is something else than a table with a log.
+    """
+    row = connection.execute(_TABLE, [table]).fetchone()
+    if row is None:
+        raise UpstreamNotFoundError(
+            f"there is no table {table} in database {connection.info.dbname}; name it with its schema, such as "
+            "public.orders"
+        )
+    oid, schema, name, kind, identity, persistence, readable = row
+    if kind not in _READABLE_KINDS:
+        raise UpstreamError(f"{table} is not a table, but of the kind {kind!r} in pg_class; name a table")
+    if persistence != _PERMANENT:
+        raise UpstreamError(f"{table} is an unlogged or temporary table, so the log does not have its changes")
+    if not readable:
+        raise UpstreamNotFoundError(
+            f"the login {connection.info.user} may not read {table}; run: GRANT SELECT ON {table} TO "
+            f'"{connection.info.user}"'
+        )
+    columns = connection.execute(_COLUMNS, [oid]).fetchall()
+    types = resolve_types(connection, ((type_oid, modifier) for _, type_oid, modifier, *_ in columns))
+    indexes = connection.execute(_UNIQUE_INDEXES, [oid]).fetchall()
+    described = tuple(
+        DescribedColumn(
+            name=column,
+            type=types[type_oid, modifier],
+            nullable=not not_null,
+            generated=bool(generated),
+            may_lie_apart=storage != "p",
+        )
+        for column, type_oid, modifier, not_null, generated, storage in columns
+    )
+    return DescribedTable(
+        oid=oid,
+        schema=schema,
+        name=name,
+        replica_identity=identity,
+        columns=described,
+        identity_key=_identity_key(identity, described, indexes),
+        unique_keys=tuple(tuple(names) for _, _, names in indexes),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """
+    A partition that has no partitions itself.
+
+    :param root: the oid of the partitioned table.
+    :param was_attached: whether it was a table of its own before, maybe with rows.
+    """
+
+    oid: int
+    name: str
+    root: int
+    was_attached: bool
+
+
+def partitions(connection: Connection, publication: str) -> tuple[Partition, ...]:
+    """Return the partitions of all published tables."""
+    return tuple(
+        Partition(oid=oid, name=name, root=root, was_attached=attached)
+        for root, oid, name, attached in connection.execute(_PARTITIONS, [publication])
+    )
+
+
+def size_of(connection: Connection, oid: int) -> tuple[int, int]:
+    """Return the server's estimate of a table's rows, and the bytes of its pages; with all of its partitions."""
+    row = connection.execute(_SIZE, [oid, oid]).fetchone()
+    return (0, 0) if row is None else (row[0] or 0, row[1] or 0)
+
+
+def resolve_types(connection: Connection, types: Iterable[tuple[int, int]]) -> dict[tuple[int, int], PostgresType]:
+    """
+    Return types by their oid and modifier: the base type of a domain, the element type of an array.
+
+    A type of another schema than PostgreSQL's own gets the schema in its name, so that it is not mistaken for one.
+    """
+    wanted = set(types)
+    catalog = _catalog(connection, {oid for oid, _ in wanted})
+    return {(oid, modifier): _resolved(catalog, oid, modifier) for oid, modifier in wanted}
+
+
+_CatalogRow = tuple[int, str, str, str, int, int, int, str]
+
+
+def _catalog(connection: Connection, oids: set[int]) -> Mapping[int, _CatalogRow]:
+    """Return the catalog's rows of types, and of the types that they consist of."""
+    found: dict[int, Any] = {}
+    while missing := oids - set(found):
+        rows = connection.execute(_TYPES, [sorted(missing)]).fetchall()
+        found.update({row[0]: row for row in rows})
+        unknown = missing - set(found)
+        if unknown:
+            raise UpstreamError(f"the catalog has no type {', '.join(map(str, sorted(unknown)))}; it was dropped")
+        oids = oids | {part for row in rows for part in (row[4], row[6]) if part}
+    return found
+
+
+def _resolved(catalog: Mapping[int, _CatalogRow], oid: int, modifier: int) -> PostgresType:
+    _, schema, name, kind, base, base_modifier, element, category = catalog[oid]
+    if kind == "d":
+        return _resolved(catalog, base, base_modifier)
+    if category == "A" and element:
+        return PostgresType(name=name, modifier=modifier, element=_resolved(catalog, element, modifier))
+    return PostgresType(name=name if schema == "pg_catalog" else f"{schema}.{name}", kind=kind, modifier=modifier)
+
+
+def _identity_key(
+    identity: str, columns: Sequence[DescribedColumn], indexes: Sequence[tuple[Any, ...]]
+) -> tuple[str, ...]:
+    """Return the columns by which the log identifies an old row."""
+    if identity == _FULL:
+        return tuple(column.name for column in columns)
+    for is_primary, is_identity, names in indexes:
+        if (identity == "d" and is_primary) or (identity == "i" and is_identity):
+            return tuple(names)
+    return ()

@@ -1,0 +1,123 @@
+"""A PostgreSQL table that is a job's upstream, as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Self
+
+from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.sources.description import UpstreamDescription
+from airflow_backfill_provider.sources.postgres import PostgresUpstream
+from airflow_backfill_provider.sources.postgres.catalog import DescribedTable
+from airflow_backfill_provider.sources.postgres.key_ranges import require_key_type
+
+_UTF8 = "UTF8"
+_NOTHING, _DEFAULT = "n", "d"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresDescription(UpstreamDescription):
+    """
+    A table.
+
+    :param table: the table, as the catalog has it.
+    :param encoding: the encoding of the database.
+    :param upstream: the job's definition of it.
+    """
+
+    table: DescribedTable
+    encoding: str
+    upstream: PostgresUpstream
+
+    @classmethod
+    def of(
+        cls,
+        location: str,
+        offset: Offset,
+        *,
+        table_id: str,
+        table: DescribedTable,
+        encoding: str,
+        upstream: PostgresUpstream,
+    ) -> Self:
+        """Return the description; a column without a counterpart has its PostgreSQL type in angle brackets."""
+        as_text = set(upstream.as_text)
+        types = {
+            column.name: "string" if column.name in as_text else (column.type.delta_type or f"<{column.type}>")
+            for column in table.columns
+        }
+        return cls(
+            location=location,
+            offset=offset,
+            table_id=table_id,
+            types=types,
+            table=table,
+            encoding=encoding,
+            upstream=upstream,
+        )
+
+    def require_usable(self) -> None:
+        """
+        Refuse a table whose changes cannot be found in a view.
+
+        :raises InvalidJobError: if the key does not identify rows.
+        :raises UpstreamError: if the log does not identify old rows by the key; with the statement to run.
+        """
+        key = [column.column for column in self.upstream.key]
+        columns = {column.name: column for column in self.table.columns}
+        for name in key:
+            if name not in columns:
+                return  # a missing column has a message of its own
+            require_key_type(name, columns[name].type.name, self.types[name])
+            if self.types[name] == "string" and self.encoding != _UTF8:
+                raise InvalidJobError(
+                    f"upstream.key: column {name!r} holds texts, and the database is encoded in {self.encoding}; only "
+                    "in UTF8 are they ordered as in Spark"
+                )
+        if not any(set(unique) == set(key) for unique in self.table.unique_keys):
+            known = "; ".join(", ".join(unique) for unique in self.table.unique_keys) or "none"
+            raise InvalidJobError(
+                f"upstream.key: {self.location} has no unique index over {', '.join(key)}, so a key may have several "
+                f"rows; give a primary key or the columns of a unique index that is neither partial nor deferrable "
+                f"(there are: {known})"
+            )
+        nullable = [name for name in key if columns[name].nullable]
+        if nullable:
+            raise InvalidJobError(
+                f"upstream.key: column {', '.join(nullable)} may be null, and then the index does not identify a row; "
+                "run: ALTER TABLE … ALTER COLUMN … SET NOT NULL"
+            )
+        self._require_identity(key)
+
+    def require_columns(self, used: Collection[str]) -> None:
+        """
+        Refuse columns that cannot be read exactly, or whose values the log does not have.
+
+        :param used: the columns that the job uses.
+        :raises InvalidJobError: with the columns.
+        """
+        for column in self.table.columns:
+            if column.name not in used:
+                continue
+            if self.types[column.name].startswith("<"):
+                raise InvalidJobError(
+                    f"query: column {column.name!r} of {self.location} has type {column.type}, which has no "
+                    f"counterpart; leave it out, or name it in upstream.postgres.as_text to read it as text"
+                )
+            if column.generated:
+                raise InvalidJobError(
+                    f"query: column {column.name!r} of {self.location} is generated, and PostgreSQL's log has no such "
+                    "columns; write its expression in the query instead"
+                )
+
+    def _require_identity(self, key: list[str]) -> None:
+        """Refuse a table whose log does not say which row was changed."""
+        if set(key) <= set(self.table.identity_key):
+            return
+        raise UpstreamError(
+            f"{self.location}: the log identifies changed rows by "
+            f"{', '.join(self.table.identity_key) or 'nothing'}, not by {', '.join(key)}; run: ALTER TABLE "
+            f"{self.upstream.table} REPLICA IDENTITY FULL, or REPLICA IDENTITY USING INDEX with the key's index"
+        )

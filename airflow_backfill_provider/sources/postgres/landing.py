@@ -1,0 +1,123 @@
+"""
+Lands a slot's changes in a change log: looks at them, appends them in one commit, and only then advances the slot.
+
+The log is never behind the slot. A crash between the commit and the advance leaves the slot behind, and the next
+landing skips the transactions that the log has.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+from airflow_backfill_provider.core.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamError
+from airflow_backfill_provider.sources.change_log.changes import LoggedChange
+from airflow_backfill_provider.sources.change_log.table import ChangeLog
+from airflow_backfill_provider.sources.postgres.catalog import Connection, partitions, resolve_types
+from airflow_backfill_provider.sources.postgres.database import Database
+from airflow_backfill_provider.sources.postgres.logged_changes import logged_changes
+from airflow_backfill_provider.sources.postgres.partitions import PartitionTrees
+from airflow_backfill_provider.sources.postgres.pgoutput import Relation, decode
+from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
+
+MOST_BYTES = 1 << 30
+"""How many bytes of the database's log are landed at a time."""
+
+IDLE_BYTES = 16 << 20
+"""A landing without changes is recorded only after so many bytes, so that an idle table gets no new offsets."""
+
+_LAST = 1 << 62
+"""A number after those of all rows of a transaction."""
+
+UNKNOWN_TYPE = "<unknown>"
+"""Stands for a type that was dropped meanwhile."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """
+    Lands the changes of one slot.
+
+    :param log: the change log, which exists.
+    :param origin: returns what a log of the database and the slot is of.
+    """
+
+    database: Database
+    slot: ReplicationSlot
+    log: ChangeLog
+    origin: Callable[[Connection], str]
+
+    def land(self, *, at_least: int = 0) -> int:
+        """
+        Land what the slot has, up to :data:`MOST_BYTES` of the database's log at a time.
+
+        :param at_least: an LSN up to which to land in any case.
+        :returns: the LSN through which the log is landed.
+        :raises ChangeFeedGapError: if something else consumed changes of the slot.
+        :raises ConcurrentUpdateError: if another process lands changes at the same time.
+        :raises DatabaseUnavailableError: if the database does not answer.
+        """
+        with self.database.session() as connection:
+            self.log.require_origin(self.origin(connection))
+            landed, more = self._land_once(connection, at_least)
+            while more and landed < at_least:
+                landed, more = self._land_once(connection, at_least)
+        return landed
+
+    def _land_once(self, connection: Connection, at_least: int) -> tuple[int, bool]:
+        """Land once; return how far the log is landed, and whether the database has more."""
+        # The order matters: another process may land and advance between the two.
+        status = self.slot.status(connection)
+        after = self.log.landed_through
+        if status.confirmed > after:
+            raise ChangeFeedGapError(
+                f"something else consumed changes of replication slot {self.slot.name}: its position is after what "
+                f"{self.log.location} has. Let only this package use the slot, and rebuild the job"
+            )
+        through = min(status.current, max(status.confirmed, after) + MOST_BYTES)
+        messages = map(decode, self.slot.peek(connection, through))
+        trees = PartitionTrees(partitions(connection, self.slot.publication))
+        changes = chain(
+            logged_changes(messages, lambda relation: _types_of(connection, relation), after=after, trees=trees),
+            # A generator inside of deltalake's write cannot read the log.
+            self._partitions(trees, connection, through),
+        )
+        first = next(changes, None)
+        is_worth_it = first is not None or through - after > IDLE_BYTES or after < at_least
+        if through <= after or not is_worth_it:
+            return after, False
+        reached(CrashPoint.BEFORE_LANDING_COMMIT)
+        self.log.land(chain([first] if first else [], changes), after=after, through=through)
+        reached(CrashPoint.AFTER_LANDING_COMMIT)
+        self.slot.advance(connection, through)
+        logger.debug("%s: landed changes through LSN %d in %s", self.slot.name, through, self.log.location)
+        return through, through < status.current
+
+    def _partitions(self, trees: PartitionTrees, connection: Connection, through: int) -> list[LoggedChange]:
+        """Return rows for tables whose partitions differ from those that the log has; they count from the end on."""
+        known = {table: self.log.partitions_of(table) for table in map(str, trees.by_root)}
+        rows = trees.differences({table: names for table, names in known.items() if names is not None})
+        now = connection.execute("SELECT now()").fetchall()[0][0]
+        return [
+            LoggedChange(offset=through, number=_LAST + number, transaction=0, committed_at=now, **fields)
+            for number, fields in enumerate(rows)
+        ]
+
+
+def _types_of(connection: Connection, relation: Relation) -> Mapping[str, str]:
+    """Return the types of a table's columns, as the change log records them."""
+    wanted = {(column.type_oid, column.type_modifier) for column in relation.columns}
+    try:
+        types = resolve_types(connection, wanted)
+    except UpstreamError:
+        types = {}
+    named = {}
+    for column in relation.columns:
+        found = types.get((column.type_oid, column.type_modifier))
+        named[column.name] = UNKNOWN_TYPE if found is None else found.delta_type or f"<{found}>"
+    return named

@@ -1,0 +1,255 @@
+"""
+A logical replication slot: PostgreSQL keeps its log from the slot's position on, until the slot is advanced.
+
+Changes are looked at without consuming them. The slot is advanced only when they are in the change log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import errors, sql
+
+from airflow_backfill_provider.core.errors import (
+    ChangeFeedGapError,
+    DatabaseRefusedError,
+    DatabaseUnavailableError,
+    UpstreamError,
+)
+from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.postgres.logged_changes import MARK_PREFIX
+from airflow_backfill_provider.sources.postgres.lsn import lsn_text, parse_lsn
+
+PLUGIN = "pgoutput"
+
+_FETCHED = 2_000
+"""How many messages are fetched at a time."""
+
+_PATIENCE = "60s"
+"""How long the creation of a slot waits for transactions that are in progress."""
+
+_STATUS = """
+SELECT plugin, database, active, wal_status, restart_lsn::text, confirmed_flush_lsn::text, safe_wal_size,
+       pg_current_wal_lsn()::text, pg_size_bytes(current_setting('max_slot_wal_keep_size'))
+FROM pg_replication_slots WHERE slot_name = %s
+"""
+
+_PEEK = """
+SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, NULL, 'proto_version', '1',
+                                                     'publication_names', %s, 'messages', 'true')
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotStatus:
+    """
+    The state of a slot.
+
+    :param confirmed: the LSN up to which changes were consumed.
+    :param current: the database's newest LSN.
+    :param kept: the bytes of log that the slot keeps on the server.
+    :param left: the bytes of log that may still be written before the slot is lost; ``None`` if it keeps all.
+    """
+
+    confirmed: int
+    current: int
+    kept: int
+    left: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationSlot:
+    """
+    A replication slot with its publication, which names the tables that it returns changes of.
+
+    :param name: the slot's name.
+    :param publication: the publication's name.
+    """
+
+    name: str
+    publication: str
+
+    def ensure(self, connection: Connection, table: DescribedTable) -> int:
+        """
+        Create the publication and the slot, unless they exist, and publish the table.
+
+        Waits for transactions in progress, because the slot does not return the changes that they made before.
+
+        :returns: an LSN; changes of transactions that are committed later are complete.
+        :raises DatabaseRefusedError: if the login may not create them; with the statements to run.
+        :raises DatabaseUnavailableError: if a transaction stays in progress.
+        """
+        self._publish(connection, table)
+        if self._row(connection) is None:
+            self._create(connection)
+        self.status(connection)
+        return self._after_all_in_progress(connection)
+
+    def status(self, connection: Connection) -> SlotStatus:
+        """
+        Return the slot's state.
+
+        :raises ChangeFeedGapError: if the slot is gone, or the server removed log that it needs.
+        :raises UpstreamError: if the name is another program's slot.
+        """
+        row = self._row(connection)
+        if row is None:
+            raise ChangeFeedGapError(
+                f"the replication slot {self.name} is gone: it was dropped, or the server failed over to a standby "
+                "without it. Changes since then are unknown; rebuild the job"
+            )
+        plugin, database, _, wal_status, restart, confirmed, left, current, limit = row
+        if plugin != PLUGIN or database != connection.info.dbname:
+            raise UpstreamError(
+                f"the replication slot {self.name} belongs to something else (plugin {plugin}, database {database}); "
+                "choose another slot"
+            )
+        if wal_status == "lost" or restart is None:
+            raise ChangeFeedGapError(
+                f"the replication slot {self.name} is lost: the server removed log that it needed, because it kept "
+                "more than max_slot_wal_keep_size. Rebuild the job, and run epochs more often or raise that setting"
+            )
+        return SlotStatus(
+            confirmed=parse_lsn(confirmed),
+            current=parse_lsn(current),
+            kept=parse_lsn(current) - parse_lsn(restart),
+            left=None if limit < 0 else left,
+        )
+
+    def peek(self, connection: Connection, up_to: int) -> Iterator[bytes]:
+        """
+        Yield the messages of whole transactions that were committed before an LSN, without consuming them.
+
+        :raises ChangeFeedGapError: if the slot is gone.
+        """
+        self.status(connection)
+        with connection.transaction(), connection.cursor(name="peek", binary=True) as cursor:
+            cursor.itersize = _FETCHED
+            cursor.execute(_PEEK, [self.name, lsn_text(up_to), self.publication])
+            for (message,) in cursor:
+                yield message
+
+    def advance(self, connection: Connection, lsn: int) -> None:
+        """Tell the server that the log up to an LSN is no longer needed; it never goes back."""
+        if self.status(connection).confirmed < lsn:
+            connection.execute("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", [self.name, lsn_text(lsn)])
+
+    def drop(self, connection: Connection) -> None:
+        """
+        Drop the slot, so that the server keeps no log for it, and the publication; a no-op if they are gone.
+
+        A publication of somebody else stays; it costs nothing.
+        """
+        if self._row(connection) is not None:
+            connection.execute("SELECT pg_drop_replication_slot(%s)", [self.name])
+        with contextlib.suppress(errors.InsufficientPrivilege):
+            connection.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(self.publication)))
+
+    def _row(self, connection: Connection) -> tuple[Any, ...] | None:
+        return connection.execute(_STATUS, [self.name]).fetchone()
+
+    def _publish(self, connection: Connection, table: DescribedTable) -> None:
+        published = connection.execute(
+            "SELECT p.puballtables, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate, p.pubviaroot, "
+            "EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = %s::bigint::oid) "
+            "FROM pg_publication p WHERE p.pubname = %s",
+            [table.oid, self.publication],
+        ).fetchone()
+        name, of_table = sql.Identifier(self.publication), sql.Identifier(table.schema, table.name)
+        if published is None:
+            self._define(
+                connection,
+                sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(name, of_table),
+            )
+            return
+        all_tables, all_operations, via_root, has_table = published
+        if via_root or not all_operations:
+            raise DatabaseRefusedError(
+                f"publication {self.publication} leaves out operations, or hides a TRUNCATE of a partition, because it "
+                f'publishes partitions as their table; run: ALTER PUBLICATION "{self.publication}" SET '
+                "(publish = 'insert, update, delete, truncate', publish_via_partition_root = false)"
+            )
+        if not (all_tables or has_table):
+            self._define(connection, sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(name, of_table))
+
+    @staticmethod
+    def _define(connection: Connection, statement: sql.Composed) -> None:
+        try:
+            connection.execute(statement)
+        except errors.InsufficientPrivilege as error:
+            raise DatabaseRefusedError(
+                f"the login {connection.info.user} may not define the publication; let the table's owner run: "
+                f"{statement.as_string(connection)}"
+            ) from error
+        except errors.DuplicateObject:
+            # Another process did the same at the same time.
+            return
+
+    def _create(self, connection: Connection) -> None:
+        try:
+            with connection.transaction():
+                connection.execute(sql.SQL("SET LOCAL statement_timeout = {}").format(_PATIENCE))
+                connection.execute("SELECT pg_create_logical_replication_slot(%s, %s)", [self.name, PLUGIN])
+        except errors.DuplicateObject:
+            return
+        except errors.QueryCanceled as error:
+            raise self._still_in_progress() from error
+        except errors.ObjectNotInPrerequisiteState as error:
+            raise DatabaseRefusedError(
+                "the server does not write what logical replication needs; set wal_level = logical and restart it"
+            ) from error
+        except errors.ConfigurationLimitExceeded as error:
+            raise DatabaseRefusedError(
+                "all replication slots of the server are in use; raise max_replication_slots, or drop unused slots"
+            ) from error
+        except errors.InsufficientPrivilege as error:
+            raise DatabaseRefusedError(
+                f"the login {connection.info.user} may not create a replication slot; run: ALTER ROLE "
+                f'"{connection.info.user}" REPLICATION'
+            ) from error
+
+    def _after_all_in_progress(self, connection: Connection) -> int:
+        """Wait until every transaction that is in progress has ended, and return the newest LSN."""
+        row = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text").fetchone()
+        until = row[0] if row else "0"
+        try:
+            with connection.transaction():
+                connection.execute(sql.SQL("SET LOCAL statement_timeout = {}").format(_PATIENCE))
+                connection.execute(
+                    "DO $$ BEGIN WHILE pg_snapshot_xmin(pg_current_snapshot()) < " + f"'{int(until)}'::xid8 "
+                    "LOOP PERFORM pg_sleep(0.05); END LOOP; END $$"
+                )
+        except errors.QueryCanceled as error:
+            raise self._still_in_progress() from error
+        begin = _newest(connection)
+        # The first landing has at least this, and its time.
+        self.mark(connection, "begin")
+        return begin
+
+    def mark(self, connection: Connection, text: str) -> int:
+        """
+        Write a mark into the log, and wait until it is on disk.
+
+        :returns: an LSN after the mark; changes that were visible before are committed before it.
+        """
+        with connection.transaction():
+            connection.execute("SET LOCAL synchronous_commit = local")
+            connection.execute("SELECT pg_logical_emit_message(true, %s, %s)", [MARK_PREFIX, text])
+        return _newest(connection)
+
+    def _still_in_progress(self) -> DatabaseUnavailableError:
+        return DatabaseUnavailableError(
+            f"transactions have been in progress for {_PATIENCE}, so the replication slot {self.name} cannot begin; "
+            "end them (see pg_stat_activity), or try again"
+        )
+
+
+def _newest(connection: Connection) -> int:
+    """Return the newest LSN that is on disk."""
+    row = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
+    if row is None:
+        raise UpstreamError("the server returned no LSN")
+    return parse_lsn(row[0])

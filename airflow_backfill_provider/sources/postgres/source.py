@@ -1,0 +1,298 @@
+"""
+A PostgreSQL table as a job's upstream, without a JVM: its catalog, its slot, and its change log.
+
+The change log answers everything about offsets, so an epoch can be attempted again while the database does not answer,
+unless it has to read rows.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from airflow_backfill_provider.core.errors import (
+    ChangeFeedGapError,
+    DatabaseRefusedError,
+    UpstreamReplacedError,
+    UpstreamSchemaChangedError,
+)
+from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
+from airflow_backfill_provider.core.watchdog import ChangeFeed
+from airflow_backfill_provider.sources.base import PresentRows, Source, SourceWatch
+from airflow_backfill_provider.sources.change_log.table import ChangeLog
+from airflow_backfill_provider.sources.description import other_table
+from airflow_backfill_provider.sources.postgres import PostgresUpstream, catalog
+from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.postgres.database import Database
+from airflow_backfill_provider.sources.postgres.description import PostgresDescription
+from airflow_backfill_provider.sources.postgres.landing import Landing
+from airflow_backfill_provider.sources.postgres.lsn import lsn_of
+from airflow_backfill_provider.sources.postgres.present import PresentTable
+from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
+from airflow_backfill_provider.sources.reader import SourceReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class PostgresSource(Source):
+    """
+    A table. An offset is an LSN of the database.
+
+    :param upstream: the definition, with the defaults of a job.
+    :param storage_options: options of the object store of the change log, as deltalake takes them.
+    """
+
+    def __init__(self, upstream: PostgresUpstream, storage_options: Mapping[str, str] | None = None) -> None:
+        self.upstream = upstream
+        self.database = Database(upstream.connection)
+        self.slot = ReplicationSlot(upstream.slot, upstream.publication)
+        self.log = ChangeLog(upstream.change_log, storage_options)
+
+    @property
+    def location(self) -> str:
+        """The connection and the table."""
+        return self.upstream.location
+
+    # ------------------------------------------------------------------------------------------------- history
+
+    def begin(self, job: str) -> HistoryPoint:
+        """
+        Create slot and change log, unless they exist, and return the point after which changes are complete.
+
+        :raises DatabaseRefusedError: if the login may not create a slot; with what to do.
+        """
+        with self.database.session() as connection:
+            server = catalog.server(connection)
+            if server.wal_level != "logical":
+                raise DatabaseRefusedError(
+                    f"{self.location}: the server writes no logical replication log; set wal_level = logical, and "
+                    "restart the server"
+                )
+            table = catalog.describe_table(connection, self.upstream.table)
+            begin = self.slot.ensure(connection, table)
+            self.log.create(self._origin(server), begin)
+            if self.upstream.has_own_slot(job):
+                # The job's earlier slot may have been dropped; nothing before the new one is needed.
+                self.log.skip_to(begin, if_before=self.slot.status(connection).confirmed)
+        return HistoryPoint(offset=Offset(begin))
+
+    def end(self, job: str) -> None:
+        """Drop the job's own slot, so that the server keeps no log for it; a slot that is shared stays."""
+        if self.upstream.has_own_slot(job):
+            with self.database.session() as connection:
+                self.slot.drop(connection)
+
+    def refresh(self) -> None:
+        """Land what the slot has, in the change log."""
+        self.landing.land()
+
+    @property
+    def landing(self) -> Landing:
+        """Lands changes of the slot."""
+        return Landing(self.database, self.slot, self.log, self._origin_now)
+
+    def latest(self) -> Offset:
+        """
+        Return the offset through which changes are landed.
+
+        :raises ChangeFeedGapError: if the change log is gone.
+        """
+        return Offset(self.log.landed_through)
+
+    def at(self, offset: Offset | None = None) -> PostgresDescription:
+        """
+        Describe the table as it is now; the changes of a window are checked by :meth:`require_used_columns`.
+
+        :raises UpstreamNotFoundError: if there is no such table, or it cannot be read.
+        """
+        with self.database.session() as connection:
+            server = catalog.server(connection)
+            table = catalog.describe_table(connection, self.upstream.table)
+        return PostgresDescription.of(
+            self.location,
+            offset if offset is not None else self._newest_or_beginning(),
+            table_id=f"{server.system}/{server.database}/{table.oid}",
+            table=table,
+            encoding=server.encoding,
+            upstream=self.upstream,
+        )
+
+    def offset_at(self, instant: dt.datetime) -> Offset | None:
+        """Return the newest landed offset that was committed at or before an instant."""
+        found = self.log.offset_at(instant)
+        return None if found is None else Offset(found)
+
+    def watermark(self, offset: Offset) -> dt.datetime:
+        """
+        Return when the newest transaction at or before an offset was committed.
+
+        :raises ChangeFeedGapError: if the change log does not have it.
+        """
+        found = self.log.committed_at(lsn_of(offset))
+        if found is None:
+            raise ChangeFeedGapError(f"{self.log.location} has no transaction at or before offset {offset}")
+        return found
+
+    def require_same_history(self, known: HistoryPoint) -> None:
+        """
+        Refuse a change log that does not reach an offset that the job has reached.
+
+        :raises UpstreamReplacedError: with what differs.
+        """
+        landed = self.log.landed_through
+        if landed < lsn_of(known.offset):
+            raise UpstreamReplacedError(
+                f"the change log at {self.log.location} ends with offset {landed}, but the job has read up to "
+                f"{known.offset}; it was restored from an older copy: rebuild the job"
+            )
+        lost = self.log.lost_within(self.log_table, lsn_of(known.offset), landed)
+        if lost:
+            raise ChangeFeedGapError(
+                f"{self.location}: the database does not log the rows of {'; '.join(lost)}; rebuild the job"
+            )
+
+    def watch(self) -> SourceWatch:
+        """Return a watch that asks the database for its newest position."""
+        return _Watch(self)
+
+    # ------------------------------------------------------------------------------------------------- changes
+
+    def has_changes(self, after: Offset, up_to: Offset) -> bool:
+        """Return whether rows of the table changed in ``(after, up_to]``."""
+        return self.log.has_changes(self.log_table, lsn_of(after), lsn_of(up_to))
+
+    def changes_kept_for(self) -> dt.timedelta | None:
+        """Return ``None``: the change log keeps changes until they are removed from it."""
+        return None
+
+    def change_feed(
+        self,
+        read_up_to: Offset | None,
+        needed_after: Offset | None = None,
+        *,
+        created_on: ResolvedUpstream | None = None,
+        reached: HistoryPoint | None = None,
+    ) -> ChangeFeed:
+        """Return the database's newest position, and whether its table is still the one of the job."""
+        del needed_after, reached
+        with self.database.session() as connection:
+            status = self.slot.status(connection)
+            server = catalog.server(connection)
+            table = catalog.describe_table(connection, self.upstream.table)
+        found = f"{server.system}/{server.database}/{table.oid}"
+        replaced = other_table(self.location, found, created_on.table_id) if created_on else ""
+        del read_up_to
+        return ChangeFeed(latest=Offset(status.current), kept_for=None, replaced=replaced)
+
+    def require_used_columns(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
+        """
+        Refuse a window in which a used column was missing or had another type, as the database logged it.
+
+        :raises UpstreamSchemaChangedError: with the columns and the offset.
+        """
+        as_text = set(self.upstream.as_text)
+        for logged in self.log.columns_within(self.log_table, lsn_of(after), lsn_of(up_to)):
+            problems = []
+            for column in upstream.columns:
+                found = logged.types.get(column.name)
+                if found is None:
+                    problems.append(f"column {column.name} was gone")
+                elif found != column.type and column.name not in as_text:
+                    problems.append(f"column {column.name} was {column.type} and became {found}")
+            if problems:
+                raise UpstreamSchemaChangedError(
+                    f"changes of {self.location} as of offset {logged.offset} do not have the columns that the job "
+                    f"uses: {'; '.join(problems)}; adapt the job's query and rebuild it"
+                )
+
+    # ------------------------------------------------------------------------------------------- rows and keys
+
+    def row_count(self, offset: Offset) -> int:
+        """Return the server's estimate of the table's rows."""
+        del offset
+        return self._size[0]
+
+    def blocks(self, offset: Offset, order: KeyOrder) -> Sequence[FileStatistics]:
+        """Return the table as one block, whose rows are estimated."""
+        del offset, order
+        rows, size = self._size
+        return [FileStatistics(path=self.location, row_count=rows, is_exact=False, size=size)]
+
+    def blocks_of_job(self, offset: Offset, settings: JobSettings) -> tuple[Sequence[FileStatistics], KeyIndex]:
+        """Return the table as one block; its keys are not known without reading it."""
+        return self.blocks(offset, settings.key_order), _NoKeys()
+
+    @cached_property
+    def _size(self) -> tuple[int, int]:
+        with self.database.session() as connection:
+            return self._measured(connection)
+
+    def _measured(self, connection: Connection) -> tuple[int, int]:
+        table = catalog.describe_table(connection, self.upstream.table)
+        return catalog.size_of(connection, table.oid)
+
+    @property
+    def present(self) -> PresentRows:
+        """The table's present rows."""
+        return PresentTable(self)
+
+    # --------------------------------------------------------------------------------------------------- Spark
+
+    def reader(self, spark: SparkSession) -> SourceReader:
+        """Return the reader of the change log, and of the table's present rows."""
+        from airflow_backfill_provider.sources.postgres.reader import PostgresReader
+
+        return PostgresReader(spark, self)
+
+    # --------------------------------------------------------------------------------------------------- names
+
+    @cached_property
+    def log_table(self) -> str:
+        """The table's id in the change log."""
+        with self.database.session() as connection:
+            return str(self.describe(connection).oid)
+
+    def describe(self, connection: Connection) -> DescribedTable:
+        """Describe the table in an open session."""
+        return catalog.describe_table(connection, self.upstream.table)
+
+    def _newest_or_beginning(self) -> Offset:
+        return Offset(self.log.landed_through) if self.log.exists() else Offset(0)
+
+    def _origin_now(self, connection: Connection) -> str:
+        return self._origin(catalog.server(connection))
+
+    def _origin(self, server: catalog.Server) -> str:
+        return f"postgresql system {server.system}, database {server.database}, slot {self.slot.name}"
+
+
+class _Watch(SourceWatch):
+    """Asks the database for its newest position."""
+
+    def __init__(self, source: PostgresSource) -> None:
+        self._source = source
+
+    def look(self) -> tuple[Offset | None, Hashable]:
+        """Return the newest position of the log, and the slot's name."""
+        with self._source.database.session() as connection:
+            return Offset(self._source.slot.status(connection).current), self._source.slot.name
+
+
+class _NoKeys(KeyIndex):
+    """An index of a table whose keys are not known."""
+
+    def count(self, file: FileStatistics, within: KeyRange) -> int:
+        """Return the estimate of all rows."""
+        del within
+        return file.row_count
+
+    def nth(self, files: Sequence[FileStatistics], within: KeyRange, n: int) -> Position | None:
+        """Return ``None``: no key is known."""
+        del files, within, n
+        return None

@@ -1,0 +1,87 @@
+"""The interface of a source's half on Spark, which returns rows and changes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from airflow_backfill_provider.core.keys import KeyRange
+    from airflow_backfill_provider.core.offset import Offset
+
+CHANGE_TYPE = "_change_type"
+"""The column with the type of a change: ``insert``, ``delete``, ``update_preimage`` or ``update_postimage``."""
+
+CHANGE_OFFSET = "_commit_version"
+"""
+The column with the offset of a change. Spark must order its type as offsets are ordered.
+
+A number is a number, a text a string, and a sequence a struct with one field for each part; as ``literal`` of
+``engine/job_rows.py`` writes it.
+"""
+
+
+class SourceReader(ABC):
+    """The half of a source on Spark."""
+
+    keys_are_unique: ClassVar[bool] = False
+    """
+    Whether the upstream itself refuses a second row with a key. Then its changes need not have whole old rows, because
+    nothing is concluded from them.
+    """
+
+    @abstractmethod
+    def rows(self, offset: Offset) -> DataFrame:
+        """
+        Return the rows as of an offset, with all columns; always the same rows.
+
+        A source that cannot go back leaves out those of :meth:`unsettled`.
+        """
+
+    def unsettled(self, offset: Offset) -> DataFrame | None:
+        """
+        Return the keys that :meth:`rows`, as called last, leaves out because they have changed since the offset.
+
+        :returns: the key columns; ``None``, the default, if there are none, because rows can be read as of any offset.
+        """
+        del offset
+        return None
+
+    @abstractmethod
+    def empty(self) -> DataFrame:
+        """Return all columns, without rows."""
+
+    def present_rows(self, ranges: Sequence[KeyRange]) -> DataFrame:
+        """
+        Return the rows in some ranges of keys as they are now, each range on its own.
+
+        See :class:`~airflow_backfill_provider.sources.base.PresentRows`.
+
+        :param ranges: disjoint ranges, at least one.
+        """
+        raise NotImplementedError(f"{type(self).__name__} reads rows as of an offset, not as they are now")
+
+    def is_cleared(self, after: Offset, up_to: Offset) -> bool:
+        """
+        Return whether all rows were removed at once in ``(after, up_to]``, such as by TRUNCATE.
+
+        Then :meth:`changes` has only the changes since, and nothing else is left.
+        """
+        del after, up_to
+        return False
+
+    @abstractmethod
+    def changes(self, after: Offset, up_to: Offset) -> DataFrame:
+        """
+        Return the changes in ``(after, up_to]``; always the same changes.
+
+        Return every change at the offset at which it happened. Don't net changes of different offsets: an epoch may
+        apply only those after a later offset than ``after``.
+
+        :param after: ``BEGINNING`` only under a strategy that takes all changes and starts at the beginning of the
+            history; none of this package does.
+        :returns: all columns, :data:`CHANGE_TYPE` and :data:`CHANGE_OFFSET`. An update is a preimage and a postimage.
+        """
