@@ -7,11 +7,13 @@ from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.base import Source, SourceKind
 from airflow_backfill_provider.sources.delta import Delta
+from airflow_backfill_provider.sources.postgres import Postgres
 
 KINDS = cast("kinds.Kinds[SourceKind]", kinds.SOURCES)
 """All kinds of sources. The first one is the default in a job's definition."""
 
 KINDS.register(Delta())
+KINDS.register(Postgres())
 
 
 def open_source(upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> Source:

@@ -5,6 +5,7 @@ from typing import cast
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.strategies.arrangement import Arrangement
 from airflow_backfill_provider.strategies.base import Strategy
+from airflow_backfill_provider.strategies.cdc import Cdc
 from airflow_backfill_provider.strategies.no_shuffle import NoShuffle
 
 KINDS = cast("kinds.Kinds[Strategy]", kinds.STRATEGIES)
@@ -12,5 +13,6 @@ KINDS = cast("kinds.Kinds[Strategy]", kinds.STRATEGIES)
 
 KINDS.register(NoShuffle())
 KINDS.register(Arrangement())
+KINDS.register(Cdc())
 
 __all__ = ["KINDS", "Strategy"]

@@ -20,6 +20,7 @@ UNIT = ROOT / "tests" / "unit"
 
 ENGINE = "tests/integration/engine"
 AIRFLOW = "tests/integration/airflow"
+POSTGRES = "tests/integration/postgres"
 
 
 class Untested(NamedTuple):
@@ -29,6 +30,10 @@ class Untested(NamedTuple):
     where: str | None
 
 
+def on_postgres(test: str) -> Untested:
+    return Untested("it works on a real PostgreSQL", f"{POSTGRES}/{test}.py")
+
+
 def on_spark(test: str) -> Untested:
     return Untested("it works on Spark's data frames", f"{ENGINE}/{test}.py")
 
@@ -36,6 +41,8 @@ def on_spark(test: str) -> Untested:
 WITHOUT = {
     # What only declares something.
     "core/engine.py": Untested("a protocol, and values without rules", None),
+    "sources/base.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
+    "sources/reader.py": Untested("an interface", f"{ENGINE}/test_another_source.py"),
     "strategies/cost.py": Untested("a value without rules", None),
     "strategies/reader.py": Untested("an interface", f"{ENGINE}/test_another_strategy.py"),
     # What works on Spark alone.
@@ -57,7 +64,17 @@ WITHOUT = {
     "shapes/row/repair.py": on_spark("test_verification"),
     "shapes/row/writer.py": on_spark("test_epochs"),
     "sources/delta/reader.py": on_spark("test_net_changes"),
+    "sources/change_log/reader.py": on_postgres("test_random_histories"),
+    "sources/change_log/texts.py": on_postgres("test_types"),
+    "sources/postgres/catalog.py": on_postgres("test_types"),
+    "sources/postgres/database.py": on_postgres("test_outages"),
+    "sources/postgres/landing.py": on_postgres("test_semantics"),
+    "sources/postgres/present.py": on_postgres("test_random_histories"),
+    "sources/postgres/reader.py": on_postgres("test_types"),
+    "sources/postgres/slot.py": on_postgres("test_semantics"),
+    "sources/postgres/source.py": on_postgres("test_semantics"),
     "strategies/arrangement/reader.py": on_spark("test_arrangement"),
+    "strategies/cdc/reader.py": on_postgres("test_random_histories"),
     "strategies/in_place_reader.py": on_spark("test_suspect_statistics"),
     "runtime/class_training.py": Untested("a program for spark-submit", "tests/unit/runtime/test_class_archiver.py"),
     "runtime/connect_engine.py": Untested("it needs a Spark Connect server", f"{ENGINE}/test_warm_engine.py"),

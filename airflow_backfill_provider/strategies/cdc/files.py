@@ -1,0 +1,129 @@
+"""
+The rows that were read ahead, without a JVM: how far they reach, and the files that a chunk is planned from.
+
+Each reading ahead is one commit. Its stamp says which keys it covers and after which offset its rows need changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+
+from airflow_backfill_provider.core.errors import DataFileError, StateError, TableLogError
+from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
+from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder, KeyRange
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.lake.data_files import DataFiles
+from airflow_backfill_provider.lake.delta_log import DeltaLog, stamp_of
+from airflow_backfill_provider.lake.dropping import drop_table
+from airflow_backfill_provider.lake.storage import log_errors, storage_errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """
+    Rows that one epoch read ahead.
+
+    :param epoch: the epoch.
+    :param covered: the keys that it covers.
+    :param changes_after: an offset whose transactions are in the rows; later ones may be missing.
+    """
+
+    epoch: int
+    covered: KeyRange
+    changes_after: Offset
+
+    def facts(self, order: KeyOrder) -> dict[str, object]:
+        """Return the fields of the stamp of its commit."""
+        return {
+            "after": order.encode(self.covered.after),
+            "up_to": order.encode(self.covered.up_to),
+            "changes_after": self.changes_after.model_dump(mode="json"),
+        }
+
+
+class ReadAheadFiles:
+    """
+    Reads the log of the table of rows that were read ahead.
+
+    :param path: canonical location of the table.
+    :param storage_options: options of the object store, as deltalake takes them.
+    """
+
+    def __init__(self, path: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.path = path
+        self._options = dict(storage_options or {})
+
+    def exists(self) -> bool:
+        """Return whether the table exists."""
+        with storage_errors(self.path):
+            return DeltaTable.is_deltatable(self.path, storage_options=self._options or None)
+
+    def readings(self, order: KeyOrder, *, before: int | None = None) -> list[Reading]:
+        """
+        Return what was read ahead, from the first key on.
+
+        :param before: leave out this epoch and later ones.
+        :raises StateError: if the log is damaged.
+        """
+        found = []
+        with read_ahead_errors(self.path):
+            log = DeltaLog(self.path, self._options)
+            for version in log.versions():
+                commit = log.commit(version)
+                stamp = {} if commit is None else stamp_of(commit)
+                if "changes_after" in stamp:
+                    found.append(_reading(stamp, order))
+        return [reading for reading in found if before is None or reading.epoch < before]
+
+    def statistics(self, order: KeyOrder) -> tuple[Sequence[FileStatistics], KeyIndex]:
+        """Return the files with bounds of their keys, and an index of exact keys."""
+        with read_ahead_errors(self.path):
+            stored = DataFiles(DeltaTable(self.path, storage_options=self._options or None), self.path, self._options)
+            return stored.files(order), stored.keys(order)
+
+    def drop(self) -> None:
+        """Delete the table, if it exists."""
+        drop_table(self.path, self._options)
+
+
+def extent(readings: Sequence[Reading], first: KeyRange) -> KeyRange | None:
+    """
+    Return the keys that were read ahead, from the first one on; ``None`` if none were.
+
+    :param first: the keys of the job.
+    """
+    return KeyRange(first.after, readings[-1].covered.up_to) if readings else None
+
+
+def _reading(stamp: Mapping[str, object], order: KeyOrder) -> Reading:
+    def position(name: str) -> EncodedPosition | None:
+        value = stamp[name]
+        if value is not None and not isinstance(value, list):
+            raise TypeError(f"the stamp's {name} is not a position")
+        return None if value is None else tuple(value)
+
+    return Reading(
+        epoch=int(str(stamp["epoch"])),
+        covered=KeyRange(order.decode(position("after")), order.decode(position("up_to"))),
+        changes_after=Offset.model_validate(stamp["changes_after"]),
+    )
+
+
+@contextmanager
+def read_ahead_errors(path: str) -> Iterator[None]:
+    """
+    Translate errors of a damaged table into one that says what to do.
+
+    :raises StateError: if its log or one of its data files is damaged or gone.
+    """
+    try:
+        with log_errors(path):
+            yield
+    except (TableLogError, DataFileError) as error:
+        raise StateError(
+            f"the rows that were read ahead, at {path}, are damaged ({error}); restore them, or rebuild the job"
+        ) from error

@@ -1,0 +1,105 @@
+"""Plans what the next epoch appends to the view of the rows that were read ahead, and what it reads ahead itself."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+
+from airflow_backfill_provider.core.errors import JobCancelledError, StateError
+from airflow_backfill_provider.core.file_statistics import FileStatistics
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
+from airflow_backfill_provider.core.planner import plan_parts
+from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
+from airflow_backfill_provider.strategies.cdc.files import ReadAheadFiles
+
+MOST_CONNECTIONS = 8
+"""The most ranges of keys that are read at the same time, each over a connection of its own."""
+
+
+def plan_read_ahead(situation: Situation, location: str) -> SnapshotPlan:
+    """
+    Plan the chunk of an epoch: rows that earlier epochs read ahead.
+
+    :param location: the location of these rows.
+    :raises StateError: if they are gone although epochs read them before.
+    """
+    settings, state = situation.settings, situation.state
+    files = ReadAheadFiles(location, situation.storage_options)
+    row_count = situation.upstream.row_count(situation.offset)
+    if not files.exists():
+        if settings.cancelled:
+            raise JobCancelledError(
+                f"job {settings.job['name']} was cancelled and its tables are gone; rebuild the job to start over"
+            )
+        if situation.previous is not None:
+            raise StateError(
+                f"the rows that job {settings.job['name']} read ahead are gone from {files.path}; restore them, or "
+                "rebuild the job"
+            )
+        return SnapshotPlan(row_count, prepares=True)
+    if not settings.reads_snapshot:
+        return SnapshotPlan(row_count)
+    order = settings.scan.order
+    readings = files.readings(order)
+    (unread,) = settings.scan.unread(state)
+    end = readings[-1].covered.up_to if readings else unread.after
+    is_all = bool(readings) and end == unread.up_to
+    if not is_all and (end is None or (unread.after is not None and order.compare(end, unread.after) <= 0)):
+        # Nothing is left of what was read ahead, so the epoch only reads ahead.
+        return SnapshotPlan(row_count, prepares=True)
+    statistics, keys = files.statistics(order)
+    parts = plan_parts(
+        statistics,
+        unread=[(KeyRange(unread.after, end),)],
+        rate_limit=settings.rate_limit,
+        order=order,
+        keys=keys,
+    )
+    return SnapshotPlan(row_count, parts)
+
+
+def ranges_to_read(
+    *,
+    begin: Position | None,
+    within: KeyRange,
+    sample: Sequence[Position],
+    rows_of_sample: float,
+    rows: int | None,
+    order: KeyOrder,
+) -> tuple[KeyRange, ...]:
+    """
+    Return the ranges to read ahead next, in key order.
+
+    :param begin: the key after which they begin.
+    :param within: the keys of the job.
+    :param sample: keys that divide the rows into parts of about the same size.
+    :param rows_of_sample: how many rows one part has.
+    :param rows: about how many rows to read; ``None`` for all that are left.
+    """
+    first = 0 if begin is None else _count_up_to(begin, sample, order)
+    last = len(sample) if within.up_to is None else _count_up_to(within.up_to, sample, order)
+    inner = sample[first:last]
+    up_to = within.up_to
+    if rows is not None:
+        wanted = max(round(rows / max(rows_of_sample, 1.0)), 1)
+        if wanted < len(inner):
+            inner, up_to = inner[:wanted], inner[wanted - 1]
+    step = max(-(-len(inner) // MOST_CONNECTIONS), 1)
+    cuts = [cut for cut in inner[step - 1 :: step] if cut != up_to]
+    bounds = [begin, *cuts, up_to]
+    return tuple(KeyRange(after, to) for after, to in pairwise(bounds))
+
+
+def rows_left(statistics: Sequence[FileStatistics], read_up_to: Position | None, order: KeyOrder) -> int:
+    """
+    Estimate how many rows were read ahead and are not in the view yet.
+
+    :param read_up_to: the position of the view; ``None`` before the first chunk.
+    """
+    return sum(file.row_count for file in statistics if read_up_to is None or order.compare(file.upper, read_up_to) > 0)
+
+
+def _count_up_to(bound: Position, sample: Sequence[Position], order: KeyOrder) -> int:
+    """Return how many keys of a sample lie at or before a bound, or begin with it."""
+    return bisect_right(sample, order.sort_key(bound), key=lambda key: order.sort_key(key[: len(bound)]))

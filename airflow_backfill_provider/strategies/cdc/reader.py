@@ -1,0 +1,229 @@
+"""Reads ahead on Spark, and makes what was read consistent with the changes since."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.barrier import Barrier
+from airflow_backfill_provider.core.crash_points import CrashPoint, reached
+from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError, StateError
+from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
+from airflow_backfill_provider.engine.job_rows import JobRows, column
+from airflow_backfill_provider.engine.net_changes import net_changes
+from airflow_backfill_provider.engine.predicates import in_any
+from airflow_backfill_provider.engine.stamped_table import StampedTable
+from airflow_backfill_provider.engine.stamps import TableKind
+from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.sources.base import PresentRows
+from airflow_backfill_provider.strategies.cdc.files import ReadAheadFiles, Reading
+from airflow_backfill_provider.strategies.cdc.location import TABLE, sample_of, table_of
+from airflow_backfill_provider.strategies.cdc.planning import ranges_to_read, rows_left
+from airflow_backfill_provider.strategies.cdc.sample import MOST_KEYS, read_sample, write_sample
+from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
+
+READ_AHEAD = "read-ahead"
+"""The name of the write that appends the rows that an epoch reads ahead."""
+
+READ_AHEAD_TABLE = TableKind("read_ahead", StateError, "rebuild the job")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettledChunk:
+    """
+    Rows that were read ahead, as of an offset.
+
+    Of a key that was changed since it may have been read, the last change counts, whatever was read. So it does not
+    matter which of these changes the reader had seen.
+
+    :param job_rows: the upstream's rows that belong to the job.
+    :param read: the rows as they were read, in the chunk's ranges.
+    :param net: the net changes in these ranges, up to the offset.
+    """
+
+    job_rows: JobRows
+    read: DataFrame
+    net: DataFrame
+
+    def rows(self) -> DataFrame:
+        """Return the rows."""
+        own, names = self.job_rows.own, self.job_rows.key.names
+        changed_keys = own.numbered("changed", len(names))
+        changed = self.net.select(*(column(name).alias(key) for name, key in zip(names, changed_keys, strict=True)))
+        same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, changed_keys, strict=True)]
+        columns = [column(name) for name in self.job_rows.columns]
+        unchanged = self.read.join(changed, same, "left_anti").select(*columns)
+        return unchanged.unionAll(self.net.filter(F.col(own.is_upsert)).select(*columns))
+
+    def count(self) -> dict[int, int]:
+        """Count the rows; refuse two with the same key."""
+        return {0: self._rows} if self._rows else {}
+
+    @cached_property
+    def _rows(self) -> int:
+        return self.job_rows.measure_chunk(self.rows(), expected=0)
+
+    def require_sound(self) -> None:
+        """Do nothing: counting checks every key."""
+
+
+class CdcReader(SnapshotReader):
+    """
+    Reads one incarnation's rows ahead.
+
+    :param context: the objects that the reader works with.
+    """
+
+    def __init__(self, context: ReaderContext) -> None:
+        self._context = context
+        self._location = table_of(context.settings)
+        self._files = ReadAheadFiles(self._location, context.storage_options)
+        self._table = StampedTable(context.spark, self._location, READ_AHEAD_TABLE, context.storage_options)
+        self._identity = ViewIdentity.of(context.settings)
+
+    @property
+    def tables(self) -> Mapping[str, str]:
+        """The table of rows that were read ahead."""
+        return {TABLE: self._location}
+
+    def prepare(self) -> None:
+        """Sample the keys, and create the empty table."""
+        context, order = self._context, self._context.settings.scan.order
+        write_sample(sample_of(context.settings), self._present.sample_keys(MOST_KEYS), order, context.storage_options)
+        if self._files.exists():
+            return
+        own = context.job_rows.own
+        empty = context.job_rows.empty().withColumn(own.epoch, F.lit(0).cast("long"))
+        columns = [name for name in context.job_rows.columns if name not in order.names]
+        indexed = len(order.fields) + 1
+        reached(CrashPoint.BEFORE_READ_AHEAD_COMMIT)
+        (
+            empty.select(*map(column, order.names), own.epoch, *map(column, columns))
+            .write.format("delta")
+            .mode("ignore")
+            .option("delta.columnMapping.mode", "name")
+            .option("delta.dataSkippingNumIndexedCols", indexed)
+            .option("userMetadata", f'{{"event": "create", "incarnation": "{self._identity.incarnation}"}}')
+            .save(self._location)
+        )
+        reached(CrashPoint.AFTER_READ_AHEAD_COMMIT)
+
+    # ------------------------------------------------------------------------------------------- reading ahead
+
+    def read_ahead(self, barrier: Barrier) -> None:
+        """Read the next range of keys from the upstream, once per epoch."""
+        settings, rows = self._context.settings, self._context.job_rows
+        if barrier.completes or barrier.paused or barrier.rate_limit == 0:
+            return
+        if self._table.is_written(READ_AHEAD, self._identity, barrier):
+            # The attempt that wrote it may have died before this.
+            self._present.end_reading()
+            return
+        order = settings.scan.order
+        readings = self._files.readings(order)
+        begin = readings[-1].covered.up_to if readings else settings.keys.after
+        if readings and begin == settings.keys.up_to:
+            return
+        ranges = self._ranges(barrier, begin)
+        if ranges is None:
+            return
+        reading = Reading(
+            epoch=barrier.epoch,
+            covered=KeyRange(ranges[0].after, ranges[-1].up_to),
+            changes_after=self._present.begin_reading(),
+        )
+        read = rows.present_rows(ranges)
+        own = rows.own
+        others = [name for name in rows.columns if name not in order.names]
+        ordered = [
+            column(field.name).desc_nulls_first() if field.descending else column(field.name).asc_nulls_first()
+            for field in order.fields
+        ]
+        laid_out = read.select(
+            *map(column, order.names),
+            F.lit(barrier.epoch).cast("long").alias(own.epoch),
+            *map(column, others),
+        ).sortWithinPartitions(*ordered)
+        reached(CrashPoint.BEFORE_READ_AHEAD_COMMIT)
+        self._table.append(laid_out, READ_AHEAD, self._identity, barrier, reading.facts(order))
+        reached(CrashPoint.AFTER_READ_AHEAD_COMMIT)
+        self._present.end_reading()
+
+    def _ranges(self, barrier: Barrier, begin: tuple[object, ...] | None) -> tuple[KeyRange, ...] | None:
+        """Return the ranges to read next; ``None`` if enough was read ahead."""
+        settings, order = self._context.settings, self._context.settings.scan.order
+        sample = read_sample(sample_of(settings), order, self._context.storage_options)
+        total = self._context.upstream.row_count(barrier.upstream.to_offset)
+        rows = barrier.rate_limit
+        if rows is not None:
+            chunk = barrier.chunk(order)
+            read = chunk or tuple(pinned.decoded(order) for pinned in barrier.read_before)
+            statistics, _ = self._files.statistics(order)
+            rows -= rows_left(statistics, read[-1].up_to if read else None, order)
+            if rows <= 0:
+                return None
+        return ranges_to_read(
+            begin=begin,  # type: ignore[arg-type]
+            within=settings.keys,
+            sample=sample,
+            rows_of_sample=total / max(len(sample), 1),
+            rows=rows,
+            order=order,
+        )
+
+    # -------------------------------------------------------------------------------------------------- chunks
+
+    def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
+        """Return the rows in some ranges as of the window's end."""
+        rows, order = self._context.job_rows, self._context.settings.scan.order
+        up_to = barrier.chunk_offset
+        after = self._changes_after(barrier)
+        wanted = in_any(order, ranges)
+        read = self._table.read().filter((F.col(rows.own.epoch) < barrier.epoch) & wanted)
+        if rows.reader.is_cleared(after, up_to):
+            read = read.limit(0)
+        return nullcontext(SettledChunk(job_rows=rows, read=read, net=net_changes(rows, after, up_to, wanted)))
+
+    def _changes_after(self, barrier: Barrier) -> Offset:
+        """Return the offset after which the rows that were read before the epoch need changes."""
+        order = self._context.settings.scan.order
+        readings = self._files.readings(order, before=barrier.epoch)
+        position = [pinned.decoded(order).up_to for pinned in barrier.read_before][-1:]
+        unread = [
+            reading.changes_after
+            for reading in readings
+            if reading.covered.up_to is None
+            or not position
+            or (position[0] is not None and order.compare(reading.covered.up_to, position[0]) > 0)
+        ]
+        if not unread:
+            raise EpochFailedError(
+                f"epoch {barrier.epoch} of job {barrier.job} has a chunk of rows that were not read ahead; its table "
+                f"at {self._location} was changed: rebuild the job"
+            )
+        return min(unread)
+
+    def require_untouched(self, barrier: Barrier, since: TableVersions | None) -> dict[str, TableVersion]:
+        """Refuse rows that a foreign writer changed."""
+        if (barrier.completes and not barrier.parts) or not self._files.exists():
+            return {}
+        known = since.strategy.get(TABLE) if since else None
+        newest = self._table.require_continued(barrier, known)
+        self._table.require_untouched(self._identity, barrier, known)
+        return {TABLE: newest}
+
+    @property
+    def _present(self) -> PresentRows:
+        present = self._context.upstream.present
+        if present is None:
+            raise InvalidJobError(
+                f"strategy: cdc reads present rows, and {self._context.upstream.location} has none to read; use auto"
+            )
+        return present

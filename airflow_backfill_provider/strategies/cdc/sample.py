@@ -1,0 +1,46 @@
+"""
+A sample of the upstream's keys, taken once when the job is created.
+
+It only decides how many rows are read at a time. Any key is a correct bound, so nothing else depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from airflow_backfill_provider.core.keys import KeyOrder, Position
+from airflow_backfill_provider.lake.storage import storage_errors
+
+MOST_KEYS = 100_000
+
+_SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False), pa.field("key", pa.list_(pa.string()))])
+
+
+def write_sample(
+    location: str, sample: Sequence[Position], order: KeyOrder, storage_options: Mapping[str, str] | None
+) -> None:
+    """Write a sample, unless there is one."""
+    keys = [list(order.encode(position) or ()) for position in sample]
+    rows = pa.table({"number": pa.array(range(len(keys)), pa.int64()), "key": pa.array(keys, pa.list_(pa.string()))})
+    try:
+        with storage_errors(location):
+            write_deltalake(
+                location, rows.cast(_SCHEMA), mode="error", storage_options=dict(storage_options or {}) or None
+            )
+    except DeltaError:
+        read_sample(location, order, storage_options)
+
+
+def read_sample(location: str, order: KeyOrder, storage_options: Mapping[str, str] | None) -> list[Position]:
+    """Return the sample, in key order; empty if there is none."""
+    try:
+        with storage_errors(location):
+            rows = DeltaTable(location, storage_options=dict(storage_options or {}) or None).to_pyarrow_table()
+    except TableNotFoundError:
+        return []
+    decoded = (order.decode(key) for key in rows.sort_by("number")["key"].to_pylist())
+    return [position for position in decoded if position is not None]

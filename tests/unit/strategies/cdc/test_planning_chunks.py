@@ -1,0 +1,139 @@
+"""Planning the next chunk of what was read ahead, and what to do while there is nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, write_deltalake
+
+from airflow_backfill_provider.core.errors import DataFileError, JobCancelledError, StateError
+from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.progress import InProgress
+from airflow_backfill_provider.strategies.base import Situation
+from airflow_backfill_provider.strategies.cdc.files import Reading
+from airflow_backfill_provider.strategies.cdc.planning import plan_read_ahead
+from tests.builders import Orders, barrier_of, job_of, settings_of
+from tests.unit.strategies.scan_states import state_of
+
+ROWS = 30
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory):
+    """Something with a number of rows; nothing else is asked of it."""
+    orders = Orders(tmp_path_factory.mktemp("orders"))
+    orders.add(*range(ROWS))
+    return orders.table
+
+
+@pytest.fixture
+def location(lake):
+    return str(lake / "read_ahead")
+
+
+def read_ahead(location, order, *readings):
+    """Write a table with one commit for each range, ``(after, up_to, ids)``; the first one creates it."""
+    for epoch, (after, up_to, ids) in enumerate([(None, None, ()), *readings]):
+        covered = KeyRange(*(None if bound is None else (bound,) for bound in (after, up_to)))
+        reading = Reading(epoch=epoch, covered=covered, changes_after=Offset(epoch))
+        stamp = {"event": "create"} if epoch == 0 else {**reading.facts(order), "event": "epoch", "epoch": epoch}
+        write_deltalake(
+            location,
+            pa.table({"id": pa.array(ids, pa.int64())}),
+            mode="append",
+            commit_properties=CommitProperties(custom_metadata={"userMetadata": json.dumps(stamp)}),
+        )
+
+
+def planned(upstream, location, readings, *, position=None, previous=None, keys=None, **changes):
+    job = job_of(
+        upstream={"path": upstream.location, "key": ["id"]}, **({"restrict_to": {"keys": keys}} if keys else {})
+    )
+    settings = settings_of(job, strategy="cdc", **changes)
+    scan = settings.scan
+    if readings is not None:
+        read_ahead(location, scan.order, *readings)
+    latest = upstream.latest()
+    situation = Situation(
+        settings=settings,
+        state=scan.initial(0) if position is None else state_of(*[InProgress((position,), 1)] * scan.vnode_count),
+        upstream=upstream,
+        from_offset=latest,
+        offset=latest,
+        previous=previous,
+        storage_options=None,
+    )
+    plan = plan_read_ahead(situation, location)
+    assert plan.row_count == ROWS
+    return plan.ranges, plan.prepares
+
+
+A, B, C = (None, 9, range(10)), (9, 19, range(10, 20)), (19, None, range(20, 30))
+
+
+def test_the_first_epoch_makes_the_table_and_reads_nothing_yet(upstream, location):
+    assert planned(upstream, location, None) == ((), True)
+
+
+def test_rows_that_epochs_read_ahead_must_exist(upstream, location):
+    """I6."""
+    with pytest.raises(StateError, match="the rows that job paid_orders read ahead are gone from .*; restore them"):
+        planned(upstream, location, None, previous=barrier_of())
+
+
+def test_what_a_cancelled_job_dropped_is_not_made_again(upstream, location):
+    with pytest.raises(JobCancelledError, match="was cancelled and its tables are gone"):
+        planned(upstream, location, None, previous=barrier_of(), cancelled=True)
+
+
+@pytest.mark.parametrize("change", [{"paused": True}, {"rate_limit": 0}])
+def test_a_job_that_reads_no_snapshot_appends_nothing_of_it(upstream, location, change):
+    assert planned(upstream, location, [A], **change) == ((), False)
+
+
+@pytest.mark.parametrize(("readings", "position"), [([], None), ([A], 9), ([A, B], 19)])
+def test_an_epoch_with_nothing_read_ahead_only_reads_ahead(upstream, location, readings, position):
+    assert planned(upstream, location, readings, position=position) == ((), True)
+
+
+@pytest.mark.parametrize(
+    ("readings", "position", "rate_limit", "expected"),
+    [
+        ([A], None, None, KeyRange(None, (9,))),
+        ([A, B], None, None, KeyRange(None, (19,))),
+        ([A, B], 9, None, KeyRange((9,), (19,))),
+        ([A, B, C], 9, None, KeyRange((9,), None)),
+        ([A, B, C], 19, 10, KeyRange((19,), None)),
+        ([(None, None, range(30))], None, None, KeyRange(None, None)),
+        # As many rows as the rate limit allows (I4).
+        ([A, B], None, 4, KeyRange(None, (3,))),
+        ([A, B], 3, 4, KeyRange((3,), (7,))),
+        ([A, B], 3, 16, KeyRange((3,), (19,))),
+        # Ranges without rows are passed, too.
+        ([(None, 9, ())], None, 4, KeyRange(None, (9,))),
+        ([A, (9, 19, ()), (19, None, ())], 9, 4, KeyRange((9,), None)),
+    ],
+)
+def test_a_chunk_ends_where_reading_ahead_did_or_at_the_rate_limit(
+    upstream, location, readings, position, rate_limit, expected
+):
+    ranges = planned(upstream, location, readings, position=position, rate_limit=rate_limit)
+    assert ranges == ((expected,), False)
+
+
+def test_a_job_over_a_range_of_keys_is_read_within_it(upstream, location):
+    keys = {"after": [4], "up_to": [19]}
+    ranges = planned(upstream, location, [(4, 9, range(5, 10)), (9, 19, range(10, 20))], keys=keys, rate_limit=None)
+    assert ranges == ((KeyRange((4,), (19,)),), False)
+
+
+def test_a_data_file_that_is_gone_is_named_with_its_table(upstream, location, lake):
+    """I6."""
+    read_ahead(location, settings_of(strategy="cdc").scan.order, A)
+    for file in (lake / "read_ahead").glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(DataFileError, match="data file part-.* of .*read_ahead is gone; restore it"):
+        planned(upstream, location, None, rate_limit=4)
