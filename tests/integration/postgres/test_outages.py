@@ -1,0 +1,80 @@
+"""The server dies, restarts, or cuts connections at any point of an epoch: nothing is lost and nothing is doubled."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from airflow_backfill_provider.core import crash_points
+from airflow_backfill_provider.core.crash_points import CrashPoint
+from airflow_backfill_provider.core.errors import DatabaseRefusedError, DatabaseUnavailableError
+from tests.integration.postgres.shop import Shop
+from tests.postgres_server import PostgresServer
+
+pytestmark = pytest.mark.spark
+
+
+def fill(shop: Shop, first: int, last: int) -> None:
+    shop.run_sql(f"INSERT INTO orders SELECT i, 'n' || i FROM generate_series({first}, {last}) i")
+
+
+def test_an_epoch_is_completed_after_the_server_died_at_any_of_its_points(shop: Shop, postgres: PostgresServer) -> None:
+    """I2: its process is killed, and it recovers from its log."""
+    shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
+    fill(shop, 1, 60)
+    shop.create(rate_limit=10)
+    shop.epoch()
+    points = [
+        CrashPoint.BEFORE_LANDING_COMMIT,
+        CrashPoint.AFTER_LANDING_COMMIT,
+        CrashPoint.BEFORE_READ_AHEAD_COMMIT,
+        CrashPoint.AFTER_READ_AHEAD_COMMIT,
+    ]
+    for number, point in enumerate(points):
+        shop.run_sql(f"UPDATE orders SET name = name || '.' WHERE id % 7 = {number}")
+        fill(shop, 100 + number, 100 + number)
+
+        def kill(reached: CrashPoint, point: CrashPoint = point) -> None:
+            if reached is point:
+                crash_points.install(None)
+                postgres.kill()
+                postgres.start()
+
+        crash_points.install(kill)
+        try:
+            # Only a connection that was open notices.
+            with contextlib.suppress(DatabaseUnavailableError):
+                shop.epoch()
+        finally:
+            crash_points.install(None)
+        shop.reconnect(postgres)
+        assert shop.epoch() is not None
+    shop.finish()
+    assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
+
+
+def test_a_server_that_is_down_fails_the_request_clearly(shop: Shop, postgres: PostgresServer) -> None:
+    shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
+    fill(shop, 1, 3)
+    shop.create()
+    postgres.stop()
+    try:
+        with pytest.raises(DatabaseUnavailableError, match="shop_db: the database does not answer .*nothing is lost"):
+            shop.epoch()
+    finally:
+        postgres.start()
+    shop.reconnect(postgres)
+    shop.finish()
+    assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
+
+
+def test_a_wrong_password_is_refused_and_never_shown(
+    shop: Shop, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY)")
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", postgres.uri(password="not-the-password"))
+    with pytest.raises(DatabaseRefusedError, match="refuses the login") as refused:
+        shop.create()
+    assert "not-the-password" not in str(refused.value)
+    assert "not-the-password" not in shop.backfill.job.model_dump_json()
