@@ -153,6 +153,10 @@ WHAT_TO_DO = {
     "NotFinishedError": "run more epochs",
     "ConcurrentUpdateError": "try again",
     "StorageUnavailableError": "check the storage, its options, permissions and free space; then try again",
+    "DatabaseUnavailableError": "check the server and the network; then try again",
+    "DatabaseRefusedError": "grant what the message names; see "
+    "[backfill from PostgreSQL](how-to/backfill-from-postgresql.md)",
+    "UnsupportedValueError": "correct the row, or name the column in `as_text` and [rebuild](how-to/rebuild.md)",
     "StorageOptionsError": "give the credential [in a way that both support](how-to/use-an-object-store.md)",
     "SparkUnavailableError": "install what the message names",
     "InvalidRemoteError": "write it as `sc://host:port`",
