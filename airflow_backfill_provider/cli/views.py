@@ -200,7 +200,7 @@ def _details(status: JobStatus) -> list[str]:
 
 def _lag(status: JobStatus) -> str:
     age = f", {text.duration(status.lag_seconds)}" if status.lag_versions and status.lag_seconds is not None else ""
-    return f"{text.versions(status.lag_versions)}{age}"
+    return f"{text.counted(status.lag_versions, status.lag_unit)}{age}"
 
 
 def waits_because(status: JobStatus) -> str:
@@ -228,7 +228,7 @@ def show_status(status: JobStatus, console: Console) -> None:
     limit = "unlimited" if status.rate_limit is None else f"{text.rows(status.rate_limit)} per epoch"
     standing = "finished" if status.finished else "cancelled" if status.cancelled else waits_because(status)
     vnodes = status.vnodes
-    version = "none yet" if status.upstream_version is None else f"version {status.upstream_version}"
+    version = "none yet" if status.upstream_version is None else f"{status.offset_name} {status.upstream_version}"
     if status.oldest_rows_version not in {status.upstream_version, None}:
         version += f", some rows at {status.oldest_rows_version} until it is finished"
     pinned = "" if status.pinned_epoch is None else f", epoch {status.pinned_epoch} is pinned"
@@ -244,7 +244,8 @@ def show_status(status: JobStatus, console: Console) -> None:
         "rate limit": limit
         + (f", shared by {status.parallelism} parallel task runs" if status.parallelism > 1 else "")
         + (", paused" if status.paused else ""),
-        "upstream": f"view at {version}, newest is version {status.upstream_latest_version} (lag {_lag(status)})",
+        "upstream": f"view at {version}, newest is {status.offset_name} {status.upstream_latest_version} "
+        f"(lag {_lag(status)})",
     }
     if status.verification_problem is not None:
         lines["verified"] = "unknown"

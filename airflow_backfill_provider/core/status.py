@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.epoch_record import EpochCommit
 from airflow_backfill_provider.core.failures import EpochFailure, LastFailure
-from airflow_backfill_provider.core.offset import BEGINNING, Offset
+from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import BackfillState, Completed, InProgress, NotStarted, VnodeProgress
 from airflow_backfill_provider.core.scan import rows_read as rows_read_in
 from airflow_backfill_provider.core.settings import JobSettings
@@ -95,6 +95,8 @@ class JobSummary(BaseModel):
         only while changes wait until the view is finished.
     :param lag_versions: how many offsets (versions of a Delta table) the upstream has after the one that the view is
         at.
+    :param offset_name: what an offset of the upstream is called, such as ``version``.
+    :param lag_unit: what ``lag_versions`` counts, such as ``version``; ``byte`` of a database's log.
     :param lag_seconds: age of the oldest unread offset; ``None`` before the first epoch, or if the upstream's log no
         longer has it.
     :param behind_since: when the oldest unread offset was committed.
@@ -137,6 +139,8 @@ class JobSummary(BaseModel):
     oldest_rows_version: Offset | None
     upstream_latest_version: Offset
     lag_versions: int
+    offset_name: str = "version"
+    lag_unit: str = "version"
     lag_seconds: float | None
     behind_since: dt.datetime | None
     headroom_hours: float | None
@@ -202,7 +206,9 @@ def job_summary(
     rows_estimated = max(newest.upstream.row_count if newest else 0, rows_read)
     speed = recent_speed(barriers, commits)
     pinned = newest if newest and (not committed or newest.epoch > committed.epoch) else None
-    lag_versions = feed.latest.distance_from(committed_barrier.upstream.to_offset if committed_barrier else BEGINNING)
+    lag_versions = feed.latest.distance_from(
+        committed_barrier.upstream.to_offset if committed_barrier else settings.first_offset
+    )
     headroom = feed.headroom(now)
     last_failure = _last_failure(newest, pinned, failures)
     alarms = watch(settings=settings, barriers=barriers, commits=commits, feed=feed, finished=finished, now=now)
@@ -232,6 +238,8 @@ def job_summary(
         oldest_rows_version=committed_barrier.oldest_offset_after if committed_barrier else None,
         upstream_latest_version=feed.latest,
         lag_versions=lag_versions,
+        offset_name=settings.definition.upstream.offset_name,
+        lag_unit=settings.definition.upstream.lag_unit,
         lag_seconds=_lag(feed, lag_versions, now) if committed_barrier else None,
         behind_since=feed.unread_since if lag_versions else None,
         headroom_hours=None if headroom is None else headroom / dt.timedelta(hours=1),

@@ -12,7 +12,7 @@ duration = durations.duration
 
 def rows(count: float) -> str:
     """Format a number of rows."""
-    return _counted(round(count), "row")
+    return counted(round(count), "row")
 
 
 def percent(share: float) -> str:
@@ -29,15 +29,15 @@ def size(byte_count: float) -> str:
     return f"{byte_count:.0f} {unit}" if unit == "bytes" else f"{byte_count:.1f} {unit}"
 
 
-def versions(count: int) -> str:
-    """Format a number of versions."""
-    return _counted(count, "version")
+def counted(count: int, noun: str) -> str:
+    """
+    Format a number of things.
+
+    :param noun: what they are, in the singular.
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def files(count: int) -> str:
     """Format a number of files."""
-    return _counted(count, "file")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return counted(count, "file")

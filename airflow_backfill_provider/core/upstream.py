@@ -52,6 +52,12 @@ class UpstreamDefinition(BaseModel):
     kind: ClassVar[str]
     """The name of the kind of source."""
 
+    offset_name: ClassVar[str] = "version"
+    """What an offset of this kind is called in texts."""
+
+    lag_unit: ClassVar[str] = "version"
+    """What the distance of two offsets counts, in the singular."""
+
     key: Annotated[tuple[KeyColumn, ...], Field(min_length=1)]
     distribution_key: tuple[StrictStr, ...] = ()
 

@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
+from airflow_backfill_provider.core import text
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.durations import duration
 from airflow_backfill_provider.core.epoch_record import EpochCommit
@@ -85,6 +86,8 @@ class ChangeFeed:
     :param unread_since: when the oldest unread offset was committed; ``None`` if unknown, or if all are read.
     :param needed: the oldest unread offset with changed rows, so that an epoch must read its changes.
     :param needed_since: when this offset was committed; ``None`` if its commit file is gone.
+    :param kept_bytes: the bytes of log that the upstream keeps for the job alone; ``None`` if it keeps none for it.
+    :param bytes_left: the bytes of log after which the upstream gives these up; ``None`` if it never does.
     :param replaced: why the upstream is not the one that the job has read; empty if it is the same. If it was replaced,
         unread changes are unknown.
     :param unfinished: a warning if the upstream is itself an unfinished materialized view.
@@ -97,6 +100,8 @@ class ChangeFeed:
     unread_since: dt.datetime | None = None
     needed: Offset | None = None
     needed_since: dt.datetime | None = None
+    kept_bytes: int | None = None
+    bytes_left: int | None = None
     replaced: str = ""
     unfinished: str = ""
 
@@ -183,6 +188,7 @@ def watch(
         _replaced(feed),
         _unknown_retention(settings, feed),
         _headroom(settings, barriers, feed, now),
+        _log_fills(settings, feed),
         _given_up(barriers),
     ]
     if settings.reads_snapshot and not finished:
@@ -308,6 +314,20 @@ def _headroom(settings: JobSettings, barriers: Sequence[Barrier], feed: ChangeFe
         message=f"{needed} may be gone in {_span(left)}: no epoch has read them, and the table keeps changes for "
         f"{kept}",
         remedy=f"run an epoch before then, or {longer}",
+    )
+
+
+def _log_fills(settings: JobSettings, feed: ChangeFeed) -> Alarm | None:
+    """Return an alarm if the log that the upstream keeps for the job has filled half of what it keeps at most."""
+    if feed.kept_bytes is None or feed.bytes_left is None or feed.bytes_left > feed.kept_bytes:
+        return None
+    kept, left = text.size(feed.kept_bytes), text.size(feed.bytes_left)
+    return Alarm(
+        kind=AlarmKind.HEADROOM,
+        message=f"{settings.definition.upstream.location} keeps {kept} of log for the job, and gives it up after "
+        f"{left} more; then changes are lost",
+        remedy="run an epoch now, which releases the log; run epochs more often, or let the server keep more "
+        "(max_slot_wal_keep_size)",
     )
 
 

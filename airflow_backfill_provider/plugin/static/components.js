@@ -21,13 +21,13 @@ export const Progress = ({ name, summary }) => {
   );
 };
 
-/** The lag of a view behind its upstream, in versions and in time. */
+/** The lag of a view behind its upstream, in units of its offsets and in time. */
 export const lag = (summary) => {
   if (!summary.lag_versions) {
     return "None";
   }
-  const versions = `${summary.lag_versions} version${summary.lag_versions === 1 ? "" : "s"}`;
-  return summary.behind_since ? `${versions}, ${duration(since(summary.behind_since))}` : versions;
+  const lag = `${summary.lag_versions} ${summary.lag_unit}${summary.lag_versions === 1 ? "" : "s"}`;
+  return summary.behind_since ? `${lag}, ${duration(since(summary.behind_since))}` : lag;
 };
 
 export const Notice = ({ children, kind = "info", title }) =>

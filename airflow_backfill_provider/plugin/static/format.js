@@ -71,7 +71,7 @@ export const reason = (job) => {
       return "Cancelled: no further epoch runs, and the view stays as the last epoch left it. A rebuild starts over.";
     case "finished":
       return summary.lag_versions
-        ? `Finished, ${plural(summary.lag_versions, "upstream version")} behind. The next DAG run applies them.`
+        ? `Finished, ${plural(summary.lag_versions, `upstream ${summary.lag_unit}`)} behind. The next DAG run applies them.`
         : "Finished and up to date.";
     case "paused":
       return summary.condition === "paused"

@@ -28,7 +28,7 @@ const Stats = ({ summary }) =>
     h(Stat, { hint: "At this pace", label: "Time left" }, summary.finished ? "Done" : duration(summary.eta_seconds)),
     h(
       Stat,
-      { hint: `The upstream is at version ${summary.upstream_latest_version}, the view at ${summary.upstream_version ?? "none"}`, label: "Lag" },
+      { hint: `The upstream is at ${summary.offset_name} ${summary.upstream_latest_version}, the view at ${summary.upstream_version ?? "none"}`, label: "Lag" },
       lag(summary),
     ),
     h(

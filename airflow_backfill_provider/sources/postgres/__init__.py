@@ -41,6 +41,8 @@ class PostgresUpstream(UpstreamDefinition):
     """
 
     kind: ClassVar[str] = "postgres"
+    offset_name: ClassVar[str] = "position"
+    lag_unit: ClassVar[str] = "byte"
 
     connection: Annotated[StrictStr, Field(min_length=1)]
     table: Annotated[StrictStr, Field(min_length=1)]

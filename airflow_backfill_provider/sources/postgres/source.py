@@ -179,16 +179,27 @@ class PostgresSource(Source):
         created_on: ResolvedUpstream | None = None,
         reached: HistoryPoint | None = None,
     ) -> ChangeFeed:
-        """Return the database's newest position, and whether its table is still the one of the job."""
-        del needed_after, reached
+        """
+        Return the database's newest position, the log that it keeps, and whether its table is still the one of the job.
+
+        A slot that is gone or lost counts as a replaced upstream: only a rebuild helps.
+        """
+        del read_up_to, needed_after, reached
         with self.database.session() as connection:
-            status = self.slot.status(connection)
+            try:
+                status = self.slot.status(connection)
+            except ChangeFeedGapError as error:
+                return ChangeFeed(latest=self._newest_or_beginning(), kept_for=None, replaced=str(error))
             server = catalog.server(connection)
             table = catalog.describe_table(connection, self.upstream.table)
         found = f"{server.system}/{server.database}/{table.oid}"
-        replaced = other_table(self.location, found, created_on.table_id) if created_on else ""
-        del read_up_to
-        return ChangeFeed(latest=Offset(status.current), kept_for=None, replaced=replaced)
+        return ChangeFeed(
+            latest=Offset(status.current),
+            kept_for=None,
+            kept_bytes=status.kept,
+            bytes_left=status.left,
+            replaced=other_table(self.location, found, created_on.table_id) if created_on else "",
+        )
 
     def require_used_columns(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
         """

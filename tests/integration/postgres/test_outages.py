@@ -8,7 +8,7 @@ import pytest
 
 from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.errors import DatabaseRefusedError, DatabaseUnavailableError
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, DatabaseRefusedError, DatabaseUnavailableError
 from tests.integration.postgres.shop import Shop
 from tests.postgres_server import PostgresServer
 
@@ -78,3 +78,35 @@ def test_a_wrong_password_is_refused_and_never_shown(
         shop.create()
     assert "not-the-password" not in str(refused.value)
     assert "not-the-password" not in shop.backfill.job.model_dump_json()
+
+
+def test_an_alarm_comes_before_the_slot_is_lost(shop: Shop) -> None:
+    """I6: then changes are lost, which is said, too."""
+    shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
+    fill(shop, 1, 3)
+    shop.create()
+    shop.finish()
+
+    def write_log(megabytes: int) -> None:
+        for _ in range(megabytes // 8):
+            shop.database.execute("SELECT pg_logical_emit_message(false, 'x', repeat('x', 8388608))")
+        shop.database.execute("CHECKPOINT")
+
+    shop.database.execute("ALTER SYSTEM SET max_slot_wal_keep_size = '128MB'")
+    shop.database.execute("SELECT pg_reload_conf()")
+    try:
+        assert shop.backfill.status().alarms == ()
+        write_log(80)
+        (alarm,) = shop.backfill.status().alarms
+        assert (alarm.kind, "keeps" in alarm.message) == ("headroom", True)
+        fill(shop, 4, 4)
+        shop.finish()
+        assert shop.backfill.status().alarms == ()
+        write_log(240)
+        (alarm,) = shop.backfill.status().alarms
+        assert (alarm.kind, "is lost" in alarm.message) == ("replaced", True)
+        with pytest.raises(ChangeFeedGapError, match="max_slot_wal_keep_size"):
+            shop.epoch()
+    finally:
+        shop.database.execute("ALTER SYSTEM RESET max_slot_wal_keep_size")
+        shop.database.execute("SELECT pg_reload_conf()")

@@ -8,8 +8,8 @@ import io
 from rich.console import Console
 
 from airflow_backfill_provider.cli.views import LineView, LiveView, progress_view, show_status, status_line
-from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.progress import BackfillState, InProgress
+from airflow_backfill_provider.core.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.progress import BackfillState, InProgress, NotStarted
 from airflow_backfill_provider.core.status import job_status
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from tests.builders import NOW, barrier_of, commit_of, settings_of
@@ -36,6 +36,23 @@ def late_status(hours=165):
         ),
         now=NOW + dt.timedelta(hours=hours),
     )
+
+
+def test_a_lag_is_counted_in_the_upstream_s_own_unit():
+    job = {"upstream": {"postgres": {"connection": "shop", "table": "public.orders", "key": ["id"]}}}
+    settings = settings_of(start=HistoryPoint(offset=Offset(500)))
+    settings = settings.model_copy(update={"job": {**settings.job, **job}})
+    status = job_status(
+        settings=settings,
+        state=BackfillState(epoch=0, vnodes=(NotStarted(),)),
+        barriers=[],
+        commits=[],
+        feed=ChangeFeed(latest=Offset(2_000), kept_for=None),
+        now=NOW,
+    )
+    console = Console(file=io.StringIO(), width=200)
+    show_status(status, console)
+    assert "view at none yet, newest is position 2000 (lag 1,500 bytes)" in console.file.getvalue()
 
 
 def test_the_view_suits_the_output():

@@ -33,3 +33,8 @@ def test_percent_does_not_round_up_to_all():
 @pytest.mark.parametrize(("count", "expected"), [(0, "0 files"), (1, "1 file"), (1200, "1,200 files")])
 def test_files(count, expected):
     assert text.files(count) == expected
+
+
+@pytest.mark.parametrize(("count", "expected"), [(0, "0 bytes"), (1, "1 byte"), (1200, "1,200 bytes")])
+def test_counted_things(count, expected):
+    assert text.counted(count, "byte") == expected

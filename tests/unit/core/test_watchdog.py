@@ -257,6 +257,21 @@ def test_a_source_that_keeps_changes_for_ever_says_a_hundred_years():
     assert feed.headroom(NOW) == (36_500 - 999) * DAY
 
 
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("kept", "left", "warned"),
+    [(None, None, False), (9 * GIB, None, False), (GIB, GIB + 1, False), (GIB, GIB, True), (GIB, 0, True)],
+)
+def test_log_that_is_kept_for_the_job_is_warned_of_once_half_of_it_is_full(kept, left, warned):
+    alarms = alarms_of(log_of(), MINUTE * 0, feed=feed_of(kept_bytes=kept, bytes_left=left))
+    assert bool(alarms) is warned
+    if warned:
+        assert alarms[0].kind is AlarmKind.HEADROOM
+        assert alarms[0].message.startswith("/lake/orders keeps 1.0 GiB of log for the job, and gives it up after ")
+
+
 def test_a_table_that_keeps_changes_for_no_time_has_no_headroom():
     feed = needed(dt.timedelta(0), kept_for=dt.timedelta(0))
     (alarm,) = alarms_of(log_of(), MINUTE * 0, feed=feed)
