@@ -63,8 +63,21 @@ class PresentRows(ABC):
         """
 
     @abstractmethod
-    def end_reading(self) -> None:
-        """Make sure that the next :meth:`Source.refresh` covers every transaction that readers saw so far."""
+    def end_reading(self, name: str) -> None:
+        """
+        Mark that a reading has ended, and make sure that the next :meth:`Source.refresh` covers what its readers saw.
+
+        :param name: identifies the reading.
+        """
+
+    @abstractmethod
+    def seen_by(self, name: str) -> Offset | None:
+        """
+        Return an offset that covers every transaction that the readers of a reading saw.
+
+        :param name: as in :meth:`end_reading`.
+        :returns: ``None`` if it is not known yet.
+        """
 
     @abstractmethod
     def sample_keys(self, most: int) -> Sequence[Position]:

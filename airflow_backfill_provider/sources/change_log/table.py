@@ -192,6 +192,11 @@ class ChangeLog:
             for offset, types in zip(rows["offset"].to_pylist(), rows["new"].to_pylist(), strict=True)
         ]
 
+    def mark(self, text: str) -> int | None:
+        """Return the offset of the first mark with a text; ``None`` if the log has none."""
+        rows = self._select(["offset", "new"], ds.field("kind") == LoggedKind.MARK.value).to_pylist()
+        return min((row["offset"] for row in rows if dict(row["new"])["text"] == text), default=None)
+
     def partitions_of(self, table: str) -> dict[str, str] | None:
         """Return the newest partitions of a table that the log has, by id; ``None`` if it has none."""
         condition = (ds.field("table") == table) & (ds.field("kind") == LoggedKind.PARTITIONS.value)

@@ -54,9 +54,9 @@ class Landing:
 
     def land(self, *, at_least: int = 0) -> int:
         """
-        Land what the slot has, up to :data:`MOST_BYTES` of the database's log at a time.
+        Land what the slot has, in commits of up to :data:`MOST_BYTES` of the database's log.
 
-        :param at_least: an LSN up to which to land in any case.
+        :param at_least: an LSN up to which to land even if there are no changes.
         :returns: the LSN through which the log is landed.
         :raises ChangeFeedGapError: if something else consumed changes of the slot.
         :raises ConcurrentUpdateError: if another process lands changes at the same time.
@@ -64,22 +64,25 @@ class Landing:
         """
         with self.database.session() as connection:
             self.log.require_origin(self.origin(connection))
-            landed, more = self._land_once(connection, at_least)
-            while more and landed < at_least:
-                landed, more = self._land_once(connection, at_least)
-        return landed
+            up_to = max(self.slot.status(connection).current, at_least)
+            while True:
+                landed, is_all = self._land_once(connection, up_to, at_least)
+                if is_all:
+                    return landed
 
-    def _land_once(self, connection: Connection, at_least: int) -> tuple[int, bool]:
-        """Land once; return how far the log is landed, and whether the database has more."""
+    def _land_once(self, connection: Connection, up_to: int, at_least: int) -> tuple[int, bool]:
+        """Land once; return how far the log is landed, and whether that is all up to an LSN."""
         # The order matters: another process may land and advance between the two.
-        status = self.slot.status(connection)
+        confirmed = self.slot.status(connection).confirmed
         after = self.log.landed_through
-        if status.confirmed > after:
+        if confirmed > after:
             raise ChangeFeedGapError(
                 f"something else consumed changes of replication slot {self.slot.name}: its position is after what "
                 f"{self.log.location} has. Let only this package use the slot, and rebuild the job"
             )
-        through = min(status.current, max(status.confirmed, after) + MOST_BYTES)
+        through = min(up_to, after + MOST_BYTES)
+        if through <= after:
+            return after, True
         messages = map(decode, self.slot.peek(connection, through))
         trees = PartitionTrees(partitions(connection, self.slot.publication))
         changes = chain(
@@ -88,15 +91,14 @@ class Landing:
             self._partitions(trees, connection, through),
         )
         first = next(changes, None)
-        is_worth_it = first is not None or through - after > IDLE_BYTES or after < at_least
-        if through <= after or not is_worth_it:
-            return after, False
+        if first is None and through - after <= IDLE_BYTES and after >= at_least:
+            return after, True
         reached(CrashPoint.BEFORE_LANDING_COMMIT)
         self.log.land(chain([first] if first else [], changes), after=after, through=through)
         reached(CrashPoint.AFTER_LANDING_COMMIT)
         self.slot.advance(connection, through)
         logger.debug("%s: landed changes through LSN %d in %s", self.slot.name, through, self.log.location)
-        return through, through < status.current
+        return through, through == up_to
 
     def _partitions(self, trees: PartitionTrees, connection: Connection, through: int) -> list[LoggedChange]:
         """Return rows for tables whose partitions differ from those that the log has; they count from the end on."""

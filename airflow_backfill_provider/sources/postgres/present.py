@@ -57,10 +57,15 @@ class PresentTable(PresentRows):
         earliest = self._source.log.earliest_of(transactions, up_to=newest) if transactions else None
         return Offset(newest if earliest is None else earliest - 1)
 
-    def end_reading(self) -> None:
+    def end_reading(self, name: str) -> None:
         """Write a mark, which brings every commit before it to the disk, where the slot finds it."""
         with self._source.database.session() as connection:
-            self._source.slot.mark(connection, "read")
+            self._source.slot.mark(connection, name)
+
+    def seen_by(self, name: str) -> Offset | None:
+        """Return the offset of the reading's mark, once that is landed."""
+        found = self._source.log.mark(name)
+        return None if found is None else Offset(found)
 
     def sample_keys(self, most: int) -> Sequence[Position]:
         """Return the keys of some pages, thinned out."""

@@ -65,7 +65,7 @@ class PostgresReader(SourceReader):
         after = present.begin_reading()
         read = self.present_rows([EVERYTHING]).persist()
         read.count()
-        present.end_reading()
+        present.end_reading("verification")
         self._source.refresh()
         names = [column.column for column in self._source.upstream.key]
         if self.is_cleared(offset, self._source.latest()):

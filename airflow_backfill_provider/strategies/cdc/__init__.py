@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.visibility import Visibility
 from airflow_backfill_provider.strategies.base import Offer, Situation, SnapshotPlan, Strategy
 from airflow_backfill_provider.strategies.cdc.location import sample_of, table_of
 from airflow_backfill_provider.strategies.cost import CostEstimate
@@ -36,12 +37,9 @@ class Cdc(Strategy):
     reads_present_rows: ClassVar[bool] = True
 
     def require_job(self, job: BackfillJob) -> None:
-        """Refuse parallel task runs."""
-        if job.parallelism > 1:
-            raise InvalidJobError(
-                f"parallelism: {job.parallelism} task runs cannot share the one position that cdc keeps for all "
-                "vnodes; leave it out"
-            )
+        """Refuse parallel task runs, and changes that wait."""
+        if problem := _problem(job):
+            raise InvalidJobError(problem)
 
     def require_parallelism(self, parallelism: int, settings: JobSettings) -> None:
         """Refuse parallel task runs."""
@@ -56,8 +54,9 @@ class Cdc(Strategy):
         return NoShuffleScan(settings.key_order, settings.definition.vnode_count, settings.keys)
 
     def offer(self, evidence: Evidence) -> Offer:
-        """Accept any job whose upstream only has present rows."""
-        del evidence
+        """Accept a job whose upstream only has present rows."""
+        if problem := _problem(evidence.job):
+            return Offer(fits=False, reason=problem)
         return Offer(fits=True, reason="the upstream's rows can only be read as they are now")
 
     def cost(self, evidence: Evidence) -> CostEstimate:
@@ -93,3 +92,15 @@ class Cdc(Strategy):
         from airflow_backfill_provider.strategies.cdc.reader import CdcReader
 
         return CdcReader(context)
+
+
+def _problem(job: BackfillJob) -> str:
+    """Return what a job asks for that the strategy cannot do; an empty text if it can do all."""
+    if job.parallelism > 1:
+        return (
+            f"parallelism: {job.parallelism} task runs cannot share the one position that cdc keeps for all vnodes; "
+            "leave it out"
+        )
+    if job.visibility is not Visibility.EVERY_EPOCH:
+        return "visibility: a view over present rows shows changes with every epoch; leave it out"
+    return ""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from airflow_backfill_provider.core.errors import JobCancelledError, StateError
 from airflow_backfill_provider.core.file_statistics import FileStatistics
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.planner import plan_parts
+from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
-from airflow_backfill_provider.strategies.cdc.files import ReadAheadFiles
+from airflow_backfill_provider.strategies.cdc.files import ReadAheadFiles, Reading
 
 MOST_CONNECTIONS = 8
 """The most ranges of keys that are read at the same time, each over a connection of its own."""
@@ -41,7 +42,7 @@ def plan_read_ahead(situation: Situation, location: str) -> SnapshotPlan:
     if not settings.reads_snapshot:
         return SnapshotPlan(row_count)
     order = settings.scan.order
-    readings = files.readings(order)
+    readings = _usable(files.readings(order), situation)
     (unread,) = settings.scan.unread(state)
     end = readings[-1].covered.up_to if readings else unread.after
     is_all = bool(readings) and end == unread.up_to
@@ -57,6 +58,37 @@ def plan_read_ahead(situation: Situation, location: str) -> SnapshotPlan:
         keys=keys,
     )
     return SnapshotPlan(row_count, parts)
+
+
+def reading_name(settings: JobSettings, epoch: int) -> str:
+    """Return the name of what an epoch reads ahead."""
+    return f"{settings.job['name']}/{settings.incarnation}/{epoch}"
+
+
+def _usable(readings: Sequence[Reading], situation: Situation) -> list[Reading]:
+    """
+    Return the readings whose rows can be settled at the end of the window: it covers all that their readers saw.
+
+    A window that ends earlier, at an instant in the past, must not have newer rows.
+    """
+    present, settings = situation.upstream.present, situation.settings
+    if present is None:
+        return []
+
+    def is_covered(reading: Reading) -> bool:
+        seen = present.seen_by(reading_name(settings, reading.epoch))
+        return seen is not None and seen <= situation.offset
+
+    unread = situation.settings.scan.unread(situation.state)[0]
+    order = settings.scan.order
+    # What is in the view was usable, and need not be looked up.
+    done = [reading for reading in readings if _ends_by(reading, unread.after, order)]
+    return [*done, *takewhile(is_covered, readings[len(done) :])]
+
+
+def _ends_by(reading: Reading, position: Position | None, order: KeyOrder) -> bool:
+    end = reading.covered.up_to
+    return end is not None and position is not None and order.compare(end, position) <= 0
 
 
 def ranges_to_read(

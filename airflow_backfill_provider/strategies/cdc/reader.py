@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import EpochFailedError, InvalidJobError, StateError
-from airflow_backfill_provider.core.keys import KeyRange
+from airflow_backfill_provider.core.keys import KeyRange, Position
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.table_version import TableVersion, TableVersions
 from airflow_backfill_provider.engine.job_rows import JobRows, column
@@ -25,7 +25,7 @@ from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.base import PresentRows
 from airflow_backfill_provider.strategies.cdc.files import ReadAheadFiles, Reading
 from airflow_backfill_provider.strategies.cdc.location import TABLE, sample_of, table_of
-from airflow_backfill_provider.strategies.cdc.planning import ranges_to_read, rows_left
+from airflow_backfill_provider.strategies.cdc.planning import ranges_to_read, reading_name, rows_left
 from airflow_backfill_provider.strategies.cdc.sample import MOST_KEYS, read_sample, write_sample
 from airflow_backfill_provider.strategies.reader import Chunk, ReaderContext, SnapshotReader
 
@@ -46,11 +46,13 @@ class SettledChunk:
     :param job_rows: the upstream's rows that belong to the job.
     :param read: the rows as they were read, in the chunk's ranges.
     :param net: the net changes in these ranges, up to the offset.
+    :param expected: about how many rows these are.
     """
 
     job_rows: JobRows
     read: DataFrame
     net: DataFrame
+    expected: int
 
     def rows(self) -> DataFrame:
         """Return the rows."""
@@ -68,7 +70,7 @@ class SettledChunk:
 
     @cached_property
     def _rows(self) -> int:
-        return self.job_rows.measure_chunk(self.rows(), expected=0)
+        return self.job_rows.measure_chunk(self.rows(), expected=self.expected)
 
     def require_sound(self) -> None:
         """Do nothing: counting checks every key."""
@@ -110,6 +112,8 @@ class CdcReader(SnapshotReader):
             .mode("ignore")
             .option("delta.columnMapping.mode", "name")
             .option("delta.dataSkippingNumIndexedCols", indexed)
+            # The commits say what was read, so none may be cleaned up.
+            .option("delta.logRetentionDuration", "interval 36500 days")
             .option("userMetadata", f'{{"event": "create", "incarnation": "{self._identity.incarnation}"}}')
             .save(self._location)
         )
@@ -124,7 +128,7 @@ class CdcReader(SnapshotReader):
             return
         if self._table.is_written(READ_AHEAD, self._identity, barrier):
             # The attempt that wrote it may have died before this.
-            self._present.end_reading()
+            self._present.end_reading(reading_name(settings, barrier.epoch))
             return
         order = settings.scan.order
         readings = self._files.readings(order)
@@ -154,9 +158,9 @@ class CdcReader(SnapshotReader):
         reached(CrashPoint.BEFORE_READ_AHEAD_COMMIT)
         self._table.append(laid_out, READ_AHEAD, self._identity, barrier, reading.facts(order))
         reached(CrashPoint.AFTER_READ_AHEAD_COMMIT)
-        self._present.end_reading()
+        self._present.end_reading(reading_name(settings, barrier.epoch))
 
-    def _ranges(self, barrier: Barrier, begin: tuple[object, ...] | None) -> tuple[KeyRange, ...] | None:
+    def _ranges(self, barrier: Barrier, begin: Position | None) -> tuple[KeyRange, ...] | None:
         """Return the ranges to read next; ``None`` if enough was read ahead."""
         settings, order = self._context.settings, self._context.settings.scan.order
         sample = read_sample(sample_of(settings), order, self._context.storage_options)
@@ -170,7 +174,7 @@ class CdcReader(SnapshotReader):
             if rows <= 0:
                 return None
         return ranges_to_read(
-            begin=begin,  # type: ignore[arg-type]
+            begin=begin,
             within=settings.keys,
             sample=sample,
             rows_of_sample=total / max(len(sample), 1),
@@ -180,7 +184,8 @@ class CdcReader(SnapshotReader):
 
     # -------------------------------------------------------------------------------------------------- chunks
 
-    def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> AbstractContextManager[Chunk]:
+    @contextmanager
+    def chunk(self, barrier: Barrier, ranges: Sequence[KeyRange]) -> Iterator[Chunk]:
         """Return the rows in some ranges as of the window's end."""
         rows, order = self._context.job_rows, self._context.settings.scan.order
         up_to = barrier.chunk_offset
@@ -189,7 +194,12 @@ class CdcReader(SnapshotReader):
         read = self._table.read().filter((F.col(rows.own.epoch) < barrier.epoch) & wanted)
         if rows.reader.is_cleared(after, up_to):
             read = read.limit(0)
-        return nullcontext(SettledChunk(job_rows=rows, read=read, net=net_changes(rows, after, up_to, wanted)))
+        expected = barrier.upstream.row_count if barrier.rate_limit is None else barrier.rate_limit
+        net = net_changes(rows, after, up_to, wanted).persist()
+        try:
+            yield SettledChunk(job_rows=rows, read=read, net=net, expected=expected)
+        finally:
+            net.unpersist()
 
     def _changes_after(self, barrier: Barrier) -> Offset:
         """Return the offset after which the rows that were read before the epoch need changes."""

@@ -12,6 +12,8 @@ from airflow_backfill_provider.core.errors import DataFileError, JobCancelledErr
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import InProgress
+from airflow_backfill_provider.sources.base import PresentRows
+from airflow_backfill_provider.sources.delta.source import DeltaSource
 from airflow_backfill_provider.strategies.base import Situation
 from airflow_backfill_provider.strategies.cdc.files import Reading
 from airflow_backfill_provider.strategies.cdc.planning import plan_read_ahead
@@ -21,12 +23,46 @@ from tests.unit.strategies.scan_states import state_of
 ROWS = 30
 
 
+class Marks(PresentRows):
+    """
+    The marks of readings.
+
+    :param seen: epoch → the offset of its reading's mark; by default all lie before every window's end.
+    """
+
+    def __init__(self, seen=None):
+        self.seen = seen
+
+    def begin_reading(self):
+        raise AssertionError("planning reads nothing")
+
+    def end_reading(self, name):
+        raise AssertionError("planning reads nothing")
+
+    def sample_keys(self, most):
+        raise AssertionError("planning reads nothing")
+
+    def seen_by(self, name):
+        job, _, epoch = name.split("/")
+        assert job == "paid_orders"
+        return Offset(0) if self.seen is None else self.seen.get(int(epoch))
+
+
+class PresentOrders(DeltaSource):
+    """An upstream with a number of rows, and marks of readings; nothing else is asked of it."""
+
+    marks = Marks()
+
+    @property
+    def present(self):
+        return self.marks
+
+
 @pytest.fixture(scope="module")
 def upstream(tmp_path_factory):
-    """Something with a number of rows; nothing else is asked of it."""
     orders = Orders(tmp_path_factory.mktemp("orders"))
     orders.add(*range(ROWS))
-    return orders.table
+    return PresentOrders(orders.path)
 
 
 @pytest.fixture
@@ -122,6 +158,28 @@ def test_a_chunk_ends_where_reading_ahead_did_or_at_the_rate_limit(
 ):
     ranges = planned(upstream, location, readings, position=position, rate_limit=rate_limit)
     assert ranges == ((expected,), False)
+
+
+@pytest.mark.parametrize(
+    ("seen", "position", "expected"),
+    [
+        ({1: 0, 2: 0, 3: 0}, None, KeyRange(None, None)),
+        ({1: 0, 2: 0, 3: 99}, None, KeyRange(None, (19,))),
+        ({1: 0, 2: 99, 3: 0}, None, KeyRange(None, (9,))),
+        ({1: 0, 3: 0}, None, KeyRange(None, (9,))),
+        ({2: 0, 3: 0}, 9, KeyRange((9,), None)),
+    ],
+)
+def test_rows_that_were_read_after_the_window_s_end_wait(upstream, location, monkeypatch, seen, position, expected):
+    """I1: a window may end in the past, as of an interval of the schedule."""
+    monkeypatch.setattr(upstream, "marks", Marks({epoch: Offset(offset) for epoch, offset in seen.items()}))
+    ranges = planned(upstream, location, [A, B, C], position=position, rate_limit=None)
+    assert ranges == ((expected,), False)
+
+
+def test_a_window_before_all_that_was_read_appends_nothing(upstream, location, monkeypatch):
+    monkeypatch.setattr(upstream, "marks", Marks({1: Offset(99)}))
+    assert planned(upstream, location, [A]) == ((), True)
 
 
 def test_a_job_over_a_range_of_keys_is_read_within_it(upstream, location):
