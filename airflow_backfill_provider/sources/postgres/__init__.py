@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field, StrictStr, StringConstraints, field_validator
 
 from airflow_backfill_provider.core import location
+from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.base import SourceKind
 
@@ -99,6 +101,8 @@ class Postgres(SourceKind):
 
     def open(self, upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> PostgresSource:
         """Open a table; the database is asked on demand."""
+        if find_spec("psycopg") is None:
+            raise InvalidJobError("upstream: postgres needs psycopg; install airflow-backfill-provider[postgres]")
         from airflow_backfill_provider.sources.postgres.source import PostgresSource
 
         if not isinstance(upstream, PostgresUpstream):

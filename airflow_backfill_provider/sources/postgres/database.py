@@ -57,6 +57,10 @@ _OUTAGES = (
 )
 
 
+class SlotInUseError(DatabaseUnavailableError):
+    """Another process uses the replication slot, such as one that was killed a moment ago."""
+
+
 @dataclass(frozen=True, slots=True)
 class Database:
     """
@@ -141,7 +145,7 @@ class Database:
         try:
             yield
         except _BUSY as error:
-            raise DatabaseUnavailableError(
+            raise SlotInUseError(
                 f"{self.connection_id}: another process is using the replication slot ({_line(error)}); try again"
             ) from error
         except errors.InsufficientPrivilege as error:

@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamError
 from airflow_backfill_provider.sources.change_log.changes import LoggedChange
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, partitions, resolve_types
-from airflow_backfill_provider.sources.postgres.database import Database
+from airflow_backfill_provider.sources.postgres.database import Database, SlotInUseError
 from airflow_backfill_provider.sources.postgres.logged_changes import logged_changes
 from airflow_backfill_provider.sources.postgres.partitions import PartitionTrees
 from airflow_backfill_provider.sources.postgres.pgoutput import Relation, decode
@@ -28,6 +30,9 @@ MOST_BYTES = 1 << 30
 
 IDLE_BYTES = 16 << 20
 """A landing without changes is recorded only after so many bytes, so that an idle table gets no new offsets."""
+
+_PATIENCE_SECONDS = 60
+"""How long to wait for another process that uses the slot; of one that was killed, the server notices it late."""
 
 _LAST = 1 << 62
 """A number after those of all rows of a transaction."""
@@ -52,6 +57,12 @@ class Landing:
     log: ChangeLog
     origin: Callable[[Connection], str]
 
+    @retry(
+        retry=retry_if_exception_type(SlotInUseError),
+        wait=wait_random_exponential(multiplier=0.2, max=5),
+        stop=stop_after_delay(_PATIENCE_SECONDS),
+        reraise=True,
+    )
     def land(self, *, at_least: int = 0) -> int:
         """
         Land what the slot has, in commits of up to :data:`MOST_BYTES` of the database's log.

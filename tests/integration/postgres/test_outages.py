@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -110,3 +111,23 @@ def test_an_alarm_comes_before_the_slot_is_lost(shop: Shop) -> None:
     finally:
         shop.database.execute("ALTER SYSTEM RESET max_slot_wal_keep_size")
         shop.database.execute("SELECT pg_reload_conf()")
+
+
+def test_a_slot_that_another_process_uses_is_waited_for(shop: Shop) -> None:
+    """The server notices late that a process was killed while it read the slot."""
+    shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
+    fill(shop, 1, 3)
+    shop.create()
+    shop.epoch()
+    fill(shop, 4, 200_000)
+    peek = (
+        "SELECT count(*) FROM pg_logical_slot_peek_binary_changes('airflow_backfill_orders_view', NULL, NULL, "
+        "'proto_version', '1', 'publication_names', 'airflow_backfill_orders_view')"
+    )
+    with shop.another_session() as other, ThreadPoolExecutor(1) as threads:
+        reading = threads.submit(lambda: other.execute(peek).fetchall())
+        while not shop.table("SELECT active FROM pg_replication_slots WHERE active AND database = current_database()"):
+            assert not reading.done()
+        shop.finish()
+        reading.result()
+    assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.job import BackfillJob
+from airflow_backfill_provider.sources import postgres
 from airflow_backfill_provider.sources.delta import DeltaUpstream
 from airflow_backfill_provider.sources.postgres import PostgresUpstream
 from tests.builders import job_of
@@ -214,3 +215,9 @@ def test_the_kind_opens_its_own_definitions_without_asking_the_database():
     )
     with pytest.raises(TypeError, match="delta is not the definition of a table in PostgreSQL"):
         kind.open(DeltaUpstream(path="/lake/orders", key=("id",)))
+
+
+def test_without_its_driver_the_extra_to_install_is_named(monkeypatch):
+    monkeypatch.setattr(postgres, "find_spec", lambda name: None)
+    with pytest.raises(InvalidJobError, match=r"install airflow-backfill-provider\[postgres\]"):
+        postgres.Postgres().open(job().upstream)
