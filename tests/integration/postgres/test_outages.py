@@ -131,3 +131,27 @@ def test_a_slot_that_another_process_uses_is_waited_for(shop: Shop) -> None:
         shop.finish()
         reading.result()
     assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
+
+
+def test_a_commit_that_is_logged_and_not_visible_yet_is_not_lost(shop: Shop) -> None:
+    """I1: with synchronous replication, a commit is in the log long before others see it."""
+    shop.database.execute("SET synchronous_commit = local")
+    shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
+    fill(shop, 1, 3)
+    shop.create()
+    shop.database.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    shop.database.execute("SELECT pg_reload_conf()")
+    with shop.another_session() as other, ThreadPoolExecutor(1) as threads:
+        other.execute("INSERT INTO orders VALUES (4, 'late')")
+        try:
+            committing = threads.submit(other.commit)
+            while not shop.table("SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
+                assert not committing.done()
+            assert shop.table("SELECT id FROM orders") == [(1,), (2,), (3,)]
+            shop.epoch()
+        finally:
+            shop.database.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            shop.database.execute("SELECT pg_reload_conf()")
+        committing.result()
+    shop.finish()
+    assert shop.rows("id") == [(1,), (2,), (3,), (4,)]
