@@ -52,8 +52,8 @@ _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 _FENCE = 2**62
 
-_STATEMENTS = threading.RLock()
-"""Held while a statement runs under the settings of its commit."""
+_STATEMENTS = threading.Lock()
+"""Held while a part's statement runs under the settings of its transaction."""
 
 
 logger = logging.getLogger(__name__)
@@ -135,7 +135,8 @@ class StampedTable:
                 _TRANSACTION_ID: transaction_id(identity, part),
                 _TRANSACTION_VERSION: str(barrier.epoch),
             }
-            with self.committing(stamp_for(barrier, part), transaction):
+            # Parts of a chunk are written by threads of one session, and these settings are the session's.
+            with _STATEMENTS, self.committing(stamp_for(barrier, part), transaction):
                 self.spark.sql(statement).collect()
 
         if not self._once(part, identity, barrier, write, may_be_empty=True):
@@ -224,12 +225,8 @@ class StampedTable:
 
     @contextmanager
     def committing(self, stamp: Mapping[str, object], transaction: Mapping[str, str] | None = None) -> Iterator[None]:
-        """
-        Set the stamp and the transaction of commits of SQL statements.
-
-        They are settings of the session, and parts of a chunk are written by several threads of one session.
-        """
-        with _STATEMENTS, session_settings(self.spark, {_USER_METADATA: json.dumps(stamp), **(transaction or {})}):
+        """Set the stamp and the transaction of commits of SQL statements."""
+        with session_settings(self.spark, {_USER_METADATA: json.dumps(stamp), **(transaction or {})}):
             yield
 
     # ------------------------------------------------------------------------------------------------- the log

@@ -14,6 +14,7 @@ from tests.dying import dies_at
 from tests.unit.protocol import run_helpers
 from tests.unit.protocol.run_helpers import (
     OF_CREATIONS,
+    OF_DATABASES,
     OF_GIVING_UP,
     OF_REPLACEMENTS,
     OF_SHARED_EPOCHS,
@@ -29,7 +30,9 @@ arranged_undisturbed = run_helpers.arranged_undisturbed
 pytestmark = pytest.mark.slow  # whole epochs through Delta tables
 
 SHARED_POINTS = [
-    point for point in CrashPoint if point not in {CrashPoint.AFTER_PIN, *OF_REPLACEMENTS, *OF_CREATIONS, *OF_GIVING_UP}
+    point
+    for point in CrashPoint
+    if point not in {CrashPoint.AFTER_PIN, *OF_DATABASES, *OF_REPLACEMENTS, *OF_CREATIONS, *OF_GIVING_UP}
 ]
 OF_CHANGES = [
     CrashPoint.BEFORE_CHANGES_COMMIT,
