@@ -33,6 +33,9 @@ _LANDED = "airflow-backfill/landed"
 ORIGIN_PROPERTY = "backfill.changeLogOf"
 """The table property with what the log is of, such as a database and a slot."""
 
+_HALF_OF_IDS = 1 << 31
+"""Of two transaction ids of 32 bits, the later one is at most this far ahead."""
+
 _OF_ROWS = tuple(kind.value for kind in (LoggedKind.INSERT, LoggedKind.UPDATE, LoggedKind.DELETE, LoggedKind.TRUNCATE))
 
 
@@ -214,9 +217,18 @@ class ChangeLog:
         rows = self._select(["offset", "number"], condition).to_pylist()
         return max(((row["offset"], row["number"]) for row in rows), default=None)
 
-    def earliest_of(self, transactions: Iterable[int], *, up_to: int) -> int | None:
-        """Return the first offset at or before an offset of some transactions; ``None`` if they have none there."""
-        condition = ds.field("transaction").isin(list(transactions)) & (ds.field("offset") <= up_to)
+    def earliest_of(self, transactions: Iterable[int], *, up_to: int, and_from: int | None = None) -> int | None:
+        """
+        Return the first offset at or before an offset of some transactions; ``None`` if they have none there.
+
+        :param and_from: also of this transaction and all later ones; ids of 32 bits, which begin again at their end.
+        """
+        found = ds.field("transaction")
+        wanted = found.isin(list(transactions))
+        if and_from is not None:
+            is_later = (found >= and_from) & (found < and_from + _HALF_OF_IDS)
+            wanted = wanted | is_later | ((found > 0) & (found < and_from - _HALF_OF_IDS))
+        condition = wanted & (ds.field("offset") <= up_to)
         return min(self._select(["offset"], condition)["offset"].to_pylist(), default=None)
 
     @staticmethod

@@ -48,13 +48,11 @@ class PresentTable(PresentRows):
         """
         with self._source.database.session() as connection:
             newest = parse_lsn(_one(connection, "SELECT pg_current_wal_flush_lsn()::text"))
-            in_progress = _one(
-                connection,
-                "SELECT array_agg(x::text) FROM pg_snapshot_xip(pg_current_snapshot()) AS x",
-            )
+            # One snapshot: its list has only those in progress that are older than its end.
+            _, end, in_progress = _one(connection, "SELECT pg_current_snapshot()::text").split(":")
         self._source.landing.land(at_least=newest)
-        transactions = [int(xid) & _XID_BITS for xid in in_progress or ()]
-        earliest = self._source.log.earliest_of(transactions, up_to=newest) if transactions else None
+        transactions = [int(xid) & _XID_BITS for xid in in_progress.split(",") if xid]
+        earliest = self._source.log.earliest_of(transactions, up_to=newest, and_from=int(end) & _XID_BITS)
         return Offset(newest if earliest is None else earliest - 1)
 
     def end_reading(self, name: str) -> None:
