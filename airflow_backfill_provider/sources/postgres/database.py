@@ -7,7 +7,6 @@ and parsed as text.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +18,6 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 
 from airflow_backfill_provider.core.connections import connection_fields, variable_of
 from airflow_backfill_provider.core.errors import DatabaseRefusedError, DatabaseUnavailableError, InvalidJobError
-
-logger = logging.getLogger(__name__)
 
 SESSION_SETTINGS = {
     "client_encoding": "UTF8",

@@ -74,7 +74,7 @@ class PostgresSource(Source):
                     f"{self.location}: the server writes no logical replication log; set wal_level = logical, and "
                     "restart the server"
                 )
-            table = catalog.describe_table(connection, self.upstream.table)
+            table = self.describe(connection)
             begin = self.slot.ensure(connection, table)
             self.log.create(self._origin(server), begin)
             if self.upstream.has_own_slot(job):
@@ -113,11 +113,11 @@ class PostgresSource(Source):
         """
         with self.database.session() as connection:
             server = catalog.server(connection)
-            table = catalog.describe_table(connection, self.upstream.table)
+            table = self.describe(connection)
         return PostgresDescription.of(
             self.location,
             offset if offset is not None else self._newest_or_beginning(),
-            table_id=f"{server.system}/{server.database}/{table.oid}",
+            table_id=_table_id(server, table),
             table=table,
             encoding=server.encoding,
             upstream=self.upstream,
@@ -191,8 +191,8 @@ class PostgresSource(Source):
             except ChangeFeedGapError as error:
                 return ChangeFeed(latest=self._newest_or_beginning(), kept_for=None, replaced=str(error))
             server = catalog.server(connection)
-            table = catalog.describe_table(connection, self.upstream.table)
-        found = f"{server.system}/{server.database}/{table.oid}"
+            table = self.describe(connection)
+        found = _table_id(server, table)
         return ChangeFeed(
             latest=Offset(status.current),
             kept_for=None,
@@ -242,11 +242,7 @@ class PostgresSource(Source):
     @cached_property
     def _size(self) -> tuple[int, int]:
         with self.database.session() as connection:
-            return self._measured(connection)
-
-    def _measured(self, connection: Connection) -> tuple[int, int]:
-        table = catalog.describe_table(connection, self.upstream.table)
-        return catalog.size_of(connection, table.oid)
+            return catalog.size_of(connection, self.describe(connection).oid)
 
     @property
     def present(self) -> PresentRows:
@@ -281,6 +277,11 @@ class PostgresSource(Source):
 
     def _origin(self, server: catalog.Server) -> str:
         return f"postgresql system {server.system}, database {server.database}, slot {self.slot.name}"
+
+
+def _table_id(server: catalog.Server, table: DescribedTable) -> str:
+    """Return the table's id, which a table that is created again does not get again."""
+    return f"{server.system}/{server.database}/{table.oid}"
 
 
 class _Watch(SourceWatch):

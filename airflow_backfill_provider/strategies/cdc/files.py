@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from airflow_backfill_provider.core.errors import DataFileError, StateError, TableLogError
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
-from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder, KeyRange
+from airflow_backfill_provider.core.keys import EncodedPosition, KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.lake.data_files import DataFiles
 from airflow_backfill_provider.lake.delta_log import DeltaLog, stamp_of
@@ -35,6 +35,15 @@ class Reading:
     epoch: int
     covered: KeyRange
     changes_after: Offset
+
+    def ends_by(self, position: Position | None, order: KeyOrder) -> bool:
+        """
+        Return whether all of its keys lie at or before a position.
+
+        :param position: ``None`` for no position.
+        """
+        end = self.covered.up_to
+        return end is not None and position is not None and order.compare(end, position) <= 0
 
     def facts(self, order: KeyOrder) -> dict[str, object]:
         """Return the fields of the stamp of its commit."""

@@ -82,13 +82,8 @@ def _usable(readings: Sequence[Reading], situation: Situation) -> list[Reading]:
     unread = situation.settings.scan.unread(situation.state)[0]
     order = settings.scan.order
     # What is in the view was usable, and need not be looked up.
-    done = [reading for reading in readings if _ends_by(reading, unread.after, order)]
+    done = [reading for reading in readings if reading.ends_by(unread.after, order)]
     return [*done, *takewhile(is_covered, readings[len(done) :])]
-
-
-def _ends_by(reading: Reading, position: Position | None, order: KeyOrder) -> bool:
-    end = reading.covered.up_to
-    return end is not None and position is not None and order.compare(end, position) <= 0
 
 
 def ranges_to_read(

@@ -205,14 +205,8 @@ class CdcReader(SnapshotReader):
         """Return the offset after which the rows that were read before the epoch need changes."""
         order = self._context.settings.scan.order
         readings = self._files.readings(order, before=barrier.epoch)
-        position = [pinned.decoded(order).up_to for pinned in barrier.read_before][-1:]
-        unread = [
-            reading.changes_after
-            for reading in readings
-            if reading.covered.up_to is None
-            or not position
-            or (position[0] is not None and order.compare(reading.covered.up_to, position[0]) > 0)
-        ]
+        position = barrier.read_before[-1].decoded(order).up_to if barrier.read_before else None
+        unread = [reading.changes_after for reading in readings if not reading.ends_by(position, order)]
         if not unread:
             raise EpochFailedError(
                 f"epoch {barrier.epoch} of job {barrier.job} has a chunk of rows that were not read ahead; its table "
