@@ -68,6 +68,7 @@ WITHOUT = {
     "sources/change_log/texts.py": on_postgres("test_types"),
     "sources/postgres/catalog.py": on_postgres("test_types"),
     "sources/postgres/database.py": on_postgres("test_outages"),
+    "sources/postgres/jdbc.py": on_postgres("test_types"),
     "sources/postgres/landing.py": on_postgres("test_semantics"),
     "sources/postgres/present.py": on_postgres("test_random_histories"),
     "sources/postgres/reader.py": on_postgres("test_types"),

@@ -1,8 +1,7 @@
 """
 Reads a PostgreSQL table on Spark: its present rows over JDBC, and its changes from the change log.
 
-Every value comes as text, except whole numbers and texts, which come the same way in any case. So a value is the same
-whether it was read in a snapshot or from the log.
+The values of both become columns through the same conversion.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Sequence
 from functools import cached_property, reduce
 from typing import ClassVar
 
-from psycopg import sql
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -21,24 +19,11 @@ from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.sources.change_log.reader import ChangeLogReader
 from airflow_backfill_provider.sources.change_log.texts import typed
-from airflow_backfill_provider.sources.postgres.catalog import DescribedColumn
-from airflow_backfill_provider.sources.postgres.database import SESSION_SETTINGS
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
-from airflow_backfill_provider.sources.postgres.key_ranges import condition
+from airflow_backfill_provider.sources.postgres.jdbc import JdbcTable
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
 from airflow_backfill_provider.sources.reader import SourceReader
-
-FETCHED_ROWS = "10000"
-"""How many rows a reader has in memory at a time."""
-
-DRIVER = "org.postgresql.Driver"
-
-_AS_THEY_ARE = frozenset({"int2", "int4", "int8", "text", "varchar"})
-"""Types whose values JDBC passes on without a change."""
-
-_BY_DRIVER = frozenset({"client_encoding", "DateStyle"})
-"""Settings that the JDBC driver sets itself, to the same values; it refuses others."""
 
 
 class PostgresReader(SourceReader):
@@ -114,7 +99,10 @@ class PostgresReader(SourceReader):
 
         :param ranges: disjoint ranges, at least one.
         """
-        read = reduce(DataFrame.unionAll, map(self._range, ranges))
+        described = self._described
+        order: KeyOrder = described.key_order(self._source.upstream.key)
+        table = JdbcTable(self._spark, self._source.database, described.table, tuple(self._types), order)
+        read = reduce(DataFrame.unionAll, map(table.rows, ranges))
         return read.select(*(typed(_named(name), kind, name).alias(name) for name, kind in self._types.items()))
 
     def is_cleared(self, after: Offset, up_to: Offset) -> bool:
@@ -132,59 +120,6 @@ class PostgresReader(SourceReader):
     def _types(self) -> dict[str, str]:
         """The columns that have a counterpart."""
         return {name: kind for name, kind in self._described.types.items() if not kind.startswith("<")}
-
-    def _range(self, covered: KeyRange) -> DataFrame:
-        """Return the rows of a range, all values as the database writes them."""
-        parameters = self._source.database.parameters()
-        host, port = parameters.get("host", "localhost"), parameters.get("port", "5432")
-        ssl = {name: value for name, value in parameters.items() if name.startswith("ssl")}
-        settings = "; ".join(
-            f"SET {name} TO '{value}'" for name, value in SESSION_SETTINGS.items() if name not in _BY_DRIVER
-        )
-        properties: dict[str, str] = {
-            "driver": DRIVER,
-            "user": parameters.get("user", ""),
-            "password": parameters.get("password", ""),
-            "fetchsize": FETCHED_ROWS,
-            "sessionInitStatement": settings,
-            "ApplicationName": "airflow_backfill",
-            # The database would compare texts in another order than Spark.
-            "pushDownPredicate": "false",
-            "pushDownAggregate": "false",
-            "pushDownLimit": "false",
-            **ssl,
-        }
-        return self._spark.read.jdbc(
-            f"jdbc:postgresql://{host}:{port}/{parameters.get('dbname', '')}",
-            f"({self._select(covered).as_string(None)}) AS present_rows",
-            properties=properties,
-        )
-
-    def _select(self, covered: KeyRange) -> sql.Composable:
-        described = self._described
-        types = {column.name: column.type.name for column in described.table.columns}
-        order: KeyOrder = described.key_order(self._source.upstream.key)
-        columns = [
-            sql.SQL("{} AS {}").format(_as_text(column), sql.Identifier(column.name))
-            for column in described.table.columns
-            if column.name in self._types
-        ]
-        return sql.SQL("SELECT {} FROM {} WHERE {}").format(
-            sql.SQL(", ").join(columns),
-            sql.Identifier(described.table.schema, described.table.name),
-            condition(covered, order, types),
-        )
-
-
-def _as_text(column: DescribedColumn) -> sql.Composable:
-    """Return a column as the text that its type's output function writes, as in the log."""
-    name = sql.Identifier(column.name)
-    if column.type.element is not None and column.type.delta_type is not None:
-        return sql.SQL("array_to_json({}::text[])::text").format(name)
-    if column.type.name in _AS_THEY_ARE:
-        return name
-    # A cast to text writes some types differently: it removes the blanks at the end of a char(n), for example.
-    return sql.SQL("CASE WHEN {} IS NOT NULL THEN concat({}) END").format(name, name)
 
 
 def _named(name: str) -> Column:

@@ -1,0 +1,97 @@
+"""
+Reads the rows of a PostgreSQL table over JDBC, by ranges of keys.
+
+Every value comes as text, except whole numbers and texts, which come the same way in any case. So a value is the same
+whether it was read in a snapshot or from the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psycopg import sql
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
+from airflow_backfill_provider.sources.postgres.catalog import DescribedColumn, DescribedTable
+from airflow_backfill_provider.sources.postgres.database import SESSION_SETTINGS, Database
+from airflow_backfill_provider.sources.postgres.key_ranges import condition
+
+FETCHED_ROWS = "10000"
+"""How many rows a reader has in memory at a time."""
+
+DRIVER = "org.postgresql.Driver"
+
+_AS_THEY_ARE = frozenset({"int2", "int4", "int8", "text", "varchar"})
+"""Types whose values JDBC passes on without a change."""
+
+_BY_DRIVER = frozenset({"client_encoding", "DateStyle"})
+"""Settings that the JDBC driver sets itself, to the same values; it refuses others."""
+
+
+@dataclass(frozen=True, slots=True)
+class JdbcTable:
+    """
+    A table, read on Spark.
+
+    :param table: the table, as the catalog has it.
+    :param columns: the names of the columns to read.
+    :param order: the key's order.
+    """
+
+    spark: SparkSession
+    database: Database
+    table: DescribedTable
+    columns: tuple[str, ...]
+    order: KeyOrder
+
+    def rows(self, covered: KeyRange) -> DataFrame:
+        """Return the rows of a range, all values as the database writes them."""
+        parameters = self.database.parameters()
+        host, port = parameters.get("host", "localhost"), parameters.get("port", "5432")
+        ssl = {name: value for name, value in parameters.items() if name.startswith("ssl")}
+        settings = "; ".join(
+            f"SET {name} TO '{value}'" for name, value in SESSION_SETTINGS.items() if name not in _BY_DRIVER
+        )
+        properties: dict[str, str] = {
+            "driver": DRIVER,
+            "user": parameters.get("user", ""),
+            "password": parameters.get("password", ""),
+            "fetchsize": FETCHED_ROWS,
+            "sessionInitStatement": settings,
+            "ApplicationName": "airflow_backfill",
+            # The database would compare texts in another order than Spark.
+            "pushDownPredicate": "false",
+            "pushDownAggregate": "false",
+            "pushDownLimit": "false",
+            **ssl,
+        }
+        return self.spark.read.jdbc(
+            f"jdbc:postgresql://{host}:{port}/{parameters.get('dbname', '')}",
+            f"({self._select(covered).as_string(None)}) AS present_rows",
+            properties=properties,
+        )
+
+    def _select(self, covered: KeyRange) -> sql.Composable:
+        types = {column.name: column.type.name for column in self.table.columns}
+        columns = [
+            sql.SQL("{} AS {}").format(_as_text(column), sql.Identifier(column.name))
+            for column in self.table.columns
+            if column.name in self.columns
+        ]
+        return sql.SQL("SELECT {} FROM {} WHERE {}").format(
+            sql.SQL(", ").join(columns),
+            sql.Identifier(self.table.schema, self.table.name),
+            condition(covered, self.order, types),
+        )
+
+
+def _as_text(column: DescribedColumn) -> sql.Composable:
+    """Return a column as the text that its type's output function writes, as in the log."""
+    name = sql.Identifier(column.name)
+    if column.type.element is not None and column.type.delta_type is not None:
+        return sql.SQL("array_to_json({}::text[])::text").format(name)
+    if column.type.name in _AS_THEY_ARE:
+        return name
+    # A cast to text writes some types differently: it removes the blanks at the end of a char(n), for example.
+    return sql.SQL("CASE WHEN {} IS NOT NULL THEN concat({}) END").format(name, name)
