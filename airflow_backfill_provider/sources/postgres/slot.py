@@ -33,7 +33,7 @@ _PATIENCE = "60s"
 
 _STATUS = """
 SELECT plugin, database, active, wal_status, restart_lsn::text, confirmed_flush_lsn::text, safe_wal_size,
-       pg_current_wal_lsn()::text, pg_size_bytes(current_setting('max_slot_wal_keep_size'))
+       pg_current_wal_flush_lsn()::text, pg_size_bytes(current_setting('max_slot_wal_keep_size'))
 FROM pg_replication_slots WHERE slot_name = %s
 """
 
@@ -49,7 +49,7 @@ class SlotStatus:
     The state of a slot.
 
     :param confirmed: the LSN up to which changes were consumed.
-    :param current: the database's newest LSN.
+    :param current: the database's newest LSN on disk; a slot returns nothing after it, although more may be written.
     :param kept: the bytes of log that the slot keeps on the server.
     :param left: the bytes of log that may still be written before the slot is lost; ``None`` if it keeps all.
     """
