@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -21,7 +23,8 @@ from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
 UNCHANGED_VALUE = "AIRFLOW_BACKFILL_UNCHANGED_VALUE"
 """The error for a value that the database did not log, because it did not change. The column's name follows."""
 
-_EVENT, _NUMBER, _ROW = "__event", "__number", "__row"
+_EVENT, _NUMBER, _ROW, _LEAVES = "__event", "__number", "__row", "__leaves"
+_STAYS = "__stays"
 _FIRST, _LAST, _LAST_OF_ALL = "__is_first", "__is_last", "__is_last_of_all"
 
 _PREIMAGE, _POSTIMAGE = "update_preimage", "update_postimage"
@@ -83,14 +86,22 @@ class ChangeLogReader:
             .when(kind == LoggedKind.DELETE.value, F.array(_event("delete", 0, old)))
             .when(kind == LoggedKind.UPDATE.value, F.array(_event(_PREIMAGE, 0, old), _event(_POSTIMAGE, 1, new)))
         )
+        keeps_key = reduce(and_, (old[name].eqNullSafe(new[name]) for name in self.key))
+        stays = (kind == LoggedKind.UPDATE.value) & keeps_key
         return (
             log.filter(wanted)
-            .select(F.col("offset").alias(CHANGE_OFFSET), F.col("number"), F.explode(events).alias(_EVENT))
+            .select(
+                F.col("offset").alias(CHANGE_OFFSET),
+                F.col("number"),
+                F.coalesce(stays, F.lit(False)).alias(_STAYS),
+                F.explode(events).alias(_EVENT),
+            )
             .select(
                 CHANGE_OFFSET,
                 (F.col("number") * 2 + F.col(f"{_EVENT}.second")).alias(_NUMBER),
                 F.col(f"{_EVENT}.kind").alias(CHANGE_TYPE),
                 F.col(f"{_EVENT}.row").alias(_ROW),
+                (F.col(f"{_EVENT}.kind").isin("delete", _PREIMAGE) & ~F.col(_STAYS)).alias(_LEAVES),
             )
         )
 
@@ -98,10 +109,9 @@ class ChangeLogReader:
         """Return a column with its type; fail for an unknown value only if no later change replaced the row."""
         text = F.col(_ROW)[name]
         if name in self.apart:
-            is_unknown = (
-                F.col(_LAST_OF_ALL) & F.col(CHANGE_TYPE).isin("insert", _POSTIMAGE) & F.col(_filled(name)).isNull()
-            )
             filled = F.col(_filled(name)).getField("text")
+            is_known = F.coalesce(F.col(_filled(name)).getField("is_known"), F.lit(False))
+            is_unknown = F.col(_LAST_OF_ALL) & F.col(CHANGE_TYPE).isin("insert", _POSTIMAGE) & ~is_known
             text = F.when(is_unknown, F.raise_error(F.lit(f"{UNCHANGED_VALUE} {name}")).cast("string")).otherwise(
                 F.when(F.map_contains_key(_ROW, F.lit(name)), text).otherwise(filled)
             )
@@ -113,9 +123,15 @@ def _event(kind: str, second: int, row: Column) -> Column:
 
 
 def _known(name: str) -> Column:
-    """Return a column's text in a struct, if the event is of a new row that has it; otherwise null."""
+    """
+    Return what an event says about a column's text: it, if it is of a new row that has it; otherwise null.
+
+    Once a row has left the key, nothing is known: the next one may come from another key, with a value of its own.
+    """
     has_it = F.col(CHANGE_TYPE).isin("insert", _POSTIMAGE) & F.map_contains_key(_ROW, F.lit(name))
-    return F.when(has_it, F.struct(F.col(_ROW)[name].alias("text")))
+    nothing = F.struct(F.lit(False).alias("is_known"), F.lit(None).cast("string").alias("text"))
+    known = F.struct(F.lit(True).alias("is_known"), F.col(_ROW)[name].alias("text"))
+    return F.when(F.col(_LEAVES), nothing).when(has_it, known)
 
 
 def _filled(name: str) -> str:

@@ -24,7 +24,7 @@ WHERE c.oid = to_regclass(%s)
 """
 
 _COLUMNS = """
-SELECT a.attname, a.atttypid::bigint, a.atttypmod, a.attnotnull, a.attgenerated::text, a.attstorage::text
+SELECT a.attname, a.atttypid::bigint, a.atttypmod, a.attnotnull, a.attgenerated::text, a.attlen = -1
 FROM pg_attribute a WHERE a.attrelid = %s::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 
@@ -78,7 +78,7 @@ class DescribedColumn:
 
     :param nullable: whether it may be null.
     :param generated: whether the server computes it from other columns; the log does not have such columns.
-    :param may_lie_apart: whether long values are stored out of line (TOAST), so that the log leaves them out of an
+    :param may_lie_apart: whether long values may be stored out of line (TOAST), so that the log leaves them out of an
         update that does not change them.
     """
 
@@ -176,9 +176,9 @@ def describe_table(connection: Connection, table: str) -> DescribedTable:
             type=types[type_oid, modifier],
             nullable=not not_null,
             generated=bool(generated),
-            may_lie_apart=storage != "p",
+            may_lie_apart=varies,
         )
-        for column, type_oid, modifier, not_null, generated, storage in columns
+        for column, type_oid, modifier, not_null, generated, varies in columns
     )
     return DescribedTable(
         oid=oid,

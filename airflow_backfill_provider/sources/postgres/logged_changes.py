@@ -181,5 +181,6 @@ def _change(message: Insert | Update | Delete, columns: _Columns) -> dict[str, A
         return {"kind": LoggedKind.DELETE, "old": named}
     if message.old is None or message.old_is_key:
         old = columns.key(message.new if message.old is None else message.old)
-        return {"kind": LoggedKind.UPDATE, "old": old, "new": columns.row(message.new)}
+        # A long key that did not change may be missing in the new row.
+        return {"kind": LoggedKind.UPDATE, "old": old, "new": {**old, **columns.row(message.new)}}
     return {"kind": LoggedKind.UPDATE, "old": columns.row(message.old), "new": columns.row(message.new, message.old)}

@@ -77,11 +77,12 @@ class PostgresReader(SourceReader):
 
     def changes(self, after: Offset, up_to: Offset) -> DataFrame:
         """Return the changes in ``(after, up_to]``, from the change log."""
-        source, described = self._source, self._described
+        source = self._source
+        # Even if the log has whole rows now: it may have left values out before that was set.
         apart = frozenset(
             column.name
-            for column in described.table.columns
-            if column.may_lie_apart and column.name in self._types and not described.table.logs_whole_rows
+            for column in self._described.table.columns
+            if column.may_lie_apart and column.name in self._types
         )
         reader = ChangeLogReader(
             spark=self._spark,

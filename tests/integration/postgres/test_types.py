@@ -187,3 +187,54 @@ def test_an_unchanged_long_value_is_refused_with_the_statement_to_run(shop: Shop
     shop.run_sql("UPDATE orders SET n = 3 WHERE id = 1")
     assert shop.epoch() is not None
     assert shop.rows("id", "n", "long") == shop.table("SELECT id, n, long FROM orders")
+
+
+LONG = (
+    "CREATE TABLE orders (id int PRIMARY KEY, n int, long text)",
+    "ALTER TABLE orders ALTER long SET STORAGE EXTERNAL",
+    "INSERT INTO orders SELECT i, 0, repeat('x', 5000) FROM generate_series(1, 3) i",
+)
+
+
+def test_an_unchanged_long_value_that_came_with_another_key_is_not_the_value_that_the_key_had(shop: Shop) -> None:
+    """I6: within one window, the key belonged to two rows."""
+    shop.run_sql(*LONG)
+    shop.create()
+    shop.finish()
+    shop.run_sql("INSERT INTO orders VALUES (9, 0, 'of the first row')")
+    shop.run_sql("DELETE FROM orders WHERE id = 9", "UPDATE orders SET id = 9 WHERE id = 1")
+    with pytest.raises(UpstreamError, match="column long, .* REPLICA IDENTITY FULL"):
+        shop.epoch()
+    shop.run_sql(
+        "UPDATE orders SET n = 1, long = repeat('z', 5000) WHERE id = 9", "UPDATE orders SET n = 2 WHERE id = 9"
+    )
+    assert shop.epoch() is not None
+    assert shop.rows("id", "n", "long") == shop.table("SELECT id, n, long FROM orders")
+
+
+def test_a_replica_identity_that_is_set_later_does_not_make_a_null_of_a_value_that_was_left_out(shop: Shop) -> None:
+    """I6: also if it is set without a rebuild."""
+    shop.run_sql(*LONG)
+    shop.create()
+    shop.finish()
+    shop.run_sql("UPDATE orders SET n = 1 WHERE id = 1")
+    shop.run_sql("ALTER TABLE orders REPLICA IDENTITY FULL")
+    with pytest.raises(UpstreamError, match="column long, .* REPLICA IDENTITY FULL"):
+        shop.epoch()
+    shop.run_sql("UPDATE orders SET n = 2 WHERE id = 1")
+    assert shop.epoch() is not None
+    assert shop.rows("id", "n", "long") == shop.table("SELECT id, n, long FROM orders")
+
+
+def test_a_long_key_that_did_not_change(shop: Shop) -> None:
+    """Its value is stored out of line, so the log has it only as that of the old row."""
+    shop.run_sql(
+        "CREATE TABLE orders (id text PRIMARY KEY, n int, other text)",
+        "ALTER TABLE orders ALTER id SET STORAGE EXTERNAL",
+        "INSERT INTO orders SELECT i || repeat('k', 2300), 0, repeat('y', 900) FROM generate_series(1, 3) i",
+    )
+    shop.create()
+    shop.finish()
+    shop.run_sql("UPDATE orders SET n = 1 WHERE id LIKE '1%'", "DELETE FROM orders WHERE id LIKE '2%'")
+    assert shop.epoch() is not None
+    assert shop.rows("id", "n", "other") == shop.table("SELECT id, n, other FROM orders")

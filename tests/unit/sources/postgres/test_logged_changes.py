@@ -107,6 +107,12 @@ def test_a_value_that_was_not_logged_is_left_out_and_a_null_is_not():
     ]
 
 
+def test_a_long_key_that_did_not_change_is_in_the_new_row_too():
+    assert changes_of(m.update(ORDERS, [m.ABSENT, "b", None], key=["1", None, None])) == [
+        ("update", {"id": "1"}, {"id": "1", "note": "b", "tags": None})
+    ]
+
+
 def test_a_whole_old_row_has_the_values_that_were_not_logged_again():
     found = rows_of(
         *transaction(
