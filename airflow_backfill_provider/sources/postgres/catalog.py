@@ -17,7 +17,7 @@ _READABLE_KINDS = {"r": "table", "p": "partitioned table"}
 _FULL, _PERMANENT = "f", "p"
 
 _TABLE = """
-SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relreplident::text, c.relpersistence::text,
+SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
        has_table_privilege(c.oid, 'SELECT')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = to_regclass(%s)
@@ -30,13 +30,22 @@ FROM pg_attribute a WHERE a.attrelid = %s::bigint::oid AND a.attnum > 0 AND NOT 
 
 # An index that identifies rows: unique at every moment, over whole columns of the whole table.
 _UNIQUE_INDEXES = """
-SELECT i.indisprimary, i.indisreplident,
-       ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, n)
+SELECT ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, n)
              JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
              WHERE k.n <= i.indnkeyatts ORDER BY k.n)
 FROM pg_index i
 WHERE i.indrelid = %s::bigint::oid AND i.indisunique AND i.indisvalid AND i.indimmediate
       AND i.indpred IS NULL AND i.indexprs IS NULL
+"""
+
+# Rows are logged under the identity of the partition that they lie in.
+_IDENTITIES = """
+SELECT c.relreplident::text, c.oid = %s::bigint::oid,
+       ARRAY(SELECT a.attname::text FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
+             WHERE i.indrelid = c.oid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+                   AND ((c.relreplident = 'd' AND i.indisprimary) OR (c.relreplident = 'i' AND i.indisreplident)))
+FROM pg_class c
+WHERE c.oid = %s::bigint::oid OR c.oid IN (SELECT relid FROM pg_partition_tree(%s::bigint::oid::regclass) WHERE isleaf)
 """
 
 # A partition that was attached was a table before: its row type is older than its place in the tree.
@@ -95,23 +104,16 @@ class DescribedTable:
     A table.
 
     :param oid: its oid, which a table that is created again does not get again.
-    :param replica_identity: ``d`` for default, ``f`` for full, ``i`` for an index, ``n`` for nothing.
-    :param identity_key: the columns by which the log identifies an old row; empty if it does not.
+    :param identity_key: the columns by which the log identifies an old row, in each partition; empty if it does not.
     :param unique_keys: the columns of each index that identifies rows.
     """
 
     oid: int
     schema: str
     name: str
-    replica_identity: str
     columns: tuple[DescribedColumn, ...]
     identity_key: tuple[str, ...]
     unique_keys: tuple[tuple[str, ...], ...]
-
-    @property
-    def logs_whole_rows(self) -> bool:
-        """Whether the log has all columns of old rows."""
-        return self.replica_identity == _FULL
 
     def column(self, name: str) -> DescribedColumn | None:
         """Return a column by its name."""
@@ -157,7 +159,7 @@ def describe_table(connection: Connection, table: str) -> DescribedTable:
             f"there is no table {table} in database {connection.info.dbname}; name it with its schema, such as "
             "public.orders"
         )
-    oid, schema, name, kind, identity, persistence, readable = row
+    oid, schema, name, kind, persistence, readable = row
     if kind not in _READABLE_KINDS:
         raise UpstreamError(f"{table} is not a table, but of the kind {kind!r} in pg_class; name a table")
     if persistence != _PERMANENT:
@@ -184,10 +186,9 @@ def describe_table(connection: Connection, table: str) -> DescribedTable:
         oid=oid,
         schema=schema,
         name=name,
-        replica_identity=identity,
         columns=described,
-        identity_key=_identity_key(identity, described, indexes),
-        unique_keys=tuple(tuple(names) for _, _, names in indexes),
+        identity_key=_identity_key(connection, oid, described),
+        unique_keys=tuple(tuple(names) for (names,) in indexes),
     )
 
 
@@ -256,13 +257,11 @@ def _resolved(catalog: Mapping[int, _CatalogRow], oid: int, modifier: int) -> Po
     return PostgresType(name=name if schema == "pg_catalog" else f"{schema}.{name}", kind=kind, modifier=modifier)
 
 
-def _identity_key(
-    identity: str, columns: Sequence[DescribedColumn], indexes: Sequence[tuple[Any, ...]]
-) -> tuple[str, ...]:
-    """Return the columns by which the log identifies an old row."""
-    if identity == _FULL:
-        return tuple(column.name for column in columns)
-    for is_primary, is_identity, names in indexes:
-        if (identity == "d" and is_primary) or (identity == "i" and is_identity):
-            return tuple(names)
-    return ()
+def _identity_key(connection: Connection, oid: int, columns: Sequence[DescribedColumn]) -> tuple[str, ...]:
+    """Return the columns by which the log identifies an old row, in whatever partition it lies."""
+    everything = tuple(column.name for column in columns)
+    found = connection.execute(_IDENTITIES, [oid, oid, oid]).fetchall()
+    # A partitioned table has no rows itself, so its own identity counts only before it has partitions.
+    identities = [row for row in found if not row[1]] or found
+    keys = [everything if identity == _FULL else tuple(names) for identity, _, names in identities]
+    return tuple(name for name in everything if all(name in key for key in keys))

@@ -212,6 +212,24 @@ def test_rows_that_come_or_go_with_a_partition_are_a_gap(shop: Shop, statements:
     assert_equal(shop)
 
 
+def test_a_partition_with_another_replica_identity_than_its_table(shop: Shop) -> None:
+    """I6: the log identifies rows as their partition does; setting it for the table sets it for no partition."""
+    shop.run_sql(
+        "CREATE TABLE orders (id int PRIMARY KEY, code int NOT NULL, UNIQUE (id, code)) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF orders FOR VALUES FROM (0) TO (10)",
+        "ALTER TABLE orders REPLICA IDENTITY FULL",
+        "INSERT INTO orders SELECT i, i FROM generate_series(1, 3) i",
+    )
+    with pytest.raises(UpstreamError, match="identifies changed rows by id, not by id, code; run: ALTER TABLE"):
+        shop.create(key=["id", "code"])
+    shop.run_sql("ALTER TABLE low REPLICA IDENTITY FULL")
+    shop.create(key=["id", "code"])
+    shop.finish()
+    shop.run_sql("UPDATE orders SET code = 9 WHERE id = 1", "DELETE FROM orders WHERE id = 2")
+    assert shop.epoch() is not None
+    assert shop.rows("id", "code") == shop.table("SELECT id, code FROM orders")
+
+
 def test_two_jobs_share_a_slot_and_land_changes_once(shop: Shop) -> None:
     shop.run_sql(ORDERS, "CREATE TABLE customers (id int PRIMARY KEY, name text)")
     fill(shop, 1, 5)

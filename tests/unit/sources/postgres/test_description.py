@@ -32,7 +32,6 @@ def described(*key, columns=COLUMNS, as_text=(), encoding="UTF8", named="shop.or
         "oid": 16_384,
         "schema": "shop",
         "name": "orders",
-        "replica_identity": "d",
         "columns": columns,
         "identity_key": ("id",),
         "unique_keys": (("id",),),
@@ -81,7 +80,7 @@ def test_any_column_can_be_read_as_text():
         (["region", "id"], {"unique_keys": (("note",), ("id", "region")), "identity_key": ("id", "region")}),
         # The log has more of old rows than the key.
         (["id"], {"identity_key": ("id", "region")}),
-        (["id"], {"replica_identity": "f", "identity_key": tuple(column.name for column in COLUMNS)}),
+        (["id"], {"identity_key": tuple(column.name for column in COLUMNS)}),
     ],
 )
 def test_a_key_of_a_unique_index_that_the_log_has_is_usable(key, table):

@@ -23,10 +23,12 @@ def test_a_partition_s_rows_are_those_of_its_table():
         ([7], [("7", LoggedKind.TRUNCATE)]),
         ([12, 11], [("1", LoggedKind.TRUNCATE)]),
         ([1, 11, 12, 7], [("1", LoggedKind.TRUNCATE), ("7", LoggedKind.TRUNCATE)]),
+        ([1, 11], [("1", LoggedKind.TRUNCATE)]),
         ([12], [("1", LoggedKind.PART_REMOVED)]),
     ],
 )
-def test_a_table_is_truncated_if_all_of_its_partitions_are(oids, kinds):
+def test_a_table_is_truncated_if_it_is_named_or_all_of_its_partitions_are(oids, kinds):
+    """If it is named, a partition that is missing was made later."""
     assert [(row["table"], row["kind"]) for row in TREES.truncated(oids)] == kinds
 
 
