@@ -24,6 +24,7 @@ from airflow_backfill_provider.core.errors import (
     ConcurrentUpdateError,
     UpstreamReplacedError,
 )
+from airflow_backfill_provider.lake.dropping import drop_table
 from airflow_backfill_provider.lake.storage import panics_as_errors, storage_errors
 from airflow_backfill_provider.sources.change_log.changes import SCHEMA, LoggedChange, LoggedKind, arrow_batches
 
@@ -36,7 +37,14 @@ ORIGIN_PROPERTY = "backfill.changeLogOf"
 _HALF_OF_IDS = 1 << 31
 """Of two transaction ids of 32 bits, the later one is at most this far ahead."""
 
-_OF_ROWS = tuple(kind.value for kind in (LoggedKind.INSERT, LoggedKind.UPDATE, LoggedKind.DELETE, LoggedKind.TRUNCATE))
+_OF_SINGLE_ROWS = tuple(kind.value for kind in (LoggedKind.INSERT, LoggedKind.UPDATE, LoggedKind.DELETE))
+_OF_ROWS = (*_OF_SINGLE_ROWS, LoggedKind.TRUNCATE.value)
+
+_COMMITTED = ds.field("kind") != LoggedKind.GAP.value
+"""The rows that the database committed."""
+
+OF_ALL_TABLES = ""
+"""The table's id of a row that is of no table, or of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +74,13 @@ class ChangeLog:
 
     # ------------------------------------------------------------------------------------------------- landing
 
-    def create(self, origin: str, after: int) -> None:
+    def create(self, origin: str, after: int, *, at: dt.datetime) -> None:
         """
-        Create the empty table, unless it exists.
+        Create the table, unless it exists.
 
         :param origin: what the log is of.
         :param after: the offset after which the log begins.
+        :param at: the time now.
         :raises UpstreamReplacedError: if the table is the log of something else.
         """
         if self.exists():
@@ -83,7 +92,7 @@ class ChangeLog:
             with suppress(CommitFailedError), storage_errors(self.location):
                 write_deltalake(
                     table,
-                    SCHEMA.empty_table(),
+                    pa.Table.from_batches(arrow_batches([_gap(after, "changes before the log began", at)])),
                     mode="append",
                     commit_properties=_landed_through(after),
                 )
@@ -139,15 +148,22 @@ class ChangeLog:
         finally:
             self._opened = None
 
-    def skip_to(self, offset: int, *, if_before: int) -> None:
+    def skip_to(self, offset: int, *, if_before: int, why: str, at: dt.datetime) -> None:
         """
-        Leave out the changes up to an offset, if the log ends before another one; no reader needs them.
+        Leave out the changes up to an offset, if the log ends before another one; readers that need them are refused.
 
+        :param why: why the changes are lost.
+        :param at: the time now.
         :raises ConcurrentUpdateError: if another process landed changes meanwhile.
         """
         landed = self.landed_through
         if landed < if_before:
-            self.land([], after=landed, through=offset)
+            self.land([_gap(offset, why, at)], after=landed, through=offset)
+
+    def drop(self) -> None:
+        """Delete the table, if it exists."""
+        drop_table(self.location, self._options)
+        self._opened = None
 
     @property
     def landed_through(self) -> int:
@@ -175,13 +191,13 @@ class ChangeLog:
 
     def committed_at(self, offset: int) -> dt.datetime | None:
         """Return when the newest transaction at or before an offset was committed; ``None`` if there is none."""
-        rows = self._select(["offset", "committed_at"], ds.field("offset") <= offset)
+        rows = self._select(["offset", "committed_at"], (ds.field("offset") <= offset) & _COMMITTED)
         newest = rows.sort_by([("offset", "descending")]).slice(0, 1)
         return newest["committed_at"].to_pylist()[0] if newest.num_rows else None
 
     def offset_at(self, instant: dt.datetime) -> int | None:
         """Return the newest offset that was committed at or before an instant; ``None`` if the log begins later."""
-        rows = self._select(["offset"], ds.field("committed_at") <= instant)
+        rows = self._select(["offset"], (ds.field("committed_at") <= instant) & _COMMITTED)
         return max(rows["offset"].to_pylist(), default=None)
 
     def columns_within(self, table: str, after: int, up_to: int) -> list[LoggedColumns]:
@@ -207,9 +223,23 @@ class ChangeLog:
         return dict(max(rows, key=lambda row: row["offset"])["new"]) if rows else None
 
     def lost_within(self, table: str, after: int, up_to: int) -> list[str]:
-        """Return what happened to a table's rows in ``(after, up_to]`` without that the database logged the rows."""
-        condition = self._within(table, after, up_to) & (ds.field("kind") == LoggedKind.PART_REMOVED.value)
+        """Return why changes of a table in ``(after, up_to]`` are unknown."""
+        offset, kind = ds.field("offset"), ds.field("kind")
+        removed = (ds.field("table") == table) & (kind == LoggedKind.PART_REMOVED.value)
+        condition = (offset > after) & (offset <= up_to) & (removed | (kind == LoggedKind.GAP.value))
         return [dict(row["new"])["text"] for row in self._select(["new"], condition).to_pylist()]
+
+    def transactions_within(self, after: int, up_to: int) -> set[tuple[int, int]]:
+        """Return offset and id of the transactions that changed rows in ``(after, up_to]``."""
+        offset = ds.field("offset")
+        condition = (offset > after) & (offset <= up_to) & ds.field("kind").isin(_OF_SINGLE_ROWS)
+        rows = self._select(["offset", "transaction"], condition)
+        return set(zip(rows["offset"].to_pylist(), rows["transaction"].to_pylist(), strict=True))
+
+    def complete_after(self) -> int:
+        """Return the offset after which the log has every transaction up to its end."""
+        gaps = self._select(["offset"], ds.field("kind") == LoggedKind.GAP.value)
+        return max(gaps["offset"].to_pylist(), default=self.landed_through)
 
     def truncated_within(self, table: str, after: int, up_to: int) -> tuple[int, int] | None:
         """Return the offset and number of the last TRUNCATE of a table in ``(after, up_to]``; ``None`` if none."""
@@ -292,6 +322,18 @@ def _noting_failures(batches: Iterator[pa.RecordBatch], failures: list[BaseExcep
     except BaseException as error:
         failures.append(error)
         raise
+
+
+def _gap(offset: int, why: str, at: dt.datetime) -> LoggedChange:
+    return LoggedChange(
+        offset=offset,
+        number=0,
+        transaction=0,
+        committed_at=at,
+        table=OF_ALL_TABLES,
+        kind=LoggedKind.GAP,
+        new={"text": why},
+    )
 
 
 def _landed_through(offset: int) -> CommitProperties:

@@ -15,12 +15,12 @@ from itertools import chain
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
-from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamError
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamError, UpstreamReplacedError
 from airflow_backfill_provider.sources.change_log.changes import LoggedChange
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, partitions, resolve_types
 from airflow_backfill_provider.sources.postgres.database import Database, SlotInUseError
-from airflow_backfill_provider.sources.postgres.logged_changes import logged_changes
+from airflow_backfill_provider.sources.postgres.logged_changes import logged_changes, noting_repeated
 from airflow_backfill_provider.sources.postgres.partitions import PartitionTrees
 from airflow_backfill_provider.sources.postgres.pgoutput import Relation, decode
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
@@ -70,6 +70,7 @@ class Landing:
         :param at_least: an LSN up to which to land even if there are no changes.
         :returns: the LSN through which the log is landed.
         :raises ChangeFeedGapError: if something else consumed changes of the slot.
+        :raises UpstreamReplacedError: if the database's log is not the one that was landed before.
         :raises ConcurrentUpdateError: if another process lands changes at the same time.
         :raises DatabaseUnavailableError: if the database does not answer.
         """
@@ -93,15 +94,19 @@ class Landing:
             )
         through = min(up_to, after + MOST_BYTES)
         if through <= after:
+            self._require_reached(connection, after)
             return after, True
-        messages = map(decode, self.slot.peek(connection, through))
+        repeated = set[tuple[int, int]]()
+        messages = noting_repeated(map(decode, self.slot.peek(connection, through)), after, repeated)
         trees = PartitionTrees(partitions(connection, self.slot.publication))
         changes = chain(
             logged_changes(messages, lambda relation: _types_of(connection, relation), after=after, trees=trees),
             # A generator inside of deltalake's write cannot read the log.
             self._partitions(trees, connection, through),
         )
+        # The transactions that the log has come before the first one that it does not have.
         first = next(changes, None)
+        self._require_same_transactions(repeated, confirmed, after)
         if first is None and through - after <= IDLE_BYTES and after >= at_least:
             return after, True
         reached(CrashPoint.BEFORE_LANDING_COMMIT)
@@ -110,6 +115,37 @@ class Landing:
         self.slot.advance(connection, through)
         logger.debug("%s: landed changes through LSN %d in %s", self.slot.name, through, self.log.location)
         return through, through == up_to
+
+    def _require_reached(self, connection: Connection, landed: int) -> None:
+        """
+        Refuse a server whose log ends before what is landed.
+
+        :raises UpstreamReplacedError: with what to do.
+        """
+        current = self.slot.status(connection).current
+        if current < landed:
+            raise self._other_history(f"ends with offset {current}, but changes up to {landed} were landed")
+
+    def _require_same_transactions(self, found: set[tuple[int, int]], confirmed: int, landed: int) -> None:
+        """
+        Refuse a server that returns other transactions than those that are landed.
+
+        :param found: offset and id of the transactions that it returns again.
+        """
+        if confirmed >= landed:
+            return
+        since = max(confirmed, self.log.complete_after())
+        known = self.log.transactions_within(since, landed)
+        different = known ^ {transaction for transaction in found if transaction[0] > since}
+        if different:
+            offset, _ = min(different)
+            raise self._other_history(f"differs from what was landed, from offset {offset} on")
+
+    def _other_history(self, problem: str) -> UpstreamReplacedError:
+        return UpstreamReplacedError(
+            f"{self.database.connection_id}: the database's log {problem} in {self.log.location}; the server was "
+            "restored from an older copy, or a standby without its newest changes took over: rebuild the job"
+        )
 
     def _partitions(self, trees: PartitionTrees, connection: Connection, through: int) -> list[LoggedChange]:
         """Return rows for tables whose partitions differ from those that the log has; they count from the end on."""

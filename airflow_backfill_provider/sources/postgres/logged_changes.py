@@ -97,6 +97,26 @@ def logged_changes(
             )
 
 
+def noting_repeated(
+    messages: Iterable[Message | None], after: int, repeated: set[tuple[int, int]]
+) -> Iterator[Message | None]:
+    """
+    Yield messages, and note the transactions with changes of rows that a slot returns again.
+
+    :param after: the LSN through which they are landed.
+    :param repeated: gets the offset and the id of each of them.
+    """
+    transaction: Begin | None = None
+    for message in messages:
+        if isinstance(message, Begin):
+            transaction = message
+        elif isinstance(message, Insert | Update | Delete) and transaction is not None:
+            offset = offset_of_commit(transaction.final_lsn)
+            if offset <= after:
+                repeated.add((offset, transaction.xid))
+        yield message
+
+
 @dataclass(frozen=True, slots=True)
 class _Columns:
     """How to name the values of a table's rows."""

@@ -25,6 +25,9 @@ from airflow_backfill_provider.sources.postgres.lsn import lsn_text, parse_lsn
 
 PLUGIN = "pgoutput"
 
+_LOST = "lost"
+"""The state of a slot that needs log which the server has removed."""
+
 _FETCHED = 2_000
 """How many messages are fetched at a time."""
 
@@ -83,6 +86,9 @@ class ReplicationSlot:
         :raises DatabaseUnavailableError: if a transaction stays in progress.
         """
         self._publish(connection, table)
+        if self._is_lost(connection):
+            # Nobody can use it any more.
+            self._drop(connection)
         if self._row(connection) is None:
             self._create(connection)
         self.status(connection)
@@ -107,7 +113,7 @@ class ReplicationSlot:
                 f"the replication slot {self.name} belongs to something else (plugin {plugin}, database {database}); "
                 "choose another slot"
             )
-        if wal_status == "lost" or restart is None:
+        if wal_status == _LOST or restart is None:
             raise ChangeFeedGapError(
                 f"the replication slot {self.name} is lost: the server removed log that it needed, because it kept "
                 "more than max_slot_wal_keep_size. Rebuild the job, and run epochs more often or raise that setting"
@@ -144,9 +150,17 @@ class ReplicationSlot:
         A publication of somebody else stays; it costs nothing.
         """
         if self._row(connection) is not None:
-            connection.execute("SELECT pg_drop_replication_slot(%s)", [self.name])
+            self._drop(connection)
         with contextlib.suppress(errors.InsufficientPrivilege):
             connection.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(self.publication)))
+
+    def _drop(self, connection: Connection) -> None:
+        connection.execute("SELECT pg_drop_replication_slot(%s)", [self.name])
+
+    def _is_lost(self, connection: Connection) -> bool:
+        """Return whether the slot is one of this database, and the server removed log that it needs."""
+        row = self._row(connection)
+        return row is not None and row[:2] == (PLUGIN, connection.info.dbname) and row[3] == _LOST
 
     def _row(self, connection: Connection) -> tuple[Any, ...] | None:
         return connection.execute(_STATUS, [self.name]).fetchone()

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
+    ConcurrentUpdateError,
     DatabaseRefusedError,
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
@@ -66,6 +68,7 @@ class PostgresSource(Source):
         Create slot and change log, unless they exist, and return the point after which changes are complete.
 
         :raises DatabaseRefusedError: if the login may not create a slot; with what to do.
+        :raises UpstreamReplacedError: if the change log is that of another database, and other jobs may read it.
         """
         with self.database.session() as connection:
             server = catalog.server(connection)
@@ -75,12 +78,30 @@ class PostgresSource(Source):
                     "restart the server"
                 )
             table = self.describe(connection)
-            begin = self.slot.ensure(connection, table)
-            self.log.create(self._origin(server), begin)
-            if self.upstream.has_own_slot(job):
-                # The job's earlier slot may have been dropped; nothing before the new one is needed.
-                self.log.skip_to(begin, if_before=self.slot.status(connection).confirmed)
+            try:
+                begin = self._begin(connection, server, table)
+            except UpstreamReplacedError:
+                if not self.upstream.has_own_slot(job):
+                    raise
+                # The log is that of another history of the database, and no other job reads it.
+                self.log.drop()
+                begin = self._begin(connection, server, table)
         return HistoryPoint(offset=Offset(begin))
+
+    def _begin(self, connection: Connection, server: catalog.Server, table: DescribedTable) -> int:
+        begin, now = self.slot.ensure(connection, table), dt.datetime.now(dt.UTC)
+        self.log.create(self._origin(server), begin, at=now)
+        # Another job that shares the slot is refused then.
+        self.log.skip_to(
+            begin,
+            if_before=self.slot.status(connection).confirmed,
+            why=f"changes before the replication slot {self.slot.name} was created again",
+            at=now,
+        )
+        # If another process lands at the same time, it checks the same.
+        with suppress(ConcurrentUpdateError):
+            self.landing.land()
+        return begin
 
     def end(self, job: str) -> None:
         """Drop the job's own slot, so that the server keeps no log for it; a slot that is shared stays."""
@@ -154,7 +175,7 @@ class PostgresSource(Source):
         lost = self.log.lost_within(self.log_table, lsn_of(known.offset), landed)
         if lost:
             raise ChangeFeedGapError(
-                f"{self.location}: the database does not log the rows of {'; '.join(lost)}; rebuild the job"
+                f"{self.location}: the change log does not have the rows of {'; '.join(lost)}; rebuild the job"
             )
 
     def watch(self) -> SourceWatch:

@@ -53,7 +53,7 @@ HISTORY = [
 def made(tmp_path_factory):
     def fill(folder):
         log = ChangeLog(str(folder / "log"))
-        log.create(ORIGIN, 10)
+        log.create(ORIGIN, 10, at=minute(10))
         log.land(HISTORY[:4], after=10, through=20)
         log.land(HISTORY[4:], after=20, through=30)
 
@@ -70,13 +70,16 @@ def log(made):
 def empty(lake):
     """A log that begins after 10."""
     log = ChangeLog(str(lake / "log"))
-    log.create(ORIGIN, 10)
+    log.create(ORIGIN, 10, at=minute(10))
     return log
 
 
 def rows_of(log):
+    """Offset, number and kind of what was landed, without the row that says where the log begins."""
     rows = DeltaTable(log.location).to_pyarrow_table().sort_by([("offset", "ascending"), ("number", "ascending")])
-    return [(row["offset"], row["number"], row["kind"]) for row in rows.to_pylist()]
+    first, *others = [(row["offset"], row["number"], row["kind"]) for row in rows.to_pylist()]
+    assert first[1:] == (0, "gap")
+    return others
 
 
 # --- creation -------------------------------------------------------------------------------------
@@ -89,14 +92,14 @@ def test_a_log_begins_where_it_was_created(empty):
 def test_creating_a_log_again_changes_nothing(empty):
     empty.land([change(15)], after=10, through=20)
     before = logged(empty.location)
-    ChangeLog(empty.location).create(ORIGIN, 99)
+    ChangeLog(empty.location).create(ORIGIN, 99, at=minute(10))
     assert logged(empty.location) == before
     assert ChangeLog(empty.location).landed_through == 20
 
 
 def test_the_log_of_something_else_is_refused_with_both(empty):
     before = logged(empty.location)
-    for call in (lambda log: log.create("another", 10), lambda log: log.require_origin("another")):
+    for call in (lambda log: log.create("another", 10, at=minute(10)), lambda log: log.require_origin("another")):
         with pytest.raises(UpstreamReplacedError) as refused:
             call(ChangeLog(empty.location))
         assert f"the change log at {empty.location} is of {ORIGIN}, not of another" in str(refused.value)
@@ -111,7 +114,7 @@ def test_a_creation_that_died_halfway_is_completed(lake):
     assert not ChangeLog(log.location).exists()
     with pytest.raises(ChangeFeedGapError):
         _ = ChangeLog(log.location).landed_through
-    ChangeLog(log.location).create(ORIGIN, 10)
+    ChangeLog(log.location).create(ORIGIN, 10, at=minute(10))
     assert (log.exists(), log.landed_through) == (True, 10)
 
 
@@ -121,11 +124,11 @@ def test_of_two_creations_at_once_the_first_one_decides_where_the_log_begins(lak
 
     def overtaken(origin):
         found = made(origin)
-        ChangeLog(log.location).create(ORIGIN, 12)
+        ChangeLog(log.location).create(ORIGIN, 12, at=minute(10))
         return found
 
     monkeypatch.setattr(log, "_created", overtaken)
-    log.create(ORIGIN, 10)
+    log.create(ORIGIN, 10, at=minute(10))
     assert (log.landed_through, rows_of(log)) == (12, [])
 
 
@@ -133,13 +136,41 @@ def test_a_half_made_log_of_something_else_is_not_completed(lake):
     log = ChangeLog(str(lake / "log"))
     log._created("another")
     with pytest.raises(UpstreamReplacedError):
-        ChangeLog(log.location).create(ORIGIN, 10)
+        ChangeLog(log.location).create(ORIGIN, 10, at=minute(10))
 
 
 def test_rows_cannot_be_removed_from_a_log(log):
     with pytest.raises(Exception, match="append-only"):
         DeltaTable(log.location).delete()
     assert len(rows_of(log)) == len(HISTORY)
+
+
+def test_changes_that_are_left_out_are_unknown_to_all_who_need_them(log):
+    """I6."""
+    log.skip_to(50, if_before=30, why="none", at=minute(50))
+    assert (log.landed_through, log.lost_within("5", 30, 30)) == (30, [])
+    log.skip_to(50, if_before=31, why="changes before then", at=minute(50))
+    assert log.landed_through == 50
+    assert [log.lost_within(of, 30, 50) for of in ("5", "6")] == [["changes before then"]] * 2
+    assert log.lost_within("5", 50, 50) == []
+
+
+def test_all_transactions_are_there_after_the_beginning_and_after_a_gap(log):
+    assert log.complete_after() == 10
+    log.skip_to(50, if_before=31, why="lost", at=minute(50))
+    assert log.complete_after() == 50
+
+
+def test_transactions_that_changed_rows_are_listed(log):
+    assert log.transactions_within(10, 30) == {(15, 1_015), (28, 1_028)}
+    assert log.transactions_within(15, 27) == set()
+
+
+def test_a_dropped_log_can_be_created_again(log):
+    log.drop()
+    assert not log.exists()
+    log.create(ORIGIN, 70, at=minute(70))
+    assert (log.landed_through, rows_of(log)) == (70, [])
 
 
 # --- landing --------------------------------------------------------------------------------------

@@ -7,7 +7,12 @@ import datetime as dt
 import pytest
 
 from airflow_backfill_provider.sources.change_log.changes import LoggedChange, LoggedKind
-from airflow_backfill_provider.sources.postgres.logged_changes import MARK_PREFIX, logged_changes, offset_of_commit
+from airflow_backfill_provider.sources.postgres.logged_changes import (
+    MARK_PREFIX,
+    logged_changes,
+    noting_repeated,
+    offset_of_commit,
+)
 from airflow_backfill_provider.sources.postgres.pgoutput import DecodingError, decode
 from tests.unit.sources.postgres import messages as m
 
@@ -296,3 +301,16 @@ def test_messages_in_an_order_that_the_protocol_excludes_are_refused(messages, s
 def test_a_row_of_another_width_than_its_table_is_refused(change):
     with pytest.raises(DecodingError, match=r"a row of shop\.orders has \d values, but the table has 3 columns"):
         changes_of(change)
+
+
+def test_transactions_that_come_again_are_noted():
+    """Those with changes of rows; the messages come through unchanged."""
+    messages = [
+        *transaction(100, orders(), m.insert(ORDERS, "1", "a", None)),
+        *transaction(150, m.logical(MARK_PREFIX, b"read"), xid=8),
+        *transaction(200, m.delete(ORDERS, key=["1", None, None]), xid=9),
+        *transaction(300, m.insert(ORDERS, "2", "a", None), xid=10),
+    ]
+    decoded, repeated = list(map(decode, messages)), set()
+    assert list(noting_repeated(decoded, 201, repeated)) == decoded
+    assert repeated == {(101, 7), (201, 9)}
