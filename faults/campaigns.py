@@ -18,6 +18,7 @@ NAMES = (
     "classes",
     "failpoints",
     "kills",
+    "cdc",
     "pages",
     "airflow",
 )
