@@ -13,12 +13,14 @@ from airflow_backfill_provider.sources.postgres.types import PostgresType
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-_READABLE_KINDS = {"r": "table", "p": "partitioned table"}
+_PLAIN = "r"
+_READABLE_KINDS = {_PLAIN: "table", "p": "partitioned table"}
 _FULL, _PERMANENT = "f", "p"
 
 _TABLE = """
 SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
-       has_table_privilege(c.oid, 'SELECT')
+       has_table_privilege(c.oid, 'SELECT'), row_security_active(c.oid),
+       EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = to_regclass(%s)
 """
@@ -159,7 +161,7 @@ def describe_table(connection: Connection, table: str) -> DescribedTable:
             f"there is no table {table} in database {connection.info.dbname}; name it with its schema, such as "
             "public.orders"
         )
-    oid, schema, name, kind, persistence, readable = row
+    oid, schema, name, kind, persistence, readable, is_filtered, has_children = row
     if kind not in _READABLE_KINDS:
         raise UpstreamError(f"{table} is not a table, but of the kind {kind!r} in pg_class; name a table")
     if persistence != _PERMANENT:
@@ -168,6 +170,16 @@ def describe_table(connection: Connection, table: str) -> DescribedTable:
         raise UpstreamNotFoundError(
             f"the login {connection.info.user} may not read {table}; run: GRANT SELECT ON {table} TO "
             f'"{connection.info.user}"'
+        )
+    if is_filtered:
+        raise UpstreamError(
+            f"row security hides rows of {table} from the login {connection.info.user}, and the log has all of them; "
+            f'run: ALTER ROLE "{connection.info.user}" BYPASSRLS'
+        )
+    if kind == _PLAIN and has_children:
+        raise UpstreamError(
+            f"{table} has tables that inherit from it (INHERITS), and the log has their rows under their own names; "
+            "make a job for each of them, or a partitioned table"
         )
     columns = connection.execute(_COLUMNS, [oid]).fetchall()
     types = resolve_types(connection, ((type_oid, modifier) for _, type_oid, modifier, *_ in columns))

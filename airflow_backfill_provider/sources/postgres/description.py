@@ -6,8 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
-from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, InvalidJobError, UpstreamError
 from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.settings import ResolvedUpstream
 from airflow_backfill_provider.sources.description import UpstreamDescription
 from airflow_backfill_provider.sources.postgres import PostgresUpstream
 from airflow_backfill_provider.sources.postgres.catalog import DescribedTable
@@ -25,11 +26,13 @@ class PostgresDescription(UpstreamDescription):
     :param table: the table, as the catalog has it.
     :param encoding: the encoding of the database.
     :param upstream: the job's definition of it.
+    :param unpublished: why the slot does not return its changes; an empty text if it does.
     """
 
     table: DescribedTable
     encoding: str
     upstream: PostgresUpstream
+    unpublished: str = ""
 
     @classmethod
     def of(
@@ -41,6 +44,7 @@ class PostgresDescription(UpstreamDescription):
         table: DescribedTable,
         encoding: str,
         upstream: PostgresUpstream,
+        unpublished: str = "",
     ) -> Self:
         """Return the description; a column without a counterpart has its PostgreSQL type in angle brackets."""
         as_text = set(upstream.as_text)
@@ -56,7 +60,18 @@ class PostgresDescription(UpstreamDescription):
             table=table,
             encoding=encoding,
             upstream=upstream,
+            unpublished=unpublished,
         )
+
+    def require_as_created(self, upstream: ResolvedUpstream) -> None:
+        """
+        Refuse also a table whose changes are no longer published.
+
+        :raises ChangeFeedGapError: with what to do.
+        """
+        UpstreamDescription.require_as_created(self, upstream)
+        if self.unpublished:
+            raise ChangeFeedGapError(self.unpublished)
 
     def require_usable(self) -> None:
         """

@@ -40,6 +40,15 @@ SELECT plugin, database, active, wal_status, restart_lsn::text, confirmed_flush_
 FROM pg_replication_slots WHERE slot_name = %s
 """
 
+# The columns for some rows and some columns of a table are new in PostgreSQL 15.
+_PUBLISHED = """
+SELECT p.puballtables, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate, p.pubviaroot,
+       EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = %s::bigint::oid),
+       EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = %s::bigint::oid
+               AND (to_jsonb(r) ->> 'prqual' IS NOT NULL OR to_jsonb(r) ->> 'prattrs' IS NOT NULL))
+FROM pg_publication p WHERE p.pubname = %s
+"""
+
 _PEEK = """
 SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, NULL, 'proto_version', '1',
                                                      'publication_names', %s, 'messages', 'true')
@@ -125,6 +134,16 @@ class ReplicationSlot:
             left=None if limit < 0 else left,
         )
 
+    def unpublished(self, connection: Connection, table: DescribedTable) -> str:
+        """Return why the slot does not return changes of a table; an empty text if it does."""
+        published = self._published(connection, table.oid)
+        if published is not None and (published[0] or published[3]):
+            return ""
+        return (
+            f"publication {self.publication} is gone or does not have {table.schema}.{table.name} any more, so changes "
+            "since then are unknown; rebuild the job"
+        )
+
     def peek(self, connection: Connection, up_to: int) -> Iterator[bytes]:
         """
         Yield the messages of whole transactions that were committed before an LSN, without consuming them.
@@ -134,9 +153,16 @@ class ReplicationSlot:
         self.status(connection)
         with connection.transaction(), connection.cursor(name="peek", binary=True) as cursor:
             cursor.itersize = _FETCHED
-            cursor.execute(_PEEK, [self.name, lsn_text(up_to), self.publication])
-            for (message,) in cursor:
-                yield message
+            try:
+                cursor.execute(_PEEK, [self.name, lsn_text(up_to), self.publication])
+                for (message,) in cursor:
+                    yield message
+            except errors.UndefinedObject as error:
+                # Also if it was created again: it did not exist when the changes were made.
+                raise ChangeFeedGapError(
+                    f"publication {self.publication} was dropped, so changes since then are unknown; rebuild the job. "
+                    f"If jobs share the slot, drop it before: SELECT pg_drop_replication_slot('{self.name}')"
+                ) from error
 
     def advance(self, connection: Connection, lsn: int) -> None:
         """Tell the server that the log up to an LSN is no longer needed; it never goes back."""
@@ -166,12 +192,7 @@ class ReplicationSlot:
         return connection.execute(_STATUS, [self.name]).fetchone()
 
     def _publish(self, connection: Connection, table: DescribedTable) -> None:
-        published = connection.execute(
-            "SELECT p.puballtables, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate, p.pubviaroot, "
-            "EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = %s::bigint::oid) "
-            "FROM pg_publication p WHERE p.pubname = %s",
-            [table.oid, self.publication],
-        ).fetchone()
+        published = self._published(connection, table.oid)
         name, of_table = sql.Identifier(self.publication), sql.Identifier(table.schema, table.name)
         if published is None:
             self._define(
@@ -179,15 +200,24 @@ class ReplicationSlot:
                 sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(name, of_table),
             )
             return
-        all_tables, all_operations, via_root, has_table = published
+        all_tables, all_operations, via_root, has_table, has_parts_only = published
         if via_root or not all_operations:
             raise DatabaseRefusedError(
                 f"publication {self.publication} leaves out operations, or hides a TRUNCATE of a partition, because it "
                 f'publishes partitions as their table; run: ALTER PUBLICATION "{self.publication}" SET '
                 "(publish = 'insert, update, delete, truncate', publish_via_partition_root = false)"
             )
+        if has_parts_only:
+            raise DatabaseRefusedError(
+                f"publication {self.publication} has only some rows or columns of {table.schema}.{table.name}; run: "
+                f'ALTER PUBLICATION "{self.publication}" SET TABLE ' + of_table.as_string(connection)
+            )
         if not (all_tables or has_table):
             self._define(connection, sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(name, of_table))
+
+    def _published(self, connection: Connection, oid: int) -> tuple[bool, bool, bool, bool, bool] | None:
+        """Return what the publication has; ``None`` if there is none."""
+        return connection.execute(_PUBLISHED, [oid, oid, self.publication]).fetchone()
 
     @staticmethod
     def _define(connection: Connection, statement: sql.Composed) -> None:

@@ -68,7 +68,7 @@ class PostgresSource(Source):
         Create slot and change log, unless they exist, and return the point after which changes are complete.
 
         :raises DatabaseRefusedError: if the login may not create a slot; with what to do.
-        :raises UpstreamReplacedError: if the change log is that of another database, and other jobs may read it.
+        :raises UpstreamError: if the change log cannot be continued, and other jobs may read it.
         """
         with self.database.session() as connection:
             server = catalog.server(connection)
@@ -80,10 +80,11 @@ class PostgresSource(Source):
             table = self.describe(connection)
             try:
                 begin = self._begin(connection, server, table)
-            except UpstreamReplacedError:
+            except (UpstreamReplacedError, ChangeFeedGapError):
                 if not self.upstream.has_own_slot(job):
                     raise
-                # The log is that of another history of the database, and no other job reads it.
+                # The log cannot be continued, and no other job reads it.
+                self.slot.drop(connection)
                 self.log.drop()
                 begin = self._begin(connection, server, table)
         return HistoryPoint(offset=Offset(begin))
@@ -135,6 +136,7 @@ class PostgresSource(Source):
         with self.database.session() as connection:
             server = catalog.server(connection)
             table = self.describe(connection)
+            unpublished = self.slot.unpublished(connection, table)
         return PostgresDescription.of(
             self.location,
             offset if offset is not None else self._newest_or_beginning(),
@@ -142,6 +144,7 @@ class PostgresSource(Source):
             table=table,
             encoding=server.encoding,
             upstream=self.upstream,
+            unpublished=unpublished,
         )
 
     def offset_at(self, instant: dt.datetime) -> Offset | None:

@@ -142,6 +142,71 @@ def test_changes_that_something_else_consumed_are_a_gap(shop: Shop) -> None:
         shop.epoch()
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["ALTER PUBLICATION airflow_backfill_orders_view DROP TABLE orders"],
+        exhaustive(["DROP PUBLICATION airflow_backfill_orders_view"]),
+        [
+            "DROP PUBLICATION airflow_backfill_orders_view",
+            "INSERT INTO orders VALUES (20, 'n', 1)",
+            "CREATE PUBLICATION airflow_backfill_orders_view FOR TABLE orders",
+        ],
+    ],
+)
+def test_a_table_that_is_no_longer_published_is_a_gap(shop: Shop, statements: list[str]) -> None:
+    """I6."""
+    shop.run_sql(ORDERS)
+    fill(shop, 1, 5)
+    shop.create()
+    shop.finish()
+    for statement in statements:
+        shop.run_sql(statement)
+    fill(shop, 6, 7)
+    with pytest.raises(ChangeFeedGapError, match="publication airflow_backfill_orders_view .* rebuild the job"):
+        shop.epoch()
+    shop.rebuild_with()
+    fill(shop, 8, 9)
+    shop.finish()
+    assert_equal(shop)
+
+
+@pytest.mark.parametrize(
+    ("statements", "message"),
+    [
+        (["CREATE TABLE more () INHERITS (orders)"], "inherit from it"),
+        (
+            ["CREATE PUBLICATION airflow_backfill_orders_view FOR TABLE orders WHERE (id > 3)"],
+            "only some rows or columns of public.orders; run: ALTER PUBLICATION",
+        ),
+        exhaustive(
+            ["CREATE PUBLICATION airflow_backfill_orders_view FOR TABLE orders (id, name)"], "only some rows or columns"
+        ),
+    ],
+)
+def test_a_table_whose_log_does_not_have_all_of_its_rows_is_refused(
+    shop: Shop, statements: list[str], message: str
+) -> None:
+    """I6."""
+    shop.run_sql(ORDERS, *statements)
+    with pytest.raises((UpstreamError, DatabaseRefusedError), match=message):
+        shop.create()
+
+
+def test_rows_that_row_security_hides_are_refused(
+    shop: Shop, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I6: the log has them."""
+    name, login = shop.database.info.dbname, f"reader_{shop.database.info.dbname}"
+    shop.run_sql(
+        ORDERS, f"CREATE ROLE {login} LOGIN REPLICATION PASSWORD 'secret'", f"GRANT SELECT ON orders TO {login}"
+    )
+    shop.run_sql("ALTER TABLE orders ENABLE ROW LEVEL SECURITY")
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", postgres.uri(name, login, "secret"))
+    with pytest.raises(UpstreamError, match=f"row security hides rows .* ALTER ROLE .{login}. BYPASSRLS"):
+        shop.create()
+
+
 def test_cancelling_drops_the_slot_and_a_rebuild_makes_it_again(shop: Shop) -> None:
     shop.run_sql(ORDERS)
     fill(shop, 1, 5)
