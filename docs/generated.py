@@ -10,7 +10,7 @@ import argparse
 import difflib
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 _BLOCK = re.compile(r"(<!-- generated: (?P<name>[a-z0-9 ]+) -->\n)(?P<body>.*?)(<!-- /generated -->)", re.DOTALL)
@@ -28,10 +28,15 @@ def filled(text: str, blocks: Mapping[str, str]) -> str:
 
     :raises KeyError: if the page and the script have different blocks.
     """
-    names = {match["name"] for match in _BLOCK.finditer(text)}
+    names = names_in(text)
     if names != set(blocks):
         raise KeyError(f"blocks of the page and of the script differ: {sorted(names ^ set(blocks))}")
     return refilled(text, blocks)
+
+
+def names_in(text: str) -> set[str]:
+    """Return the names of a page's blocks."""
+    return {match["name"] for match in _BLOCK.finditer(text)}
 
 
 def refilled(text: str, blocks: Mapping[str, str]) -> str:
@@ -53,8 +58,12 @@ def block_of(text: str, name: str) -> str:
     return {match["name"]: match["body"] for match in _BLOCK.finditer(text)}[name]
 
 
-def main(page: Path, blocks: Mapping[str, str]) -> int:
-    """Print the blocks; with ``--write`` put them into the page, with ``--check`` compare them with it."""
+def main(page: Path, blocks: Mapping[str, str], fill: Callable[[str, Mapping[str, str]], str] = filled) -> int:
+    """
+    Print the blocks; with ``--write`` put them into the page, with ``--check`` compare them with it.
+
+    :param fill: puts the blocks into a page; :func:`refilled` if other scripts make other blocks of it.
+    """
     parser = argparse.ArgumentParser(description=f"Make the generated blocks of {page.name}.")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--write", action="store_true", help="put the blocks into the page")
@@ -66,7 +75,7 @@ def main(page: Path, blocks: Mapping[str, str]) -> int:
         sys.stdout.write("\n".join(f"## {name}\n\n{body}" for name, body in blocks.items()))
         return 0
     before = page.read_text(encoding="utf-8")
-    after = filled(before, blocks)
+    after = fill(before, blocks)
     if arguments.write:
         page.write_text(after, encoding="utf-8")
         return 0

@@ -2,7 +2,8 @@
 Run the worked examples of ``concepts.md`` on real Spark and Delta, and print their tables.
 
 ``python -m docs.worked_example --write`` puts them into the page, ``--check`` compares them with it. It takes about two
-minutes. The example of ``no_shuffle`` is in this file, that of ``arrangement`` in :mod:`docs.arrangement_example`.
+minutes. The example of ``no_shuffle`` is in this file, that of ``arrangement`` in :mod:`docs.arrangement_example`, and
+that of ``cdc``, which needs no Spark, in :mod:`docs.cdc_example`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from airflow_backfill_provider.protocol import creation, mutations
 from airflow_backfill_provider.protocol.backfill import Backfill
 from airflow_backfill_provider.sources.delta.versions import version_of
 from airflow_backfill_provider.verification.verifier import compare_now
-from docs import arrangement_example
+from docs import arrangement_example, cdc_example
 from docs.example_upstream import Change, ExampleUpstream, Row, read, statements_block
 from docs.generated import main, table
 
@@ -318,8 +319,12 @@ def _apply(view: Counter[Row], changes: Sequence[Change]) -> None:
 
 
 def run(spark: SparkSession, folder: Path) -> dict[str, str]:
-    """Run both examples and return the page's blocks."""
-    return {**Example(spark, folder / "paid").run(), **arrangement_example.Example(spark, folder / "arranged").run()}
+    """Run the examples and return the page's blocks."""
+    return {
+        **Example(spark, folder / "paid").run(),
+        **arrangement_example.Example(spark, folder / "arranged").run(),
+        **cdc_example.make(),
+    }
 
 
 def make() -> dict[str, str]:

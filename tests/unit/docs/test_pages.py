@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from docs import plan_example, reference_tables, terminal_picture
-from docs.generated import filled
+from docs import cdc_example, plan_example, reference_tables, terminal_picture
+from docs.generated import filled, names_in, refilled
 
 CHECKOUT = Path(__file__).parents[3]
 PAGES = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md")])
@@ -39,6 +39,13 @@ def test_the_picture_of_the_terminal_says_what_the_views_say():
 def test_a_plan_says_what_the_page_shows():
     page = plan_example.PAGE.read_text(encoding="utf-8")
     assert filled(page, plan_example.make()) == page
+
+
+def test_the_example_of_cdc_says_what_the_page_shows():
+    """I1: the example compares its view with the query after each epoch."""
+    page, blocks = cdc_example.PAGE.read_text(encoding="utf-8"), cdc_example.make()
+    assert refilled(page, blocks) == page
+    assert {name for name in names_in(page) if name.startswith("cdc ")} == set(blocks)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
