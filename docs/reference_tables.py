@@ -33,17 +33,24 @@ from airflow_backfill_provider.core.status import JobStatus, JobSummary, VnodeSp
 from airflow_backfill_provider.core.upstream import KeyColumn
 from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.get_provider_info import get_provider_info
+from airflow_backfill_provider.sources.change_log.changes import SCHEMA as CHANGE_LOG_SCHEMA
+from airflow_backfill_provider.sources.change_log.changes import LoggedKind
 from airflow_backfill_provider.sources.delta import DeltaUpstream
+from airflow_backfill_provider.sources.postgres import PostgresUpstream
 from airflow_backfill_provider.state import records, verifications
 from docs.generated import main, table
 from docs.reference_texts import (
     BOUNDS_DEFAULTS,
     BOUNDS_FIELDS,
+    CHANGE_LOG_COLUMNS,
     COMMIT_FIELDS,
     JOB_DEFAULTS,
     JOB_TYPES,
     KEY_FIELDS,
     LOG_COLUMNS,
+    LOGGED_KINDS,
+    POSTGRES_DEFAULTS,
+    POSTGRES_FIELDS,
     REPORT_FIELDS,
     RESTRICTION_DEFAULTS,
     RESTRICTION_FIELDS,
@@ -67,6 +74,7 @@ def make() -> dict[str, str]:
         return {
             "job": _job(),
             "upstream": _given(DeltaUpstream, UPSTREAM_FIELDS, UPSTREAM_DEFAULTS),
+            "postgres": _given(PostgresUpstream, POSTGRES_FIELDS, POSTGRES_DEFAULTS),
             "key": _given(KeyColumn, KEY_FIELDS, {}),
             "restriction": _given(Restriction, RESTRICTION_FIELDS, RESTRICTION_DEFAULTS),
             "key bounds": _given(KeyBounds, BOUNDS_FIELDS, BOUNDS_DEFAULTS),
@@ -83,6 +91,8 @@ def make() -> dict[str, str]:
             "repair": _documented(Repair, {}),
             "report": _documented(EpochReport, REPORT_FIELDS),
             "commit": _documented(EpochCommit, COMMIT_FIELDS),
+            "change log table": _columns(CHANGE_LOG_SCHEMA, CHANGE_LOG_COLUMNS),
+            "logged kinds": _logged_kinds(),
             "stages": _stages(),
             "connection": _connection(),
             "airflow": _airflow(),
@@ -103,6 +113,11 @@ def _stages() -> str:
             for stage in STAGES
         ),
     )
+
+
+def _logged_kinds() -> str:
+    _same(LOGGED_KINDS, LoggedKind, "kinds of rows of a change log")
+    return table(("kind", "meaning"), ((f"`{kind.value}`", LOGGED_KINDS[kind]) for kind in LoggedKind))
 
 
 def _job() -> str:
@@ -153,6 +168,8 @@ def _columns(schema: pa.Schema, meanings: Mapping[str, str]) -> str:
 
 
 def _type(kind: pa.DataType) -> str:
+    if pa.types.is_map(kind):
+        return "map of texts"
     return (
         "timestamp"
         if pa.types.is_timestamp(kind)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from airflow_backfill_provider.core.settings import SettingsChange
+from airflow_backfill_provider.sources.change_log.changes import LoggedKind
 
 JOB_TYPES = {
     "name": "text of `a`–`z`, `0`–`9`, `_`; at most 100",
     "upstream": "mapping, see below",
     "materialized_view": "absolute path or URI",
     "query": "text",
-    "strategy": "`auto`, `no_shuffle` or `arrangement`",
+    "strategy": "`auto`, `no_shuffle`, `arrangement` or `cdc`",
     "vnode_count": "whole number, 1 to 32768",
     "paused": "true or false",
     "rate_limit": "whole number from 0, or null",
     "parallelism": "whole number, 1 to `vnode_count`; above 1 only with `arrangement` or `auto`",
     "visibility": "`every_epoch` or `on_finish`; with `on_finish` the distribution key must be of key columns, unless "
-    "the strategy is `no_shuffle`",
+    "the strategy is `no_shuffle`; `cdc` refuses `on_finish`",
     "keep_arrangement": "true or false",
     "restrict_to": "mapping, see below",
     "state": "absolute path or URI",
@@ -34,6 +35,66 @@ UPSTREAM_FIELDS = {
 }
 
 UPSTREAM_DEFAULTS = {"distribution_key": "the key"}
+
+POSTGRES_FIELDS = {
+    "connection": (
+        "text",
+        "id of an Airflow connection of type Postgres, or else the name of a service in libpq's service file",
+    ),
+    "table": ("text", "the table with its schema, quoted as in SQL where that is necessary"),
+    "key": (
+        "list of columns",
+        "the columns of the primary key, or of a unique index over columns that are never null",
+    ),
+    "distribution_key": (
+        "list of column names",
+        "the columns that a vnode is computed from, for `restrict_to` and repairs",
+    ),
+    "slot": (
+        "text of `a`–`z`, `0`–`9`, `_`; at most 63",
+        "the replication slot. Jobs that name the same slot must name the same `change_log`, and share both",
+    ),
+    "publication": ("text", "the publication that has the slot's tables"),
+    "change_log": ("absolute path or URI", "location of the [change log](#the-change-logs-table)"),
+    "as_text": (
+        "list of column names",
+        "columns to read as text: their type, or some of their values, have no counterpart. Arrays become JSON lists",
+    ),
+}
+
+POSTGRES_DEFAULTS = {
+    "distribution_key": "the key",
+    "slot": "`airflow_backfill_<name>`",
+    "publication": "the name of the slot",
+    "change_log": "`change_log` in the folder `state`",
+    "as_text": "none",
+}
+
+CHANGE_LOG_COLUMNS = {
+    "offset": "the offset of the transaction: where the record of its commit begins in the database's log, plus 1",
+    "number": "the row's number in its transaction, from 1. With `offset` it identifies the row",
+    "transaction": "the transaction's id, of 32 bits; 0 if the row is of no transaction",
+    "committed_at": "when the transaction was committed, by the database's clock",
+    "table": "the oid of the table; of a partition, that of its table; empty for a mark",
+    "kind": "what the row is about; see below",
+    "old": "column → text: of an update or a delete the old row, or the columns that identify it; otherwise null",
+    "new": "column → text: of an insert or an update the new row. A long value that the update did not change may be "
+    "missing. For other kinds see below",
+}
+
+LOGGED_KINDS = {
+    LoggedKind.INSERT: "a new row",
+    LoggedKind.UPDATE: "a changed row; if its key changed, `old` has the old key",
+    LoggedKind.DELETE: "a deleted row",
+    LoggedKind.TRUNCATE: "all rows of the table were removed",
+    LoggedKind.PART_REMOVED: "rows came or went with a partition, and the database did not log them. `new` has a "
+    "`text` that says how. A job that meets it is refused",
+    LoggedKind.PARTITIONS: "the table's partitions from here on: `new` has the name of each by its oid",
+    LoggedKind.COLUMNS: "the table's columns from here on: `new` has the type of each. A type without a counterpart is "
+    "in angle brackets",
+    LoggedKind.MARK: "a message of this package; `new` has its `text`. See "
+    "[marks](#the-slot-the-publication-and-marks)",
+}
 
 KEY_FIELDS = {
     "column": ("text", "the column's name, as the upstream spells it"),
@@ -84,7 +145,7 @@ LOG_COLUMNS = {
     "[its rest is never written](concepts.md#epochs-that-are-given-up)",
     "incarnation": "the incarnation that the epoch belongs to",
     "from_version": "the window's `from_offset` as a number. In the first epoch -1; under `arrangement` the version "
-    "that the arrangement was created from",
+    "that the arrangement was created from; under `cdc` where the slot begins",
     "to_version": "the window's `to_offset` as a number",
     "mutations": "changes of the settings that take effect with the barrier",
     "requested_by": "who requested the barrier",
@@ -103,7 +164,8 @@ STATE_COLUMNS = {
     "uses gets the prefix `key_`",
     "has_position": "whether the key columns are a position; nulls could also be the position of a null key",
     "backfill_finished": "whether the vnode is Completed",
-    "row_count": "snapshot rows read so far: under `no_shuffle` **by the whole job**, under `arrangement` of the vnode",
+    "row_count": "snapshot rows read so far: under `no_shuffle` and `cdc` **by the whole job**, under `arrangement` of "
+    "the vnode",
     "epoch": "the epoch that wrote the row",
     "incarnation": "the incarnation that it belongs to",
 }
@@ -130,10 +192,12 @@ VERIFICATION_COLUMNS = {
 WHAT_TO_DO = {
     "InvalidJobError": "correct the field that it names; [rebuild](how-to/rebuild.md) if the job exists",
     "UpstreamError": "do what the message says",
-    "UpstreamNotFoundError": "check `upstream.path`, and the storage options of an object store",
+    "UpstreamNotFoundError": "check `upstream.path`, and the storage options of an object store; or the name of the "
+    "table in the database, and the rights of the login",
     "ChangeDataFeedDisabledError": "run the `ALTER TABLE` in the message; [rebuild](how-to/rebuild.md) if the feed was "
     "turned off after the job was created",
-    "ChangeFeedGapError": "[rebuild](how-to/rebuild.md), and [keep changes longer](how-to/set-retention.md)",
+    "ChangeFeedGapError": "[rebuild](how-to/rebuild.md), and [keep changes longer](how-to/set-retention.md). If a "
+    "replication slot is gone, see [what ends a job](how-to/backfill-from-postgresql.md#what-ends-a-job)",
     "UpstreamReplacedError": "[rebuild](how-to/rebuild.md) if the present table is the right one; else restore it",
     "UpstreamSchemaChangedError": "undo the change, or adapt the query and [rebuild](how-to/rebuild.md)",
     "MissingRowsError": "have Spark rewrite the upstream's files, and [repair](how-to/repair-rows.md) all vnodes or "
@@ -188,8 +252,8 @@ COMMIT_FIELDS = {
     "incarnation": "the incarnation that it belongs to",
     "digest": "digest of the pinned barrier",
     "view_written_at": "when that version's commit says that it was written; null if it does not",
-    "strategy_tables": "versions of the strategy's own tables (`arrangement`) after the epoch's writes, and when "
-    "they were written; empty without any",
+    "strategy_tables": "versions of the strategy's own tables (`arrangement`, `read_ahead`) after the epoch's writes, "
+    "and when they were written; empty without any",
     "watermark": "commit time of the upstream's `to_version`",
     "committed_at": "when",
 }

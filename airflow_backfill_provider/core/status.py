@@ -56,7 +56,7 @@ class VnodeSpan(BaseModel):
     :param first: the first vnode.
     :param last: the last vnode.
     :param state: ``not_started``, ``in_progress`` or ``completed``.
-    :param rows: snapshot rows read of these vnodes; under ``no_shuffle`` of all vnodes.
+    :param rows: snapshot rows read of these vnodes; under ``no_shuffle`` and ``cdc`` of all vnodes.
     :param progress: 0 to 1, relative to the average number of rows of a vnode; below 1 until completed.
     :param position: the position of a vnode in progress, one value per key column.
     """
