@@ -138,8 +138,8 @@ class Example(KeyIndex):
             lower = min(
                 lsn_of(reading.changes_after) for reading in self.readings if not reading.ends_by(chunk[0].after, ORDER)
             )
-            if "cdc watermarks" not in self.blocks:
-                self.blocks["cdc watermarks"] = self._watermarks(chunk[0], lower, up_to)
+            if "cdc choices" not in self.blocks:
+                self.blocks["cdc choices"] = self._choices(chunk[0], lower, up_to)
             rows = self._settle(name, chunk[0], self.log.images(lower, up_to))
             self.view.update(rows)
             self.blocks[f"{name} changes"] = _fates(images, read_before, chunk, lower)
@@ -174,7 +174,7 @@ class Example(KeyIndex):
         self.blocks[f"{name} settled"] = table(("order_id", "as read", "last change since", "in the chunk"), lines)
         return rows
 
-    def _watermarks(self, chunk: KeyRange, lower: int, up_to: int) -> str:
+    def _choices(self, chunk: KeyRange, lower: int, up_to: int) -> str:
         """Return what the first chunk would be, if it had other changes than those from its lower offset on."""
         upper = self.log.mark(_mark_of(self.readings[0].epoch)) or up_to
         read = self._rows_read(chunk)
@@ -370,10 +370,10 @@ def _fates(images: Sequence[Image], read_before: Sequence[KeyRange], chunk: Sequ
         if _is_in(read_before, image.key):
             return "the view gets it" if last_before[image.key] is image else "netted: a later change wins"
         if not _is_in(chunk, image.key):
-            return "dropped: its key is in a later chunk"
+            return "dropped: the key belongs to a later chunk"
         if image.offset <= lower:
             return f"not needed: the row was read after {lower}"
-        return "this chunk has it" if last_here[image.key] is image else "netted: a later change wins"
+        return "goes into this chunk" if last_here[image.key] is image else "netted: a later change wins"
 
     return table(
         ("offset", "change", "order_id", "outcome", "what becomes of it"),
