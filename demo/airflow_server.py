@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +32,15 @@ class AirflowServer:
     :param folder: the demo's folder, with Airflow's home and the job.
     :param size: how many epochs a DAG run runs.
     :param processes: starts and ends Airflow's processes.
+    :param environment: further environment variables, such as connections.
     """
 
-    def __init__(self, folder: DemoFolder, size: Size, processes: Processes) -> None:
+    def __init__(
+        self, folder: DemoFolder, size: Size, processes: Processes, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._processes = processes
         self._port = free_port(8080)
-        self._environment = _environment(folder, size, self._port)
+        self._environment = {**_environment(folder, size, self._port), **(environment or {})}
         self._token = ""
 
     @property

@@ -1,20 +1,18 @@
 """
-The independent check: ``python -m demo.check TABLE VERSION VIEW QUERY_FILE``.
+The independent check: it compares a view with its query, and shares only the jars with the engine.
 
-The check shares only the jars with the engine. It runs the job's query over the upstream as of one version, as a user
-would write it, and compares the result with the view, row by row in both directions and by count. It prints the result
-as JSON.
+It runs the job's query over the upstream, as a user would write it, and compares the result with the view, row by row
+in both directions and by count. It runs in a process of its own, which prints the result as JSON.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.runtime.spark_settings import spark_conf
@@ -44,20 +42,20 @@ class Finding:
         return self.expected == self.found and not self.missing and not self.unexpected
 
 
-def check(spark: SparkSession, table: str, version: int, view: str, query: str) -> Finding:
+def check(upstream: DataFrame, view: DataFrame, query: str) -> Finding:
     """
     Compare a view with its query.
 
     The comparison groups equal rows of both sides and counts them. That finds what ``EXCEPT ALL`` in both directions
     finds, in one pass. (A plain count does not help, because Delta answers it from its log, without the files.)
+
+    :param query: the query over the relation ``upstream``.
     """
-    upstream = spark.read.format("delta").option("versionAsOf", version).load(table)
     upstream.createOrReplaceTempView("upstream")
-    expected = spark.sql(query)
-    found = spark.read.format("delta").load(view)
-    if expected.dtypes != found.dtypes:
-        raise SystemExit(f"the view has the columns {found.dtypes}, its query {expected.dtypes}")
-    sides = expected.withColumn(_SIDE, F.lit(1)).unionAll(found.withColumn(_SIDE, F.lit(-1)))
+    expected = upstream.sparkSession.sql(query)
+    if expected.dtypes != view.dtypes:
+        raise SystemExit(f"the view has the columns {view.dtypes}, its query {expected.dtypes}")
+    sides = expected.withColumn(_SIDE, F.lit(1)).unionAll(view.withColumn(_SIDE, F.lit(-1)))
     times = sides.groupBy(*expected.columns).agg(
         F.count_if(F.col(_SIDE) > 0).alias("in_query"), F.count_if(F.col(_SIDE) < 0).alias("in_view")
     )
@@ -71,24 +69,18 @@ def check(spark: SparkSession, table: str, version: int, view: str, query: str) 
     return Finding(*counts)
 
 
-def main() -> None:
-    """Read the arguments, compare, print JSON, and set the exit code."""
-    parser = argparse.ArgumentParser(description="Compare a view with its query over the upstream.")
-    parser.add_argument("table")
-    parser.add_argument("version", type=int)
-    parser.add_argument("view")
-    parser.add_argument("query", type=Path, help="file with the query over the relation upstream")
-    arguments = parser.parse_args()
+def run_check(read_upstream: Callable[[SparkSession], DataFrame], view: str, query_file: Path) -> None:
+    """
+    Compare in a Spark of this process, and print the result as JSON.
+
+    :param read_upstream: reads the upstream at the point of its history that the view is at.
+    :param view: the view's location.
+    :param query_file: the file with the query.
+    """
     builder = SparkSession.builder.appName("demo check").master("local[*]")
     for name, value in spark_conf("local[*]").items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    query = arguments.query.read_text(encoding="utf-8")
-    finding = check(spark, arguments.table, arguments.version, arguments.view, query)
+    finding = check(read_upstream(spark), spark.read.format("delta").load(view), query_file.read_text(encoding="utf-8"))
     print(json.dumps(asdict(finding)))
     spark.stop()
-    sys.exit(0 if finding.equal else 1)
-
-
-if __name__ == "__main__":
-    main()

@@ -24,14 +24,14 @@ class DemoFolder:
     """
     The folder of one demo and its content.
 
-    :param path: by default ``.demo`` in the checkout; each start empties it.
+    :param path: by default in the checkout; each start empties it.
     """
 
     path: Path
 
     @property
     def orders(self) -> Path:
-        """The upstream table."""
+        """The upstream, if it is a Delta table."""
         return self.path / "lake" / "orders"
 
     @property
@@ -78,33 +78,35 @@ class Size:
     :param rows: rows of the upstream.
     :param rate_limit: snapshot rows per epoch.
     :param epochs_per_run: epochs per DAG run.
-    :param pause: seconds between two commits of the writer.
     """
 
     rows: int
     rate_limit: int
     epochs_per_run: int
-    pause: float
 
 
 def size_from_environment(rows: int = 2_000_000) -> Size:
     """
-    Read ``DEMO_ROWS``, ``DEMO_RATE_LIMIT``, ``DEMO_EPOCHS_PER_RUN`` and ``DEMO_COMMIT_SECONDS``.
+    Read ``DEMO_ROWS``, ``DEMO_RATE_LIMIT`` and ``DEMO_EPOCHS_PER_RUN``.
 
     :param rows: the default of ``DEMO_ROWS``.
     :raises DemoError: if one is not a number, or too small.
     """
-    rows = int(_number("DEMO_ROWS", rows, least=1000))
+    rows = int(number_from_environment("DEMO_ROWS", rows, least=1000))
     return Size(
         rows=rows,
         # A bit more than a fourth, because the writer adds orders meanwhile, and four epochs should be enough.
-        rate_limit=int(_number("DEMO_RATE_LIMIT", rows * 0.28, least=1)),
-        epochs_per_run=int(_number("DEMO_EPOCHS_PER_RUN", 2, least=1)),
-        pause=_number("DEMO_COMMIT_SECONDS", 1.5, least=0.0),
+        rate_limit=int(number_from_environment("DEMO_RATE_LIMIT", rows * 0.28, least=1)),
+        epochs_per_run=int(number_from_environment("DEMO_EPOCHS_PER_RUN", 2, least=1)),
     )
 
 
-def _number(variable: str, default: float, *, least: float) -> float:
+def number_from_environment(variable: str, default: float, *, least: float) -> float:
+    """
+    Read a number.
+
+    :raises DemoError: if it is not a number, or too small.
+    """
     written = os.environ.get(variable, "").replace("_", "")
     try:
         value = float(written) if written else default
@@ -116,13 +118,14 @@ def _number(variable: str, default: float, *, least: float) -> float:
 
 
 @contextmanager
-def fresh_folder() -> Iterator[DemoFolder]:
+def fresh_folder(name: str) -> Iterator[DemoFolder]:
     """
     Empty the demo's folder and lock it until the block ends.
 
+    :param name: the folder's name in the checkout, unless ``DEMO_FOLDER`` is set.
     :raises DemoError: if another demo runs in it, or no demo made its content.
     """
-    path = Path(os.environ.get("DEMO_FOLDER") or CHECKOUT / ".demo").resolve()
+    path = Path(os.environ.get("DEMO_FOLDER") or CHECKOUT / name).resolve()
     if path.exists() and any(path.iterdir()) and not (path / _MARK).exists():
         raise DemoError(f"{path} holds something that no demo made; set DEMO_FOLDER to another folder")
     path.mkdir(parents=True, exist_ok=True)

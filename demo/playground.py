@@ -9,14 +9,12 @@ from __future__ import annotations
 import sys
 import time
 
-from airflow_backfill_provider.core import text
 from demo.airflow_server import AirflowServer
-from demo.folder import DemoFolder, short_path, size_from_environment
-from demo.job import write_jobs
-from demo.processes import Processes
+from demo.delta.jobs import write_jobs
+from demo.delta.upstream import DeltaOrders
+from demo.folder import short_path, size_from_environment
+from demo.run import DemoRun
 from demo.runner import run_demo
-from demo.terminal import Terminal
-from demo.upstream import create_orders
 
 ROWS = 500_000
 LOOK_EVERY = 1.0
@@ -33,24 +31,19 @@ DAGS = {
 }
 
 
-def play(folder: DemoFolder, processes: Processes, terminal: Terminal) -> None:
+def play(run: DemoRun) -> None:
     """Start everything, print the addresses, and keep it running until Ctrl-C."""
     size = size_from_environment(rows=ROWS)
-    airflow = AirflowServer(folder, size, processes)
-    jobs = write_jobs(folder, size)
+    processes, terminal = run.processes, run.terminal
+    airflow = AirflowServer(run.folder, size, processes)
+    jobs = write_jobs(run.folder, size)
+    upstream = DeltaOrders(run, size)
     terminal.heading("Airflow with the example DAGs, on SQLite, and Spark on this machine")
     airflow.begin_database()
-    with terminal.step(f"writing {text.rows(size.rows)} to {short_path(folder.orders)}"):
-        create_orders(folder.orders, size.rows)
+    upstream.create()
     with terminal.step("starting scheduler, dag-processor, triggerer and api-server"):
         airflow.start(DAGS)
-    processes.start(
-        "writer",
-        [
-            *(sys.executable, "-m", "demo.writer", str(folder.orders), "--seed", "11"),
-            *("--report", str(folder.writer_report), "--pause", str(size.pause)),
-        ],
-    )
+    upstream.start_writer()
     terminal.heading(f"Airflow is at {airflow.url} (no login), all backfills at {airflow.url}/plugin/backfills")
     for dag, what in DAGS.items():
         terminal.say(f"{airflow.url}/dags/{dag}: {what}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -11,6 +10,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -23,6 +23,22 @@ _FAMILY = "AIRFLOW_BACKFILL_DEMO_FAMILY"
 """An environment variable that all descendants of a demo's processes inherit."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """
+    A process in the background.
+
+    :param ending: the signal that asks it to end.
+    """
+
+    process: subprocess.Popen[bytes]
+    ending: signal.Signals
+
+    def ask_to_end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, self.ending)
+
+
 class Processes:
     """
     Starts processes, each in its own session, and ends them with all of their descendants.
@@ -33,12 +49,23 @@ class Processes:
     def __init__(self, logs: Path) -> None:
         self._logs = logs
         self._family = uuid.uuid4().hex
-        self._started: dict[str, subprocess.Popen[bytes]] = {}
+        self._started: dict[str, _Started] = {}
 
-    def start(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        """Start a process; its output goes to a file with its name."""
+    def start(
+        self,
+        name: str,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        *,
+        ending: signal.Signals = signal.SIGTERM,
+    ) -> None:
+        """
+        Start a process; its output goes to a file with its name.
+
+        :param ending: the signal that asks it to end.
+        """
         with self.log(name).open("ab") as log:
-            self._started[name] = subprocess.Popen(
+            process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -47,6 +74,7 @@ class Processes:
                 env={**(os.environ if environment is None else environment), _FAMILY: self._family},
                 start_new_session=True,
             )
+        self._started[name] = _Started(process, ending)
 
     def run(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         """
@@ -63,7 +91,7 @@ class Processes:
 
         :raises DemoError: if it failed.
         """
-        process = self._started[name]
+        process = self._started[name].process
         code = process.wait()
         until = time.monotonic() + KILL_SECONDS
         with contextlib.suppress(ProcessLookupError):
@@ -81,22 +109,37 @@ class Processes:
 
         :raises DemoError: if one has; the error names it.
         """
-        for name, process in self._started.items():
+        for name, started in self._started.items():
+            process = started.process
             if process.poll() is not None:
                 raise DemoError(f"{name} ended with exit code {process.returncode}: {self.last_words(name)}")
 
+    def end(self, name: str) -> None:
+        """
+        Ask a process to end, and wait until it has.
+
+        :raises DemoError: if it failed, or does not end.
+        """
+        started = self._started[name]
+        started.ask_to_end()
+        try:
+            started.process.wait(KILL_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise DemoError(f"{name} does not end (see {self.log(name)})") from None
+        self.finish(name)
+
     def stop(self, *, patience: float = 20.0) -> None:
         """
-        End all processes and their descendants in any session: first with SIGTERM, then with SIGKILL.
+        End all processes and their descendants in any session: first with their signals, then with SIGKILL.
 
         :param patience: how many seconds they have to end by themselves.
         """
-        stopping = list(self._started.values())
+        asked = list(self._started.values())
+        stopping = [started.process for started in asked]
         self._started.clear()
         family = {member for process in stopping for member in _descendants(process.pid)}
-        for process in stopping:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
+        for started in asked:
+            started.ask_to_end()
         until = time.monotonic() + patience
         while any(process.poll() is None for process in stopping) and time.monotonic() < until:
             family.update(member for process in stopping for member in _descendants(process.pid))
@@ -149,11 +192,3 @@ def free_port(preferred: int) -> int:
             probe.bind(("127.0.0.1", port))
             return int(probe.getsockname()[1])
     raise DemoError("there is no free port on this machine")
-
-
-def read_json(file: Path) -> dict[str, int]:
-    """Return the report of a process; it is empty before the first one."""
-    try:
-        return dict(json.loads(file.read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError):
-        return {}

@@ -12,19 +12,21 @@ from rich.console import Console
 
 from airflow_backfill_provider.core.errors import BackfillError
 from airflow_backfill_provider.runtime.spark_settings import require_java
-from demo.folder import DemoError, DemoFolder, fresh_folder
+from demo.folder import DemoError, fresh_folder
 from demo.processes import Processes
+from demo.run import DemoRun
 from demo.terminal import Terminal
 
-Play = Callable[[DemoFolder, Processes, Terminal], None]
+Play = Callable[[DemoRun], None]
 
 
-def run_demo(name: str, play: Play, *, interrupted: int = 130) -> int:
+def run_demo(name: str, play: Play, *, folder: str = ".demo", interrupted: int = 130) -> int:
     """
     Run a demo and return the program's exit code.
 
     :param name: the program's name in error messages.
     :param play: plays the demo.
+    :param folder: the name of its folder in the checkout.
     :param interrupted: the exit code after Ctrl-C.
     """
     # SIGINT, too: a shell without job control starts background processes with it ignored.
@@ -34,15 +36,16 @@ def run_demo(name: str, play: Play, *, interrupted: int = 130) -> int:
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     try:
         require_java()
-        with fresh_folder() as folder:
-            processes = Processes(folder.logs)
+        with fresh_folder(folder) as fresh:
+            run = DemoRun(fresh, Processes(fresh.logs), Processes(fresh.logs), Terminal(Console()))
             try:
-                play(folder, processes, Terminal(Console()))
+                play(run)
             finally:
                 # Another Ctrl-C must not interrupt the end of the processes.
                 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                     signal.signal(number, signal.SIG_IGN)
-                processes.stop(patience=3)
+                run.processes.stop(patience=3)
+                run.servers.stop()
     except (DemoError, BackfillError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1

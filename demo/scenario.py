@@ -1,9 +1,8 @@
-"""The scenario of the demo, from an empty folder to the check."""
+"""The scenario of all demos, from an empty folder to the check."""
 
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +15,11 @@ from airflow_backfill_provider.core.status import JobStatus
 from airflow_backfill_provider.protocol.backfill import Backfill
 from demo.airflow_server import DAG, AirflowServer
 from demo.check import Finding
-from demo.folder import DemoError, DemoFolder, Size, program, short_path
-from demo.job import QUERY, write_job
-from demo.processes import Processes, read_json
-from demo.terminal import Terminal, writer_line
-from demo.upstream import create_orders
+from demo.folder import DemoError, short_path
+from demo.job import QUERY
+from demo.orders_writer import read_report
+from demo.terminal import writer_line
+from demo.upstream import Upstream
 
 FRESH_EPOCHS = 2
 LOOK_EVERY = 1.0
@@ -29,22 +28,21 @@ ASK_AIRFLOW_EVERY = 2.0
 
 class Scenario:
     """
-    Runs the steps of the demo.
+    Runs the steps of a demo.
 
-    :param folder: the demo's folder.
-    :param size: the size of the demo.
-    :param processes: starts the processes in the background.
-    :param terminal: prints to the user.
+    :param upstream: what the backfill reads.
     """
 
-    def __init__(self, folder: DemoFolder, size: Size, processes: Processes, terminal: Terminal) -> None:
-        self._folder = folder
-        self._size = size
-        self._processes = processes
-        self._terminal = terminal
-        self._airflow = AirflowServer(folder, size, processes)
-        write_job(folder, size)
-        self._backfill = Backfill(BackfillJob.from_yaml(folder.job))
+    def __init__(self, upstream: Upstream) -> None:
+        run = upstream.run
+        self._upstream = upstream
+        self._folder = run.folder
+        self._size = upstream.size
+        self._processes = run.processes
+        self._terminal = run.terminal
+        self._airflow = AirflowServer(run.folder, upstream.size, run.processes, upstream.environment)
+        upstream.write_job()
+        self._backfill = Backfill(BackfillJob.from_yaml(run.folder.job))
         self._printed_epoch = 0
 
     def run(self, *, stay: bool) -> None:
@@ -55,10 +53,12 @@ class Scenario:
         :raises DemoError: if a step or the check fails.
         """
         self._set_up()
+        self._terminal.heading(
+            f"The backfill: Airflow runs the DAG {DAG}, {self._size.epochs_per_run} epochs per DAG run"
+        )
+        for line in self._upstream.reading:
+            self._terminal.say(line)
         with progress_view(self._terminal.console) as view:
-            self._terminal.heading(
-                f"The backfill: Airflow runs the DAG {DAG}, {self._size.epochs_per_run} epochs per DAG run"
-            )
             self._run_dag_until(view, lambda status: status.finished)
         with progress_view(self._terminal.console) as view:
             self._terminal.heading("The view is finished, but the writer goes on: two more epochs keep it fresh")
@@ -66,27 +66,26 @@ class Scenario:
             self._run_dag_until(view, lambda status: status.epoch >= enough)
         if stay:
             self._stay()
+        self._upstream.before_the_check(self._run_dag_once)
         self._tear_down()
         self._check()
         self._say_what_next()
 
     def _set_up(self) -> None:
-        folder, terminal = self._folder, self._terminal
-        terminal.heading("The upstream: orders that change all the time")
+        terminal = self._terminal
+        terminal.heading(self._upstream.title)
         self._airflow.begin_database()
-        with terminal.step(f"writing {text.rows(self._size.rows)} to {short_path(folder.orders)}"):
-            create_orders(folder.orders, self._size.rows)
+        self._upstream.create()
         terminal.heading("Airflow, with SQLite and Spark on this machine")
         with terminal.step("starting scheduler, dag-processor, triggerer and api-server"):
             self._airflow.start()
         terminal.say(f"watch it in the browser (no login): {self._airflow.url}/dags/{DAG}")
-        self._processes.start(
-            "writer",
-            [
-                *(sys.executable, "-m", "demo.writer", str(folder.orders), "--seed", "11"),
-                *("--report", str(folder.writer_report), "--pause", str(self._size.pause)),
-            ],
-        )
+        self._upstream.start_writer()
+
+    def _run_dag_once(self, heading: str) -> None:
+        with progress_view(self._terminal.console) as view:
+            self._terminal.heading(heading)
+            self._run_dag_until(view, lambda _: True)
 
     def _run_dag_until(self, view: ProgressView, enough: Callable[[JobStatus], bool]) -> None:
         """Trigger one DAG run after another."""
@@ -116,7 +115,7 @@ class Scenario:
             return  # Airflow is about to create the job.
         self._print_epochs(view, status)
         doing = "" if status.pinned_epoch is None else f"epoch {status.pinned_epoch} runs"
-        view.show(status, doing, [writer_line(read_json(self._folder.writer_report)), airflow])
+        view.show(status, doing, [writer_line(read_report(self._folder.writer_report)), airflow])
 
     def _print_epochs(self, view: ProgressView, status: JobStatus) -> None:
         """Print a line for each new epoch."""
@@ -127,7 +126,7 @@ class Scenario:
         for commit in commits:
             window = windows[commit.epoch]
             view.say(
-                f"  epoch {commit.epoch}: upstream versions ({window.from_offset.number}, {window.to_offset.number}], "
+                f"  epoch {commit.epoch}: upstream {status.offset_name}s ({window.from_offset}, {window.to_offset}], "
                 f"{text.rows(commit.snapshot_read_row_count)} read, {commit.upstream_output_row_count:,} changes, "
                 f"{text.duration(sum(commit.seconds.values()))}"
             )
@@ -142,6 +141,9 @@ class Scenario:
     def _stay(self) -> None:
         self._terminal.heading("Everything keeps running until Ctrl-C; the check follows")
         self._terminal.say(f"Airflow: {self._airflow.url}/dags/{DAG}")
+        self._terminal.say("meanwhile, in another terminal:")
+        for line in self._upstream.commands_meanwhile:
+            self._terminal.say(f"  {line}")
         with progress_view(self._terminal.console) as view:
             try:
                 while True:
@@ -157,42 +159,34 @@ class Scenario:
             self._processes.stop()
 
     def _check(self) -> None:
-        folder, status = self._folder, self._backfill.status()
-        query = folder.path / "query.sql"
+        offset = str(self._backfill.status().upstream_version)
+        query = self._folder.path / "query.sql"
         query.write_text(QUERY, encoding="utf-8")
-        what = (str(folder.orders), str(status.upstream_version), str(folder.view), str(query))
         with self._terminal.step("comparing the view with its query, row by row, in a separate Spark"):
-            self._processes.run("check", [sys.executable, "-m", "demo.check", *what])
+            self._processes.run("check", self._upstream.check_command(offset, query))
         answer = self._processes.log("check").read_text(encoding="utf-8").strip().splitlines()[-1]
         finding = Finding(**json.loads(answer))
+        what = self._upstream.as_of(offset)
         if not finding.equal:
-            raise DemoError(f"the view differs from its query as of version {status.upstream_version}: {finding}")
+            raise DemoError(f"the view differs from its query over {what}: {finding}")
         self._terminal.say(
-            f"equal: the view has the {text.rows(finding.found)} that the query gives over the upstream as of version "
-            f"{status.upstream_version}; none are missing, and none are extra"
+            f"equal: the view has the {text.rows(finding.found)} that the query gives over {what}; none are missing, "
+            "and none are extra"
         )
 
     def _say_what_next(self) -> None:
         folder, terminal = self._folder, self._terminal
-        command, job = program("airflow-backfill"), short_path(folder.job)
         terminal.heading("Where everything lies")
-        for path, what in (
-            (folder.orders, "the upstream"),
-            (folder.view, "the materialized view"),
-            (self._backfill.job.state, "the job's settings, barrier log and state per vnode, as Delta tables"),
-            (folder.job, "the job"),
-            (folder.airflow_home / "logs", "Airflow's task logs"),
-            (folder.logs, "the output of the processes"),
-        ):
-            terminal.say(f"{short_path(Path(path))}: {what}")
+        for path, what in {
+            **self._upstream.places,
+            folder.view: "the materialized view",
+            Path(self._backfill.job.state): "the job's settings, barrier log and state per vnode, as Delta tables",
+            folder.job: "the job",
+            folder.airflow_home / "logs": "Airflow's task logs",
+            folder.logs: "the output of the processes",
+        }.items():
+            terminal.say(f"{short_path(path)}: {what}")
         terminal.heading("What to try next")
-        for line in (
-            f"{command} status {job}",
-            f"{command} plan {job}",
-            f"{program('python')} -m demo.writer {short_path(folder.orders)} --commits 20",
-            f"{command} run {job}",
-            f"{command} verify {job}",
-            f"{command} --help",
-            "make demo ARGS=--stay    (keeps Airflow running, to click through)",
-        ):
+        for line in self._upstream.commands_afterwards:
             terminal.say(line)
+        terminal.say(f"{self._upstream.target} ARGS=--stay    (keeps Airflow running, to click through)")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 
 from airflow_backfill_provider.core import text
+from demo.orders_writer import Report
 
 
 class Terminal:
@@ -42,11 +43,11 @@ class Terminal:
         self.say(f"{doing}: {text.duration(time.monotonic() - begun)}")
 
 
-def writer_line(report: dict[str, int]) -> str:
+def writer_line(report: Report | None) -> str:
     """Return the line with the writer's counts."""
-    if not report:
+    if report is None:
         return "writer: starting"
     return (
-        f"writer: {report['commits']:,} commits, {report['inserted']:,} inserted, {report['updated']:,} updated, "
-        f"{report['deleted']:,} deleted, {report['rekeyed']:,} re-keyed, now at version {report['version']}"
+        f"writer: {report.commits:,} commits, {report.inserted:,} inserted, {report.updated:,} updated, "
+        f"{report.deleted:,} deleted, {report.rekeyed:,} re-keyed, now at {report.now_at}"
     )

@@ -1,125 +1,92 @@
-"""
-The upstream: orders of a shop that sells in several regions. The same seed makes the same orders.
-
-The key is (region, order_id), and the files are in key order, as in a table that is clustered by its key.
-"""
+"""What differs between the demos: where the orders are, how they change, and how the view is compared with them."""
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
-import numpy as np
-import pyarrow as pa
-from deltalake import write_deltalake
+from demo.folder import Size
+from demo.run import DemoRun
 
-REGIONS = {
-    "apac": ("AU", "IN", "JP", "SG"),
-    "dach": ("AT", "CH", "DE"),
-    "latam": ("AR", "BR", "MX"),
-    "nam": ("CA", "US"),
-    "nordics": ("DK", "FI", "NO", "SE"),
-    "uki": ("GB", "IE"),
-}
-STATUSES = ("open", "paid", "shipped", "returned", "cancelled")
-NOTES = (None, None, None, "leave at the door", "gift", "call before delivery — 2. OG", 'fragile: "glass"', "")
-Integers = np.ndarray[Any, np.dtype[np.int64]]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
+WRITER = "writer"
+"""The name of the writer's process."""
 
-FIRST_ORDER = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
-FILES_PER_REGION = 4
-
-SCHEMA = pa.schema(
-    [
-        pa.field("region", pa.string(), nullable=False),
-        pa.field("order_id", pa.int64(), nullable=False),
-        pa.field("customer_id", pa.int64()),
-        pa.field("country", pa.string()),
-        pa.field("amount", pa.decimal128(12, 2)),
-        pa.field("discount", pa.float64()),
-        pa.field("status", pa.string()),
-        pa.field("express", pa.bool_()),
-        pa.field("items", pa.int16()),
-        pa.field("receipt", pa.binary()),
-        pa.field("due_on", pa.date32()),
-        pa.field("ordered_at", pa.timestamp("us", "UTC")),
-        pa.field("updated_at", pa.timestamp("us", "UTC")),
-        pa.field("notes", pa.string()),
-    ]
-)
+SEED = 11
+"""The seed of the writer's choices."""
 
 
-def create_orders(path: Path, rows: int, seed: int = 7) -> None:
-    """Write the table with the given number of rows, file by file in key order."""
-    for part in _files(rows, np.random.default_rng(seed)):
-        append_orders(path, part)
+class Upstream(ABC):
+    """
+    The upstream of a demo.
 
+    :param run: the run of the demo.
+    :param size: the size of the demo.
+    """
 
-def append_orders(path: Path, orders: pa.Table) -> None:
-    """Append orders as one version. The first call creates the table with its change data feed."""
-    write_deltalake(
-        str(path),
-        orders,
-        mode="append",
-        name="orders",
-        configuration={"delta.enableChangeDataFeed": "true"},
-    )
+    title: ClassVar[str]
+    """Says what it is, as a heading."""
 
+    reading: ClassVar[Sequence[str]]
+    """Lines that say how epochs read it."""
 
-def make_orders(region: str, order_ids: Integers, random: np.random.Generator) -> pa.Table:
-    """Generate orders of one region."""
-    count = len(order_ids)
-    minutes = np.asarray(order_ids, dtype=np.int64) // 3 % 500_000
-    ordered = np.datetime64(FIRST_ORDER.replace(tzinfo=None), "us") + minutes.astype("timedelta64[m]")
-    cents = np.round(np.exp(random.normal(8.2, 1.1, count))).astype(np.int64) + 99
-    receipts = random.bytes(8 * count)
-    columns = {
-        "region": pa.array([region]).take(pa.array(np.zeros(count, dtype=np.int32))),
-        "order_id": order_ids,
-        "customer_id": random.zipf(1.3, count) % 250_000,
-        "country": pa.array(REGIONS[region]).take(pa.array(random.integers(len(REGIONS[region]), size=count))),
-        "amount": _decimals(cents),
-        "discount": pa.array(np.round(random.random(count) * 0.4, 3), mask=_some(count, 0.6, random)),
-        "status": pa.array(STATUSES).take(pa.array(random.choice(len(STATUSES), count, p=[0.2, 0.3, 0.4, 0.06, 0.04]))),
-        "express": pa.array(_some(count, 0.15, random), mask=_some(count, 0.02, random)),
-        "items": random.integers(1, 12, count).astype(np.int16),
-        "receipt": pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), count, [None, pa.py_buffer(receipts)]),
-        "due_on": (ordered + np.timedelta64(14, "D")).astype("datetime64[D]"),
-        "ordered_at": ordered,
-        "updated_at": ordered + random.integers(0, 5 * 86_400 * 1_000_000, count).astype("timedelta64[us]"),
-        "notes": pa.array(NOTES).take(pa.array(random.integers(len(NOTES), size=count))),
-    }
-    arrays = [_as(columns[field.name], field.type) for field in SCHEMA]
-    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+    target: ClassVar[str]
+    """The demo's target of ``make``."""
 
+    def __init__(self, run: DemoRun, size: Size) -> None:
+        self.run = run
+        self.size = size
 
-def order_ids(count: int) -> Integers:
-    """Return the ids of a region's first orders: every third number, so that later orders fit in between."""
-    return np.arange(1, count + 1, dtype=np.int64) * 3
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment variables that a process needs to run epochs."""
+        return {}
 
+    @abstractmethod
+    def write_job(self) -> None:
+        """Write the job's file, and let this process open the job."""
 
-def _files(rows: int, random: np.random.Generator) -> Iterator[pa.Table]:
-    shares = dict(zip(sorted(REGIONS), (0.22, 0.18, 0.12, 0.26, 0.08, 0.14), strict=True))
-    for region, share in shares.items():
-        for ids in np.array_split(order_ids(round(rows * share)), FILES_PER_REGION):
-            yield make_orders(region, ids, random)
+    @abstractmethod
+    def create(self) -> None:
+        """Make the table with its first orders, and say so."""
 
+    @abstractmethod
+    def start_writer(self) -> None:
+        """Start the writer, which never stops by itself, and say so."""
 
-def _some(count: int, share: float, random: np.random.Generator) -> Flags:
-    return random.random(count) < share
+    @abstractmethod
+    def before_the_check(self, run_dag: Callable[[str], None]) -> None:
+        """
+        Make sure that the table can be read as the view has it.
 
+        :param run_dag: runs the DAG once more, under a heading.
+        """
 
-def _decimals(cents: Integers) -> pa.Array:
-    # A decimal is a 16-byte integer: the cents as its lower half, zeros as its upper one.
-    halves = np.zeros((len(cents), 2), dtype=np.int64)
-    halves[:, 0] = cents
-    return pa.Array.from_buffers(pa.decimal128(12, 2), len(cents), [None, pa.py_buffer(halves.tobytes())])
+    @abstractmethod
+    def check_command(self, offset: str, query: Path) -> Sequence[str]:
+        """
+        Return the command that compares the view with its query.
 
+        :param offset: the offset that the view is at.
+        :param query: the file with the query.
+        """
 
-def _as(column: object, kind: pa.DataType) -> pa.Array:
-    array = column if isinstance(column, pa.Array) else pa.array(column)
-    if pa.types.is_timestamp(kind) and array.type.tz is None:
-        return array.cast(pa.timestamp("us")).cast(kind)
-    return array.cast(kind)
+    @abstractmethod
+    def as_of(self, offset: str) -> str:
+        """Return in words what the view was compared with."""
+
+    @property
+    @abstractmethod
+    def places(self) -> Mapping[Path, str]:
+        """What it leaves behind → what that is."""
+
+    @property
+    @abstractmethod
+    def commands_meanwhile(self) -> Sequence[str]:
+        """What to try while everything keeps running."""
+
+    @property
+    @abstractmethod
+    def commands_afterwards(self) -> Sequence[str]:
+        """What to try after the end."""

@@ -11,10 +11,12 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from airflow_backfill_provider.core.job import BackfillJob
-from demo.folder import DemoError, DemoFolder, Size, fresh_folder, size_from_environment
+from demo.delta.table import create_orders
+from demo.delta.upstream import delta_upstream
+from demo.delta.writer import DeltaWriter
+from demo.folder import DemoError, DemoFolder, fresh_folder, size_from_environment
 from demo.job import QUERY, write_job
-from demo.upstream import SCHEMA, create_orders
-from demo.writer import Writer
+from demo.orders import SCHEMA
 
 pytestmark = pytest.mark.slow  # makes a table as large as the writer needs
 
@@ -60,7 +62,7 @@ def test_the_table_has_a_change_feed_and_files_in_key_order(folder):
 
 
 def test_the_writer_changes_rows_in_every_way_and_keeps_keys_unique(folder):
-    writer = Writer(folder.orders, seed=3)
+    writer = DeltaWriter(folder.orders, seed=3)
     for _ in range(40):
         writer.commit()
     report = writer.report
@@ -73,7 +75,7 @@ def test_the_writer_changes_rows_in_every_way_and_keeps_keys_unique(folder):
 def test_the_change_feed_leads_from_one_version_to_the_other(folder):
     before = Counter(rows_of(folder.orders))
     version = DeltaTable(str(folder.orders)).version()
-    writer = Writer(folder.orders, seed=4)
+    writer = DeltaWriter(folder.orders, seed=4)
     for _ in range(30):
         writer.commit()
     feed = pa.table(DeltaTable(str(folder.orders)).load_cdf(starting_version=version + 1).read_all())
@@ -87,7 +89,7 @@ def test_the_change_feed_leads_from_one_version_to_the_other(folder):
 def test_the_job_file_is_a_valid_job(tmp_path):
     folder = DemoFolder(tmp_path / "it's here")
     folder.path.mkdir()
-    write_job(folder, Size(rows=10, rate_limit=5, epochs_per_run=2, pause=0.0))
+    write_job(folder, delta_upstream(folder.orders), rate_limit=5)
     job = BackfillJob.from_yaml(folder.job)
     assert job.query.strip() == QUERY.strip()
     assert (job.upstream.location, job.rate_limit) == (str(folder.orders), 5)
@@ -95,18 +97,18 @@ def test_the_job_file_is_a_valid_job(tmp_path):
 
 def test_each_demo_begins_with_an_empty_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setenv("DEMO_FOLDER", str(tmp_path / "demo"))
-    with fresh_folder() as folder:
+    with fresh_folder(".demo") as folder:
         folder.writer_report.write_text("{}")
-        with pytest.raises(DemoError, match="another demo runs"), fresh_folder():
+        with pytest.raises(DemoError, match="another demo runs"), fresh_folder(".demo"):
             pass
-    with fresh_folder() as folder:
+    with fresh_folder(".demo") as folder:
         assert not folder.writer_report.exists()
 
 
 def test_a_folder_that_no_demo_made_is_left_alone(tmp_path, monkeypatch):
     (tmp_path / "thesis.txt").write_text("all of it")
     monkeypatch.setenv("DEMO_FOLDER", str(tmp_path))
-    with pytest.raises(DemoError, match="no demo made"), fresh_folder():
+    with pytest.raises(DemoError, match="no demo made"), fresh_folder(".demo"):
         pass
     assert (tmp_path / "thesis.txt").exists()
 

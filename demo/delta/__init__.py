@@ -1,0 +1,1 @@
+"""The demo's upstream as a Delta table."""

@@ -1,0 +1,27 @@
+"""The orders as a Delta table. Its files are in key order, as in a table that is clustered by its key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from demo.orders import first_orders
+
+
+def create_orders(path: Path, rows: int, seed: int = 7) -> None:
+    """Write the table with the given number of rows, file by file in key order."""
+    for part in first_orders(rows, seed):
+        append_orders(path, part)
+
+
+def append_orders(path: Path, orders: pa.Table) -> None:
+    """Append orders as one version. The first call creates the table with its change data feed."""
+    write_deltalake(
+        str(path),
+        orders,
+        mode="append",
+        name="orders",
+        configuration={"delta.enableChangeDataFeed": "true"},
+    )

@@ -1,0 +1,29 @@
+"""The programs of the demos: they have the same options, and tell the same story over different upstreams."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from demo.folder import Size, size_from_environment
+from demo.run import DemoRun
+from demo.runner import run_demo
+from demo.scenario import Scenario
+from demo.upstream import Upstream
+
+
+def main(name: str, description: str, upstream: Callable[[DemoRun, Size], Upstream], *, folder: str) -> int:
+    """
+    Read the arguments, run a demo, and return the exit code.
+
+    :param name: the program's name in messages.
+    :param folder: the name of its folder in the checkout.
+    """
+    parser = argparse.ArgumentParser(prog=name, description=description)
+    parser.add_argument("--stay", action="store_true", help="keep everything running at the end, until Ctrl-C")
+    arguments = parser.parse_args()
+
+    def play(run: DemoRun) -> None:
+        Scenario(upstream(run, size_from_environment())).run(stay=arguments.stay)
+
+    return run_demo(name, play, folder=folder)
