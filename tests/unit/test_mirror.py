@@ -94,6 +94,7 @@ OTHERS = {
     "docs/test_port_map.py": "one of them, which names code and tests",
     "demo/test_table.py": "the tables that the demo's writer makes",
     "protocol/test_chained_views.py": "what all steps say of an upstream that is an unfinished view",
+    "scripts/test_install_postgres.py": "a script in Bash",
     "state/test_damage.py": "damage to any control table",
     "state/test_long_haul.py": "all control tables after many epochs",
     "test_lifeline.py": "a helper of these tests",
