@@ -26,14 +26,15 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 export LC_ALL := C.UTF-8
 export AIRFLOW_HOME := $(CURDIR)/.airflow
-unexport PYTHONHOME PYTHONPATH $(filter AIRFLOW__% AIRFLOW_CONN_% AIRFLOW_VAR_%,$(.VARIABLES))
+# libpq's variables (PGHOST, PGSSLMODE, ...) are about another database.
+unexport PYTHONHOME PYTHONPATH $(filter AIRFLOW__% AIRFLOW_CONN_% AIRFLOW_VAR_% PG%,$(.VARIABLES))
 # Keep the compiled tests: compiling them takes pytest as long as the rest of the collection.
 unexport PYTHONDONTWRITEBYTECODE
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE PYSPARK_SUBMIT_ARGS PYSPARK_DRIVER_PYTHON_OPTS
 
-.PHONY: help install demo airflow test test-fast test-slow test-exhaustive coverage check check-format check-lint \
-        check-imports check-types check-hooks check-dependencies check-lowest imports-and-fast-tests format bench bench-quick \
-        faults faults-full mutation lock dist clean
+.PHONY: help install demo demo-cdc airflow test test-fast test-slow test-exhaustive coverage check check-format \
+        check-lint check-imports check-types check-hooks check-dependencies check-lowest imports-and-fast-tests format \
+        bench bench-quick faults faults-full mutation lock dist clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -65,6 +66,10 @@ $(VENV)/.jars: scripts/fetch_spark_jars.py $(VENV)/.packages
 
 demo: install ## show a running backfill: Airflow, Spark and a writer that never stops
 	$(BIN)/python -m demo $(ARGS)
+
+demo-cdc: install ## the same over a table in a real PostgreSQL 15, which apt-get installs if it is missing
+	scripts/install_postgres.sh
+	$(BIN)/python -m demo.cdc $(ARGS)
 
 airflow: install ## run Airflow with the example DAGs and a demo upstream, until Ctrl-C
 	$(BIN)/python -m demo.playground
@@ -142,6 +147,6 @@ dist: install ## build the wheel and the source distribution into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean: ## remove .venv and everything that was built
-	rm -rf $(VENV) $(VENV)-lowest .airflow .demo .bench .faults mutants build dist htmlcov .coverage .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest .airflow .demo .demo-cdc .bench .faults mutants build dist htmlcov .coverage .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -6,6 +6,8 @@ import textwrap
 
 from demo.folder import DemoFolder
 
+NAME = "active_orders"
+
 QUERY = """\
 SELECT region, order_id, customer_id, upper(country) AS country,
        CAST(amount * (1 - coalesce(discount, 0)) * 100 AS BIGINT) AS cents,
@@ -16,7 +18,7 @@ WHERE status IN ('open', 'paid', 'shipped')
 
 _JOB = """\
 # A materialized view of the orders that are under way. `airflow-backfill plan` shows what it costs.
-name: active_orders
+name: {name}
 upstream:
 {upstream}
 materialized_view: {view}
@@ -34,6 +36,7 @@ def write_job(folder: DemoFolder, upstream: str, rate_limit: int) -> None:
     :param rate_limit: snapshot rows per epoch.
     """
     text = _JOB.format(
+        name=NAME,
         upstream=textwrap.indent(upstream, "  "),
         view=quoted(folder.view),
         query=textwrap.indent(QUERY.strip(), "  "),

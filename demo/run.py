@@ -24,3 +24,12 @@ class DemoRun:
     servers: Processes
     processes: Processes
     terminal: Terminal
+
+    def require_alive(self) -> None:
+        """
+        Check that nothing in the background has died.
+
+        :raises DemoError: if something has; the error names it.
+        """
+        self.servers.require_alive()
+        self.processes.require_alive()

@@ -35,6 +35,7 @@ class Scenario:
 
     def __init__(self, upstream: Upstream) -> None:
         run = upstream.run
+        self._run = run
         self._upstream = upstream
         self._folder = run.folder
         self._size = upstream.size
@@ -101,7 +102,7 @@ class Scenario:
         while state in {"queued", "running"}:
             if time.monotonic() - asked > ASK_AIRFLOW_EVERY:
                 state, airflow, asked = self._airflow.state(run), self._airflow_line(run), time.monotonic()
-                self._processes.require_alive()
+                self._run.require_alive()
             self._show(view, airflow)
             time.sleep(LOOK_EVERY)
         self._show(view, airflow)
@@ -147,7 +148,7 @@ class Scenario:
         with progress_view(self._terminal.console) as view:
             try:
                 while True:
-                    self._processes.require_alive()
+                    self._run.require_alive()
                     self._show(view, "Ctrl-C goes on")
                     time.sleep(LOOK_EVERY)
             except KeyboardInterrupt:
@@ -155,7 +156,7 @@ class Scenario:
 
     def _tear_down(self) -> None:
         self._terminal.heading("The end")
-        with self._terminal.step("stopping the writer and Airflow"):
+        with self._terminal.step("stopping Airflow, and everything that writes"):
             self._processes.stop()
 
     def _check(self) -> None:

@@ -1,9 +1,10 @@
-"""The demo as ``make demo`` runs it, only smaller: it ends well, and it leaves nothing running however it ends."""
+"""The demos as ``make`` runs them, only smaller: they end well, and leave nothing running however they end."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -108,6 +109,51 @@ def test_an_interrupted_demo_leaves_nothing_running(start_demo, tmp_path):
     assert demo.returncode == 130
     assert err == "demo: stopped; nothing is running any more\n"
     assert processes_of(tmp_path) == []
+
+
+def server_of(folder: Path) -> psutil.Process:
+    """Return the PostgreSQL server of a demo, which has the demo's environment, too."""
+    (server,) = [process for process in processes_of(folder) if process.name() == "postgres"]
+    return server
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1500)
+def test_the_demo_over_postgresql_ends_with_a_view_that_equals_its_query(start_demo, tmp_path):
+    demo = start_demo("demo.cdc")
+    out, err = demo.communicate()
+    assert demo.returncode == 0, out + err
+    for part in ("finished", "two more epochs keep it fresh", "The writer stops", "equal: the view has", "ARGS=--stay"):
+        assert part in out
+    assert processes_of(tmp_path) == []
+    assert "database system is shut down" in (tmp_path / "logs" / "postgres.log").read_text()
+
+
+@pytest.mark.exhaustive
+def test_an_interrupted_demo_over_postgresql_stops_its_server_and_shows_no_password(start_demo, tmp_path):
+    demo = start_demo("demo.cdc")
+    while not (tmp_path / "environment").exists():
+        assert demo.poll() is None
+        time.sleep(0.2)
+    server = server_of(tmp_path)
+    assert {connection.laddr.ip for connection in server.net_connections()} == {"127.0.0.1"}
+    assert server.uids().effective != 0
+    sessions = server.children()
+    passwords = re.findall(r":([^:@]+)@|PGPASSWORD=(.+)", (tmp_path / "environment").read_text())
+    secrets = [found for pair in passwords for found in pair if found]
+    assert len(secrets) == 2
+    commands = [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
+    assert not any(secret in str(command) for command in commands for secret in secrets)
+
+    os.kill(demo.pid, signal.SIGINT)
+
+    out, err = demo.communicate(timeout=60)
+    assert (demo.returncode, err) == (130, "demo-cdc: stopped; nothing is running any more\n")
+    assert processes_of(tmp_path) == []
+    assert not any(process.is_running() for process in sessions)
+    assert not any(secret in out for secret in secrets)
+    for log in (tmp_path / "logs").iterdir():
+        assert not any(secret in log.read_text() for secret in secrets)
 
 
 def test_the_playground_offers_every_example_and_stops_clean_with_an_application_under_way(start_demo, tmp_path):
