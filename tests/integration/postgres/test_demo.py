@@ -141,5 +141,9 @@ def test_the_upstream_of_the_demo_from_its_server_to_the_check(run, monkeypatch)
     assert f"commits {written.commits}," in run.processes.log("writer").read_text()
     assert ["The writer stops" in heading for heading in headings] == [True]
     run.require_alive()
+    ((_, uri),) = upstream.environment.items()
+    session = psycopg.connect(uri)
     run.servers.stop()
+    with pytest.raises(psycopg.OperationalError):
+        session.execute("SELECT 1")
     assert "database system is shut down" in run.servers.log(SERVER).read_text()
