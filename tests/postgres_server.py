@@ -29,7 +29,7 @@ class PostgresServer(Cluster):
     """
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, free_port(), PASSWORD)
+        super().__init__(folder, free_port(), PASSWORD, _SETTINGS)
 
     def start(self, **settings: str) -> None:
         options = " ".join(["-p", str(self.port), *(f"-c {name}={value}" for name, value in settings.items())])
@@ -73,7 +73,7 @@ class PostgresServer(Cluster):
 def postgres_server(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[PostgresServer]:
     """Initialize and start a server, and stop it at the end."""
     server = PostgresServer(folder)
-    server.initialize(_SETTINGS)
+    server.initialize()
     server.start(**(settings or {}))
     try:
         yield server

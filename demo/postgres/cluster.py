@@ -44,18 +44,19 @@ class Cluster:
     :param folder: the data.
     :param port: where the server listens.
     :param password: the password of the superuser.
+    :param settings: further settings of the server.
     """
 
-    def __init__(self, folder: Path, port: int, password: str) -> None:
+    def __init__(self, folder: Path, port: int, password: str, settings: Mapping[str, str] | None = None) -> None:
         self.folder = folder
         self.port = port
         self.password = password
+        self._settings = {**_SETTINGS, **(settings or {})}
 
-    def initialize(self, settings: Mapping[str, str] | None = None, locale: str = "C.UTF-8") -> None:
+    def initialize(self, locale: str = "C.UTF-8") -> None:
         """
         Make the data.
 
-        :param settings: further settings of the server.
         :param locale: the locale of the databases.
         :raises DemoError: if that fails.
         """
@@ -73,7 +74,7 @@ class Cluster:
                 f"--locale={locale}",
                 "--no-sync",
             )
-        lines = "".join(f"{name} = {value}\n" for name, value in {**_SETTINGS, **(settings or {})}.items())
+        lines = "".join(f"{name} = {value}\n" for name, value in self._settings.items())
         with (self.folder / "postgresql.conf").open("a", encoding="utf-8") as file:
             file.write(lines)
 

@@ -29,6 +29,7 @@ from demo.upstream import SEED, WRITER, Upstream
 
 CONNECTION = "demo_shop"
 SERVER = "postgres"
+PREFERRED_PORT = 15432
 START_SECONDS = 60
 
 _SETTINGS = {"max_replication_slots": "2", "max_slot_wal_keep_size": "4GB"}
@@ -48,7 +49,8 @@ class PostgresOrders(Upstream):
     def __init__(self, run: DemoRun, size: Size) -> None:
         super().__init__(run, size)
         require_programs()
-        self._cluster = Cluster(_place(run.folder.path) / SERVER, free_port(15432), secrets.token_urlsafe(24))
+        folder = _place(run.folder.path) / SERVER
+        self._cluster = Cluster(folder, free_port(PREFERRED_PORT), secrets.token_urlsafe(24), _SETTINGS)
         self._shop = Shop(self._cluster, publication=f"airflow_backfill_{NAME}")
 
     @property
@@ -66,7 +68,7 @@ class PostgresOrders(Upstream):
         """Start the server, and fill the table."""
         terminal, cluster = self.run.terminal, self._cluster
         with terminal.step(f"starting PostgreSQL in {short_path(cluster.folder)}, on {HOST}:{cluster.port}"):
-            cluster.initialize(_SETTINGS)
+            cluster.initialize()
             # Its SIGTERM waits for all clients to leave, and its SIGINT ends their sessions.
             self.run.servers.start(SERVER, cluster.server, {**os.environ, "LC_ALL": "C.UTF-8"}, ending=signal.SIGINT)
             self._wait_for_server()
