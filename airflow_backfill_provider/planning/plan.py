@@ -32,6 +32,7 @@ class BackfillPlan(BaseModel):
     :param created: whether the job exists; if it does, the plan covers only what is left.
     :param reason: why this strategy was chosen.
     :param estimates: strategy → the cost of the whole backfill under it.
+    :param offset_name: what an offset of the upstream is called, such as ``version``.
     :param rows: the upstream's rows, from the log's statistics.
     :param rows_left: the rows that are not read yet.
     :param bytes: the size of the upstream's data files, all columns.
@@ -48,6 +49,7 @@ class BackfillPlan(BaseModel):
     reason: str
     estimates: dict[str, CostEstimate]
     upstream_version: Offset
+    offset_name: str = "version"
     files: int
     rows: int
     rows_left: int
@@ -86,6 +88,7 @@ def make_plan(backfill: Backfill) -> BackfillPlan:
         reason=choice.reason if outlook.strategy == choice.strategy.name else "chosen when the job was created",
         estimates=dict(choice.estimates),
         upstream_version=described.offset,
+        offset_name=job.upstream.offset_name,
         files=len(files),
         rows=rows,
         rows_left=rows_left,

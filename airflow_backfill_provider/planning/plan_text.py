@@ -61,7 +61,7 @@ def _facts(plan: BackfillPlan) -> list[tuple[str, str]]:
     size = f"{text.rows(plan.rows)}, {text.size(plan.bytes)} in {text.files(plan.files)}"
     facts = [
         ("strategy", f"{plan.strategy}: {plan.reason}"),
-        ("upstream", f"{size} as of version {plan.upstream_version}"),
+        ("upstream", f"{size} as of {plan.offset_name} {plan.upstream_version}"),
         ("rate limit", limit),
         ("to read", f"{text.rows(plan.rows_left)}{_in_epochs(plan)}"),
     ]

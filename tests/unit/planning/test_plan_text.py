@@ -53,6 +53,10 @@ def test_a_job_that_is_not_created_is_planned_whole_and_checked_later():
     }
 
 
+def test_an_offset_has_the_name_that_its_source_gives_it():
+    assert facts(offset_name="position")["upstream"] == "1,000 rows, 1.0 MiB in 4 files as of position 3"
+
+
 def test_a_created_job_is_planned_for_the_rest_of_it():
     text = describe_plan(plan_of(created=True))
     assert (text.heading, text.closing) == ("paid_orders: created already; the rest of it", "")
