@@ -298,11 +298,11 @@ def _explain(error: ValidationError, upstream: Any) -> str:
     """Describe every wrong field: what is wrong, and what is allowed."""
     lines = []
     for problem in error.errors(include_url=False):
-        field = ".".join(str(part) for part in problem["loc"]) or "job"
+        field = ".".join(str(part) for part in _as_written(problem["loc"], upstream)) or "job"
         message = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
             message = f"unknown field; allowed are {', '.join(_fields_at(problem['loc'][:-1], upstream))}"
-        elif field == "upstream.key" and problem["type"] in {"missing", "too_short"}:
+        elif problem["loc"] == ("upstream", "key") and problem["type"] in {"missing", "too_short"}:
             message = (
                 "is required, with at least 1 item: the columns that identify a row. A table without a key cannot be "
                 "backfilled, because a change would not find its row; give it a unique column"
@@ -315,6 +315,13 @@ def _explain(error: ValidationError, upstream: Any) -> str:
             message = "must consist of lower-case letters, digits and '_'"
         lines.append(f"{field}: {message}")
     return "; ".join(lines)
+
+
+def _as_written(path: tuple[int | str, ...], upstream: Any) -> tuple[int | str, ...]:
+    """Return the path of a field in a definition, where the fields of an upstream may stand below its kind's name."""
+    kind, fields = definition_class(upstream)
+    is_below = fields is not upstream and path[:1] == ("upstream",) and len(path) > 1
+    return ("upstream", kind.kind, *path[1:]) if is_below else path
 
 
 def _fields_at(path: tuple[int | str, ...], upstream: Any) -> list[str]:

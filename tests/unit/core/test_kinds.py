@@ -135,11 +135,11 @@ def test_the_fields_of_the_first_kind_need_no_name(topics):
 @pytest.mark.parametrize(
     ("upstream", "message"),
     [
-        ({"topic": {"key": ["id"]}}, "upstream.topic: is required"),
-        ({"topic": {"topic": "orders", "key": []}}, "upstream.key: is required, with at least 1 item"),
+        ({"topic": {"key": ["id"]}}, "upstream.topic.topic: is required"),
+        ({"topic": {"topic": "orders", "key": []}}, "upstream.topic.key: is required, with at least 1 item"),
         (
             {"topic": {"topic": "orders", "key": ["id"], "path": "/x"}},
-            "upstream.path: unknown field; allowed are topic, connection, key, distribution_key",
+            "upstream.topic.path: unknown field; allowed are topic, connection, key, distribution_key",
         ),
         ({"queue": {"topic": "orders"}}, "upstream.queue: unknown field; allowed are path, key, distribution_key"),
         ("orders", "upstream: "),

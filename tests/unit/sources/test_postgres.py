@@ -116,22 +116,28 @@ def test_a_job_is_read_from_yaml(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"colour": "red"}, "upstream.colour: unknown field; allowed are connection, table, slot, publication, "),
-        ({"path": "/lake/orders"}, "upstream.path: unknown field; allowed are connection, table, slot, publication, "),
-        ({"password": "hunter2"}, "upstream.password: unknown field; allowed are connection, table, "),
-        ({"connection": ""}, "upstream.connection: String should have at least 1 character"),
-        ({"table": ""}, "upstream.table: String should have at least 1 character"),
-        ({"table": 7}, "upstream.table: Input should be a valid string"),
-        ({"slot": "Mine"}, "upstream.slot: String should match pattern"),
-        ({"slot": "a-b"}, "upstream.slot: String should match pattern"),
-        ({"slot": "a\n"}, "upstream.slot: String should match pattern"),
-        ({"slot": "x" * 64}, "upstream.slot: String should have at most 63 characters"),
-        ({"slot": None}, "upstream.slot: Input should be a valid string"),
-        ({"change_log": "log"}, "upstream.change_log: "),
-        ({"change_log": "s3://bucket"}, "upstream.change_log: "),
-        ({"as_text": "a"}, "upstream.as_text: must be a list"),
-        ({"as_text": [1]}, "upstream.as_text.0: Input should be a valid string"),
-        ({"key": []}, "upstream.key: is required, with at least 1 item"),
+        (
+            {"colour": "red"},
+            "upstream.postgres.colour: unknown field; allowed are connection, table, slot, publication, ",
+        ),
+        (
+            {"path": "/lake/orders"},
+            "upstream.postgres.path: unknown field; allowed are connection, table, slot, publication, ",
+        ),
+        ({"password": "hunter2"}, "upstream.postgres.password: unknown field; allowed are connection, table, "),
+        ({"connection": ""}, "upstream.postgres.connection: String should have at least 1 character"),
+        ({"table": ""}, "upstream.postgres.table: String should have at least 1 character"),
+        ({"table": 7}, "upstream.postgres.table: Input should be a valid string"),
+        ({"slot": "Mine"}, "upstream.postgres.slot: String should match pattern"),
+        ({"slot": "a-b"}, "upstream.postgres.slot: String should match pattern"),
+        ({"slot": "a\n"}, "upstream.postgres.slot: String should match pattern"),
+        ({"slot": "x" * 64}, "upstream.postgres.slot: String should have at most 63 characters"),
+        ({"slot": None}, "upstream.postgres.slot: Input should be a valid string"),
+        ({"change_log": "log"}, "upstream.postgres.change_log: "),
+        ({"change_log": "s3://bucket"}, "upstream.postgres.change_log: "),
+        ({"as_text": "a"}, "upstream.postgres.as_text: must be a list"),
+        ({"as_text": [1]}, "upstream.postgres.as_text.0: Input should be a valid string"),
+        ({"key": []}, "upstream.postgres.key: is required, with at least 1 item"),
         ({"key": ["id", "id"]}, "key names id more than once"),
     ],
     ids=str,
@@ -146,7 +152,7 @@ def test_a_wrong_field_is_named_with_what_is_allowed(change, said):
 def test_a_required_field_that_is_missing_is_named(field):
     fields = upstream()["postgres"]
     del fields[field]
-    with pytest.raises(InvalidJobError, match=rf"^upstream\.{field}: is required"):
+    with pytest.raises(InvalidJobError, match=rf"^upstream\.postgres\.{field}: is required"):
         job_of(upstream={"postgres": fields})
 
 
