@@ -66,6 +66,11 @@ class UpstreamDefinition(BaseModel):
     def location(self) -> str:
         """The upstream's location in messages and on pages, without secrets."""
 
+    @property
+    def watched(self) -> str:
+        """What identifies a poll for new offsets, so that jobs share it; by default the location."""
+        return self.location
+
     @classmethod
     def field_names(cls) -> list[str]:
         """Return the names of the fields: first the kind's own, then those of every kind."""

@@ -45,6 +45,14 @@ class SourceWatch(ABC):
         :raises StorageUnavailableError: if the storage does not answer.
         """
 
+    @abstractmethod
+    def seen_at(self, offset: Offset) -> dt.datetime:
+        """
+        Return when the offset that :meth:`look` returned last was committed, as far as that is known.
+
+        :raises ChangeFeedGapError: if the upstream no longer has that time.
+        """
+
 
 class PresentRows(ABC):
     """
@@ -147,7 +155,7 @@ class Source(ABC):
         """
         Return when an offset was committed.
 
-        :param offset: an offset that :meth:`at` has described or :class:`SourceWatch` has found, never ``BEGINNING``.
+        :param offset: an offset that :meth:`at` has described, never ``BEGINNING``.
         :raises ChangeFeedGapError: if the upstream no longer has that time.
         """
 

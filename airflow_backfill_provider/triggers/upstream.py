@@ -17,7 +17,12 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_backfill_provider.core.cached_answer import CachedAnswer
 from airflow_backfill_provider.core.demand import Demand, demand_of
-from airflow_backfill_provider.core.errors import JobNotCreatedError, UpstreamNotFoundError, UpstreamReplacedError
+from airflow_backfill_provider.core.errors import (
+    ChangeFeedGapError,
+    JobNotCreatedError,
+    UpstreamNotFoundError,
+    UpstreamReplacedError,
+)
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.hooks.backfill import BackfillHook, load_job
 
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
     from airflow_backfill_provider.core.upstream import UpstreamDefinition
     from airflow_backfill_provider.lake.version_watch import VersionsWatch
     from airflow_backfill_provider.protocol.backfill import Backfill
-    from airflow_backfill_provider.sources.base import Source, SourceWatch
+    from airflow_backfill_provider.sources.base import SourceWatch
 
     Progress = tuple[JobSettings | None, Barrier | None, EpochCommit | None]
 
@@ -72,7 +77,7 @@ class UpstreamCommitTrigger(BaseEventTrigger):
     def shared_stream_key(self) -> Hashable:
         """Return the key of the triggers that share their polls of the upstream."""
         upstream = load_job(self.job).upstream
-        return "upstream commits", upstream.kind, upstream.location, self.backfill_conn_id, self.poll_interval
+        return "upstream commits", upstream.kind, upstream.watched, self.backfill_conn_id, self.poll_interval
 
     @classmethod
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[UpstreamCommit]:
@@ -141,7 +146,7 @@ class _UpstreamWatch:
 
     @cached_property
     def _watch(self) -> SourceWatch:
-        return self._open().watch()
+        return BackfillHook(self._backfill_conn_id).open_upstream(self._upstream).watch()
 
     def look(self) -> UpstreamCommit:
         """
@@ -157,12 +162,7 @@ class _UpstreamWatch:
             raise UpstreamNotFoundError(
                 f"there is no table at {self._upstream.location}: it is not created yet, or it was removed"
             )
-        return UpstreamCommit(offset, self._open().watermark(offset).isoformat())
-
-    def _open(self) -> Source:
-        from airflow_backfill_provider.sources import open_source
-
-        return open_source(self._upstream, BackfillHook(self._backfill_conn_id).connection.storage_options)
+        return UpstreamCommit(offset, self._watch.seen_at(offset).isoformat())
 
 
 class _JobWatch:
@@ -207,7 +207,7 @@ class _JobWatch:
         # An epoch that was pinned between the two reads may end at a newer version than `latest`.
         try:
             self._backfill.upstream.require_same_history(reached.end)
-        except UpstreamReplacedError as error:
+        except (UpstreamReplacedError, ChangeFeedGapError) as error:
             return str(error)
         return ""
 

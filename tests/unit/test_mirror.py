@@ -74,6 +74,7 @@ WITHOUT = {
     "sources/postgres/reader.py": on_postgres("test_types"),
     "sources/postgres/slot.py": on_postgres("test_semantics"),
     "sources/postgres/source.py": on_postgres("test_semantics"),
+    "sources/postgres/watch.py": on_postgres("test_watch"),
     "strategies/arrangement/reader.py": on_spark("test_arrangement"),
     "strategies/cdc/reader.py": on_postgres("test_random_histories"),
     "strategies/in_place_reader.py": on_spark("test_suspect_statistics"),

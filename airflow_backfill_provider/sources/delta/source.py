@@ -150,7 +150,7 @@ class DeltaSource(Source):
 
     def watch(self) -> SourceWatch:
         """Return a watch that checks two files of the log each time."""
-        return DeltaWatch(self._path, self._options)
+        return DeltaWatch(self._path, self._options, self.watermark)
 
     def _latest_version(self) -> int:
         # Opening the table is slower, because it reads the list of data files, but it has the better error messages.

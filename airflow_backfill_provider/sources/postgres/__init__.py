@@ -64,6 +64,11 @@ class PostgresUpstream(UpstreamDefinition):
         return f"{self.connection}: {self.table}"
 
     @property
+    def watched(self) -> str:
+        """The table and the slot, because a poll looks at both."""
+        return f"{self.location}, {self.slot}"
+
+    @property
     def folders(self) -> Mapping[str, str]:
         """The change log, if the job names one."""
         return {"upstream.postgres.change_log": self.change_log} if self.change_log else {}

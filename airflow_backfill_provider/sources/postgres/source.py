@@ -8,7 +8,7 @@ unless it has to read rows.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -36,6 +36,7 @@ from airflow_backfill_provider.sources.postgres.landing import Landing
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.present import PresentTable
 from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
+from airflow_backfill_provider.sources.postgres.watch import PostgresWatch
 from airflow_backfill_provider.sources.reader import SourceReader
 
 if TYPE_CHECKING:
@@ -182,8 +183,8 @@ class PostgresSource(Source):
             )
 
     def watch(self) -> SourceWatch:
-        """Return a watch that asks the database for its newest position."""
-        return _Watch(self)
+        """Return a watch that asks the database whether its table was changed."""
+        return PostgresWatch(self.database, self.upstream.table, self.slot.name)
 
     # ------------------------------------------------------------------------------------------------- changes
 
@@ -306,18 +307,6 @@ class PostgresSource(Source):
 def _table_id(server: catalog.Server, table: DescribedTable) -> str:
     """Return the table's id, which a table that is created again does not get again."""
     return f"{server.system}/{server.database}/{table.oid}"
-
-
-class _Watch(SourceWatch):
-    """Asks the database for its newest position."""
-
-    def __init__(self, source: PostgresSource) -> None:
-        self._source = source
-
-    def look(self) -> tuple[Offset | None, Hashable]:
-        """Return the newest position of the log, and the slot's name."""
-        with self._source.database.session() as connection:
-            return Offset(self._source.slot.status(connection).current), self._source.slot.name
 
 
 class _NoKeys(KeyIndex):

@@ -96,6 +96,9 @@ class SnapshotsSource(Source, SourceWatch):
     def look(self) -> tuple[Offset | None, Hashable]:
         return self.latest(), None
 
+    def seen_at(self, offset: Offset) -> dt.datetime:
+        return self.watermark(offset)
+
     def watch(self) -> SourceWatch:
         return self
 

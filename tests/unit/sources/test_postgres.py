@@ -73,6 +73,12 @@ def test_what_a_job_names_is_kept(change, expected):
     assert (found.slot, found.publication, found.change_log) == expected
 
 
+def test_jobs_share_polls_of_a_table_only_if_they_share_its_slot():
+    assert job("a").upstream.location == job("b").upstream.location
+    assert job("a").upstream.watched != job("b").upstream.watched
+    assert job("a", slot="ours").upstream.watched == job("b", slot="ours").upstream.watched
+
+
 def test_the_default_change_log_follows_the_control_tables():
     assert job_of(upstream=upstream(), state="/elsewhere/s").upstream.change_log == "/elsewhere/s/change_log"
 
