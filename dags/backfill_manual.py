@@ -131,7 +131,9 @@ params = {
         description_md="The fields of a job as JSON; then the job above is ignored. For example:\n\n"
         '```json\n{"name": "paid_orders",\n "upstream": {"path": "/lake/orders", "key": ["order_id"]},\n'
         ' "materialized_view": "/lake/paid_orders",\n'
-        ' "query": "SELECT order_id, amount FROM upstream WHERE status = \'paid\'"}\n```',
+        ' "query": "SELECT order_id, amount FROM upstream WHERE status = \'paid\'"}\n```\n\n'
+        "For a table in PostgreSQL, the upstream names an Airflow connection, which has the address and the password:"
+        '\n\n```json\n{"postgres": {"connection": "shop_db", "table": "public.orders", "key": ["order_id"]}}\n```',
         type=["object", "null"],
         properties={name: {} for name in BackfillJob.model_fields},
         additionalProperties=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import warnings
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
+from airflow_backfill_provider.core.job import BackfillJob
 from tests.airflow_home import DAGS
 
 pytestmark = pytest.mark.slow  # a Python of its own for the DAGs
@@ -193,6 +195,20 @@ def test_the_trigger_form_accepts_valid_input(name, value):
     params[name] = value
 
     assert params[name] == value
+
+
+def test_the_examples_in_the_trigger_form_are_valid():
+    """One upstream of each kind of source: a person copies them."""
+    text = load("backfill_manual").params.get_param("definition").schema["description_md"]
+    definition, of_postgres = (json.loads(example) for example in re.findall(r"```json\n(.+?)```", text, re.DOTALL))
+
+    assert BackfillJob(**definition).upstream.kind == "delta"
+    assert BackfillJob(**{**definition, "upstream": of_postgres}).upstream.kind == "postgres"
+
+
+def test_the_example_jobs_are_valid():
+    kinds = {BackfillJob.from_yaml(file).upstream.kind for file in (DAGS / "jobs").glob("*.yaml")}
+    assert kinds == {"delta", "postgres"}
 
 
 @pytest.mark.parametrize(
