@@ -200,7 +200,9 @@ def _details(status: JobStatus) -> list[str]:
 
 def _lag(status: JobStatus) -> str:
     age = f", {text.duration(status.lag_seconds)}" if status.lag_versions and status.lag_seconds is not None else ""
-    return f"{text.counted(status.lag_versions, status.lag_unit)}{age}"
+    unit = status.lag_unit
+    lag = text.size(status.lag_versions) if unit == "byte" else text.counted(status.lag_versions, unit)
+    return f"{lag}{age}"
 
 
 def waits_because(status: JobStatus) -> str:
@@ -251,6 +253,9 @@ def show_status(status: JobStatus, console: Console) -> None:
         lines["verified"] = "unknown"
     elif status.verified is not None:
         lines["verified"] = verified_line(status.verified, utc_now())
+    if status.kept_bytes is not None:
+        left = "" if status.kept_bytes_left is None else f", {text.size(status.kept_bytes_left)} left"
+        lines["kept log"] = f"{text.size(status.kept_bytes)}{left}"
     if status.headroom_hours is not None:
         lines["headroom"] = f"{text.duration(status.headroom_hours * 3600)} until unread changes may be deleted"
     if begun := [cell for cell in status.vnode_map if cell.state == "in_progress" and cell.first == cell.last]:

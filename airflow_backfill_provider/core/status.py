@@ -100,6 +100,8 @@ class JobSummary(BaseModel):
     :param lag_seconds: age of the oldest unread offset; ``None`` before the first epoch, or if the upstream's log no
         longer has it.
     :param behind_since: when the oldest unread offset was committed.
+    :param kept_bytes: the bytes of log that a database keeps for the job; ``None`` for other upstreams.
+    :param kept_bytes_left: how many more bytes it keeps before changes are lost; ``None`` if it keeps all.
     :param headroom_hours: hours until the upstream may delete changes that an epoch needs, 0 if it may have deleted
         them already; ``None`` if no epoch needs any.
     :param parallelism: the number of task runs that share an epoch, from the next barrier on.
@@ -143,6 +145,8 @@ class JobSummary(BaseModel):
     lag_unit: str = "version"
     lag_seconds: float | None
     behind_since: dt.datetime | None
+    kept_bytes: int | None = None
+    kept_bytes_left: int | None = None
     headroom_hours: float | None
     alarms: tuple[Alarm, ...]
     warnings: tuple[str, ...]
@@ -242,6 +246,8 @@ def job_summary(
         lag_unit=settings.definition.upstream.lag_unit,
         lag_seconds=_lag(feed, lag_versions, now) if committed_barrier else None,
         behind_since=feed.unread_since if lag_versions else None,
+        kept_bytes=feed.kept_bytes,
+        kept_bytes_left=feed.bytes_left,
         headroom_hours=None if headroom is None else headroom / dt.timedelta(hours=1),
         alarms=alarms,
         warnings=(

@@ -1,6 +1,6 @@
 // Components that several pages share.
 
-import { count, duration, percent, plural, since, STATES } from "./format.js";
+import { count, distance, duration, percent, plural, since, STATES } from "./format.js";
 import { h } from "./react.js";
 
 export const Badge = ({ state }) => h("span.bf-badge", { "data-state": state }, STATES[state]);
@@ -26,7 +26,7 @@ export const lag = (summary) => {
   if (!summary.lag_versions) {
     return "None";
   }
-  const lag = `${summary.lag_versions} ${summary.lag_unit}${summary.lag_versions === 1 ? "" : "s"}`;
+  const lag = distance(summary.lag_versions, summary.lag_unit);
   return summary.behind_since ? `${lag}, ${duration(since(summary.behind_since))}` : lag;
 };
 

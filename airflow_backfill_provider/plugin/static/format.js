@@ -7,6 +7,16 @@ export const count = (value) => (value === null || value === undefined ? "–" :
 export const compact = (value) => (value === null || value === undefined ? "–" : short.format(value));
 export const plural = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 
+const BYTE_UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+export const size = (bytes) => {
+  const unit = bytes < 1024 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), BYTE_UNITS.length - 1);
+  return `${unit ? (bytes / 1024 ** unit).toFixed(1) : bytes} ${BYTE_UNITS[unit]}`;
+};
+
+/** A distance of two offsets: a number of versions, or bytes of a database's log. */
+export const distance = (value, unit) => (unit === "byte" ? size(value) : plural(value, unit));
+
 /** A share as a percentage, which is 100 % only at the end. */
 export const percent = (share) => (share >= 1 ? "100 %" : `${(Math.floor(share * 1000) / 10).toFixed(1)} %`);
 
@@ -71,7 +81,7 @@ export const reason = (job) => {
       return "Cancelled: no further epoch runs, and the view stays as the last epoch left it. A rebuild starts over.";
     case "finished":
       return summary.lag_versions
-        ? `Finished, ${plural(summary.lag_versions, `upstream ${summary.lag_unit}`)} behind. The next DAG run applies them.`
+        ? `Finished, ${distance(summary.lag_versions, summary.lag_unit)} behind the upstream. The next DAG run applies its changes.`
         : "Finished and up to date.";
     case "paused":
       return summary.condition === "paused"

@@ -4,7 +4,7 @@ import { Actions } from "./actions.js";
 import { jobPath } from "./api.js";
 import { BarrierLog, Changes } from "./barrier_log.js";
 import { EpochChart } from "./epoch_chart.js";
-import { compact, count, duration, percent, reason, time } from "./format.js";
+import { compact, count, duration, percent, reason, size, time } from "./format.js";
 import { Badge, Differences, lag, Notice, Placeholder, Progress, Stale, verified, Warnings } from "./components.js";
 import { useClock, usePolling } from "./polling.js";
 import { Fragment, h, Link } from "./react.js";
@@ -36,6 +36,12 @@ const Stats = ({ summary }) =>
       { label: "Epoch" },
       summary.pinned_epoch === null ? `${count(summary.epoch)} committed` : `${count(summary.pinned_epoch)} pinned, ${count(summary.epoch)} committed`,
     ),
+    summary.kept_bytes !== null &&
+      h(
+        Stat,
+        { hint: "The log that the database keeps for the job, and how much more it keeps before changes are lost", label: "Kept log" },
+        size(summary.kept_bytes) + (summary.kept_bytes_left === null ? "" : `, ${size(summary.kept_bytes_left)} left`),
+      ),
     h(
       Stat,
       { hint: "Until the upstream may delete changes that an epoch needs", label: "Headroom" },

@@ -52,6 +52,10 @@ class LoggedKind(StrEnum):
     """A message that this package wrote itself, to know that everything before it is landed."""
 
 
+OF_ROWS = (LoggedKind.INSERT, LoggedKind.UPDATE, LoggedKind.DELETE, LoggedKind.TRUNCATE)
+"""The kinds of rows that are changes of a table's rows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedChange:
     """

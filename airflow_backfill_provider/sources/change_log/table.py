@@ -26,7 +26,13 @@ from airflow_backfill_provider.core.errors import (
 )
 from airflow_backfill_provider.lake.dropping import drop_table
 from airflow_backfill_provider.lake.storage import panics_as_errors, storage_errors
-from airflow_backfill_provider.sources.change_log.changes import SCHEMA, LoggedChange, LoggedKind, arrow_batches
+from airflow_backfill_provider.sources.change_log.changes import (
+    OF_ROWS,
+    SCHEMA,
+    LoggedChange,
+    LoggedKind,
+    arrow_batches,
+)
 
 _LANDED = "airflow-backfill/landed"
 """The id of the transaction whose version is the offset up to which the log is landed."""
@@ -38,7 +44,7 @@ _HALF_OF_IDS = 1 << 31
 """Of two transaction ids of 32 bits, the later one is at most this far ahead."""
 
 _OF_SINGLE_ROWS = tuple(kind.value for kind in (LoggedKind.INSERT, LoggedKind.UPDATE, LoggedKind.DELETE))
-_OF_ROWS = (*_OF_SINGLE_ROWS, LoggedKind.TRUNCATE.value)
+_OF_ROWS = tuple(kind.value for kind in OF_ROWS)
 
 _COMMITTED = ds.field("kind") != LoggedKind.GAP.value
 """The rows that the database committed."""
@@ -183,6 +189,11 @@ class ChangeLog:
         """Return whether rows of a table changed in ``(after, up_to]``."""
         rows = self._select(["offset"], self._within(table, after, up_to) & ds.field("kind").isin(_OF_ROWS))
         return bool(rows.num_rows)
+
+    def changed_since(self, table: str, after: int) -> dt.datetime | None:
+        """Return when the oldest change of a table's rows after an offset was committed; ``None`` if there is none."""
+        condition = (ds.field("offset") > after) & (ds.field("table") == table) & ds.field("kind").isin(_OF_ROWS)
+        return min(self._select(["committed_at"], condition)["committed_at"].to_pylist(), default=None)
 
     def newest_of(self, table: str, up_to: int) -> int | None:
         """Return the offset of a table's newest row at or before an offset; ``None`` if there is none."""

@@ -16,7 +16,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_rand
 
 from airflow_backfill_provider.core.crash_points import CrashPoint, reached
 from airflow_backfill_provider.core.errors import ChangeFeedGapError, UpstreamError, UpstreamReplacedError
-from airflow_backfill_provider.sources.change_log.changes import LoggedChange
+from airflow_backfill_provider.sources.change_log.changes import OF_ROWS, LoggedChange
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, partitions, resolve_types
 from airflow_backfill_provider.sources.postgres.database import Database, SlotInUseError
@@ -81,6 +81,22 @@ class Landing:
                 landed, is_all = self._land_once(connection, up_to, at_least)
                 if is_all:
                     return landed
+
+    def oldest_unlanded(self, connection: Connection, table: str) -> LoggedChange | None:
+        """
+        Return the oldest change of a table's rows that the slot has and the log does not, without landing it.
+
+        The server goes through all log that it keeps for the slot.
+
+        :param table: the table's id in the log.
+        :returns: ``None`` if there is none.
+        :raises SlotInUseError: if another process uses the slot at the moment.
+        """
+        status = self.slot.status(connection)
+        messages = map(decode, self.slot.peek(connection, status.current))
+        trees = PartitionTrees(partitions(connection, self.slot.publication))
+        changes = logged_changes(messages, _without_types, after=self.log.landed_through, trees=trees)
+        return next((change for change in changes if change.table == table and change.kind in OF_ROWS), None)
 
     def _land_once(self, connection: Connection, up_to: int, at_least: int) -> tuple[int, bool]:
         """Land once; return how far the log is landed, and whether that is all up to an LSN."""
@@ -156,6 +172,10 @@ class Landing:
             LoggedChange(offset=through, number=_LAST + number, transaction=0, committed_at=now, **fields)
             for number, fields in enumerate(rows)
         ]
+
+
+def _without_types(relation: Relation) -> Mapping[str, str]:
+    return {column.name: UNKNOWN_TYPE for column in relation.columns}
 
 
 def _types_of(connection: Connection, relation: Relation) -> Mapping[str, str]:

@@ -30,17 +30,21 @@ from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.description import other_table
 from airflow_backfill_provider.sources.postgres import PostgresUpstream, catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
-from airflow_backfill_provider.sources.postgres.database import Database
+from airflow_backfill_provider.sources.postgres.database import Database, SlotInUseError
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
-from airflow_backfill_provider.sources.postgres.landing import Landing
+from airflow_backfill_provider.sources.postgres.landing import IDLE_BYTES, Landing
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.present import PresentTable
-from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
+from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot, SlotStatus
 from airflow_backfill_provider.sources.postgres.watch import PostgresWatch
 from airflow_backfill_provider.sources.reader import SourceReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+MOST_LOOKED_THROUGH = 4 * IDLE_BYTES
+"""How much log the server may keep, so that it is looked through for unread changes; a second of work at most."""
 
 
 class PostgresSource(Source):
@@ -205,11 +209,13 @@ class PostgresSource(Source):
         reached: HistoryPoint | None = None,
     ) -> ChangeFeed:
         """
-        Return the database's newest position, the log that it keeps, and whether its table is still the one of the job.
+        Return the changes that the job lacks, the log that the server keeps, and whether the table is still the job's.
 
-        A slot that is gone or lost counts as a replaced upstream: only a rebuild helps.
+        A slot that is gone or lost counts as a replaced upstream: only a rebuild helps. If the table has not changed
+        since the job has read it, the newest offset is the one that the job is at, however much the server has logged
+        of other tables.
         """
-        del read_up_to, needed_after, reached
+        del needed_after, reached
         with self.database.session() as connection:
             try:
                 status = self.slot.status(connection)
@@ -217,14 +223,35 @@ class PostgresSource(Source):
                 return ChangeFeed(latest=self._newest_or_beginning(), kept_for=None, replaced=str(error))
             server = catalog.server(connection)
             table = self.describe(connection)
-        found = _table_id(server, table)
+            replaced = other_table(self.location, _table_id(server, table), created_on.table_id) if created_on else ""
+            latest, since = Offset(status.current), None
+            if read_up_to is not None and not replaced:
+                latest, since = self._unread(connection, status, str(table.oid), read_up_to)
         return ChangeFeed(
-            latest=Offset(status.current),
+            latest=latest,
             kept_for=None,
+            unread_since=since,
             kept_bytes=status.kept,
             bytes_left=status.left,
-            replaced=other_table(self.location, found, created_on.table_id) if created_on else "",
+            replaced=replaced,
         )
+
+    def _unread(
+        self, connection: Connection, status: SlotStatus, table: str, read_up_to: Offset
+    ) -> tuple[Offset, dt.datetime | None]:
+        """Return the newest offset, and when the oldest unread change was committed; at most so long ago if unknown."""
+        newest = Offset(status.current)
+        landed = self.log.changed_since(table, lsn_of(read_up_to))
+        if landed is not None:
+            return newest, landed
+        try:
+            if status.kept > MOST_LOOKED_THROUGH:
+                return newest, self.log.committed_at(status.current)
+            unlanded = self.landing.oldest_unlanded(connection, table)
+        except SlotInUseError:
+            # A landing comes first, and tells soon.
+            return newest, self.log.committed_at(status.current)
+        return (read_up_to, None) if unlanded is None else (newest, unlanded.committed_at)
 
     def require_used_columns(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
         """

@@ -47,12 +47,13 @@ def test_a_lag_is_counted_in_the_upstream_s_own_unit():
         state=BackfillState(epoch=0, vnodes=(NotStarted(),)),
         barriers=[],
         commits=[],
-        feed=ChangeFeed(latest=Offset(2_000), kept_for=None),
+        feed=ChangeFeed(latest=Offset(2_000), kept_for=None, kept_bytes=3 << 20, bytes_left=5 << 30),
         now=NOW,
     )
     console = Console(file=io.StringIO(), width=200)
     show_status(status, console)
-    assert "view at none yet, newest is position 2000 (lag 1,500 bytes)" in console.file.getvalue()
+    assert "kept log    3.0 MiB, 5.0 GiB left" in console.file.getvalue()
+    assert "view at none yet, newest is position 2000 (lag 1.5 KiB)" in console.file.getvalue()
 
 
 def test_the_view_suits_the_output():

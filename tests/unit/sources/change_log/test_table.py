@@ -301,9 +301,18 @@ def test_a_window_has_changes_if_rows_of_the_table_changed_in_it(log, of, after,
     assert log.has_changes(of, after, up_to) is expected
 
 
+@pytest.mark.parametrize(
+    ("of", "after", "expected"),
+    [("5", 10, 15), ("5", 14, 15), ("5", 15, 25), ("5", 25, 28), ("5", 28, None), ("6", 15, 25), ("7", 0, None)],
+)
+def test_the_oldest_change_of_a_table_after_an_offset(log, of, after, expected):
+    assert log.changed_since(of, after) == (None if expected is None else minute(expected))
+
+
 def test_columns_alone_are_no_change(empty):
     empty.land([change(15, kind=LoggedKind.COLUMNS, new={"id": "long"})], after=10, through=20)
     assert not empty.has_changes("5", 0, 99)
+    assert empty.changed_since("5", 0) is None
 
 
 @pytest.mark.parametrize("kind", ["insert", "update", "delete", "truncate"])
@@ -386,6 +395,7 @@ def test_the_first_offset_of_some_transactions(log, transactions, up_to, expecte
 QUESTIONS = {
     "landed_through": lambda log: log.landed_through,
     "has_changes": lambda log: log.has_changes("5", 0, 99),
+    "changed_since": lambda log: log.changed_since("5", 0),
     "newest_of": lambda log: log.newest_of("5", 99),
     "committed_at": lambda log: log.committed_at(99),
     "offset_at": lambda log: log.offset_at(AT),
