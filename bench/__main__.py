@@ -11,6 +11,7 @@ import sys
 from rich.console import Console
 
 from bench import cold_start, control_plane, freshness, growth, memory, pages, random_keys, targets, waiting, warm
+from bench.cdc import main as cdc
 from bench.comparison import main as comparison
 from bench.soak import main as soak
 
@@ -24,6 +25,7 @@ BENCHMARKS = {
     "pages": pages.main,
     "waiting": waiting.main,
     "warm": warm.main,
+    "cdc": cdc.main,
     "soak": soak.main,
     "targets": targets.main,
 }

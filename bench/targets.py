@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import control_plane
+from bench.cdc import results as cdc
 from bench.comparison.contestants import FASTEST, Copy, WarmEpochs
 from bench.comparison.peers import ChangeFeedStream, KeyRangeLoop
 from bench.comparison.workload import Workload
@@ -161,5 +162,6 @@ TARGETS = (
     Target(
         "state commit, 32,768 vnodes", 200, "ms", "control_plane", lambda found: found["state_commit_seconds"] * 1000
     ),
+    *cdc.TARGETS,
     *FLAT,
 )

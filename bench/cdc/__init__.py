@@ -1,0 +1,1 @@
+"""A backfill from PostgreSQL, against a plain copy and against an incremental snapshot as Debezium takes it."""
