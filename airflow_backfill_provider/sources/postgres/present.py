@@ -15,12 +15,10 @@ from airflow_backfill_provider.sources.postgres import catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection
 from airflow_backfill_provider.sources.postgres.key_ranges import in_order
 from airflow_backfill_provider.sources.postgres.lsn import parse_lsn
+from airflow_backfill_provider.sources.postgres.sampling import sampled_percent
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.sources.postgres.source import PostgresSource
-
-_SAMPLED_PAGES = 10_000
-"""About how many pages of 8 kB the sample reads; a smaller table is read whole."""
 
 _PAGE_BYTES = 8192
 
@@ -73,10 +71,9 @@ class PresentTable(PresentRows):
             order = self._source.at().key_order(upstream.key)
             types = {column.name: column.type.name for column in table.columns}
             _, size = catalog.size_of(connection, table.oid)
-            pages = size // _PAGE_BYTES + 1
+            percent = sampled_percent(size // _PAGE_BYTES)
             sampled: sql.Composable = sql.SQL("")
-            if pages > _SAMPLED_PAGES:
-                percent = 100.0 * _SAMPLED_PAGES / pages
+            if percent is not None:
                 sampled = sql.SQL("TABLESAMPLE SYSTEM ({}) REPEATABLE (0)").format(percent)
             statement = sql.SQL("SELECT {} FROM {} {} ORDER BY {}").format(
                 sql.SQL(", ").join(_key_text(name, types[name], number) for number, name in enumerate(order.names)),
