@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.engine.job_rows import JobRows, column, literal
+from airflow_backfill_provider.sources.by_key import without_keys
 
 _UPSERTS = ("insert", "update_postimage")
 
@@ -133,9 +134,7 @@ def with_cleared(rows: JobRows, net: DataFrame, keys: DataFrame, up_to: Offset) 
     own, names = rows.own, rows.key.names
     # A key that was inserted again may be in the view, from before.
     net = net.withColumns({own.appeared: F.lit(False), own.named(KEY_APPEARED): F.lit(False)})
-    written = net.select(*map(column, names)).toDF(*own.numbered("written", len(names)))
-    same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, written.columns, strict=True)]
-    removed = keys.join(written, same, "left_anti")
+    removed = without_keys(keys, net.select(*map(column, names)), names)
     known = {
         own.is_upsert: F.lit(False),
         own.appeared: F.lit(False),

@@ -39,8 +39,7 @@ from airflow_backfill_provider.engine.spark_messages import (
     safe_message,
 )
 from airflow_backfill_provider.lake.storage import is_full, storage_full, storage_unavailable
-from airflow_backfill_provider.sources.change_log.reader import UNCHANGED_VALUE
-from airflow_backfill_provider.sources.change_log.texts import UNSUPPORTED_VALUE
+from airflow_backfill_provider.sources.refusals import UNCHANGED_VALUE, UNSUPPORTED_VALUE, UNUSABLE_ROW
 
 DUPLICATE_KEY = "AIRFLOW_BACKFILL_DUPLICATE_KEY"
 """The error that a merge raises if the upstream inserted a key that already existed."""
@@ -89,9 +88,9 @@ _VIOLATED = (
 """Conditions of a row that violates a constraint of its table."""
 
 _OF_VALUE = re.compile(
-    rf"(?P<kind>{UNCHANGED_VALUE}|{UNSUPPORTED_VALUE}) (?P<column>[^\n]+?)(?: SQLSTATE.*)?$", re.MULTILINE
+    rf"(?P<kind>{UNCHANGED_VALUE}|{UNSUPPORTED_VALUE}|{UNUSABLE_ROW}) (?P<about>[^\n]+?)(?: SQLSTATE.*)?$", re.MULTILINE
 )
-"""The error about a value that cannot be read, with the column's name."""
+"""The error about a value or a row that cannot be read, with the column's name or what is wrong."""
 
 _CONFLICT = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 
@@ -107,11 +106,13 @@ def is_duplicate_key(error: BaseException) -> bool:
 
 
 def _raise_for_value(error: BaseException, what: str) -> None:
-    """Raise the error for a value of the upstream that cannot be read, if there is one."""
+    """Raise the error for a value or a row of the upstream that cannot be read, if there is one."""
     found = _OF_VALUE.search(str(error))
     if found is None:
         return
-    name = found["column"]
+    name = found["about"]
+    if found["kind"] == UNUSABLE_ROW:
+        raise UpstreamError(f"{what}: {name}; correct the rows of the upstream, and rebuild the job") from None
     if found["kind"] == UNCHANGED_VALUE:
         raise UpstreamError(
             f"{what}: an update did not change column {name}, and the database's log left its value out because it is "

@@ -24,6 +24,7 @@ from airflow_backfill_provider.engine.row_hash import row_hashes
 from airflow_backfill_provider.execution.expected import expected_rows, vnode_of
 from airflow_backfill_provider.shapes import query_of
 from airflow_backfill_provider.shapes.base import JobQuery, Units
+from airflow_backfill_provider.sources.by_key import without_keys
 from airflow_backfill_provider.sources.reader import SourceReader
 
 ROW = "row"
@@ -82,9 +83,7 @@ class ComparedSides:
         rows = view.select(*(F.col(quote(field.name)) for field in schema.fields))
         unsettled = self.reader.unsettled(self.pinned.upstream_version)
         if unsettled is not None:
-            keys = unsettled.toDF(*(f"__unsettled_{number}" for number in range(len(self.key))))
-            same = [F.col(quote(name)).eqNullSafe(F.col(key)) for name, key in zip(self.key, keys.columns, strict=True)]
-            rows = rows.join(keys, same, "left_anti")
+            rows = without_keys(rows, unsettled, self.key)
         return self._hashed(rows).filter(F.col(UNIT).between(*vnodes))
 
     def _unit(self, outputs: Sequence[str]) -> Column:

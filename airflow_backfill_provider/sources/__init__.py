@@ -6,6 +6,7 @@ from typing import cast
 from airflow_backfill_provider.core import kinds
 from airflow_backfill_provider.core.upstream import UpstreamDefinition
 from airflow_backfill_provider.sources.base import Source, SourceKind
+from airflow_backfill_provider.sources.debezium import Debezium
 from airflow_backfill_provider.sources.delta import Delta
 from airflow_backfill_provider.sources.postgres import Postgres
 
@@ -14,6 +15,7 @@ KINDS = cast("kinds.Kinds[SourceKind]", kinds.SOURCES)
 
 KINDS.register(Delta())
 KINDS.register(Postgres())
+KINDS.register(Debezium())
 
 
 def open_source(upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> Source:

@@ -79,11 +79,12 @@ class PresentRows(ABC):
         """
 
     @abstractmethod
-    def seen_by(self, name: str) -> Offset | None:
+    def seen_by(self, name: str, ended_by: dt.datetime) -> Offset | None:
         """
         Return an offset that covers every transaction that the readers of a reading saw.
 
         :param name: as in :meth:`end_reading`.
+        :param ended_by: when the rows that they read were committed to the lake.
         :returns: ``None`` if it is not known yet.
         """
 
@@ -240,6 +241,11 @@ class Source(ABC):
         """
 
     # ------------------------------------------------------------------------------------------- rows and keys
+
+    @property
+    def reads_whole(self) -> bool:
+        """Whether reading any range of keys reads all of the upstream; by default not."""
+        return False
 
     @abstractmethod
     def row_count(self, offset: Offset) -> int:

@@ -63,7 +63,7 @@ class Evidence:
             job=job,
             files=files,
             rows=rows_of(upstream.blocks(described.offset, key_order), job, key_order),
-            overlap=overlap_of(files, order),
+            overlap=1.0 if upstream.reads_whole else overlap_of(files, order),
             used_share=_share_of_columns(job, described),
         )
 

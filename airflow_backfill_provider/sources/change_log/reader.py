@@ -19,9 +19,7 @@ from airflow_backfill_provider.sources.change_log.changes import LoggedKind
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.change_log.texts import typed
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
-
-UNCHANGED_VALUE = "AIRFLOW_BACKFILL_UNCHANGED_VALUE"
-"""The error for a value that the database did not log, because it did not change. The column's name follows."""
+from airflow_backfill_provider.sources.refusals import unchanged_value
 
 _EVENT, _NUMBER, _ROW, _LEAVES = "__event", "__number", "__row", "__leaves"
 _STAYS = "__stays"
@@ -112,7 +110,7 @@ class ChangeLogReader:
             filled = F.col(_filled(name)).getField("text")
             is_known = F.coalesce(F.col(_filled(name)).getField("is_known"), F.lit(False))
             is_unknown = F.col(_LAST_OF_ALL) & F.col(CHANGE_TYPE).isin("insert", _POSTIMAGE) & ~is_known
-            text = F.when(is_unknown, F.raise_error(F.lit(f"{UNCHANGED_VALUE} {name}")).cast("string")).otherwise(
+            text = F.when(is_unknown, unchanged_value(name).cast("string")).otherwise(
                 F.when(F.map_contains_key(_ROW, F.lit(name)), text).otherwise(filled)
             )
         return typed(text, self.types[name], name).alias(name)

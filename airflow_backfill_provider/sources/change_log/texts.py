@@ -11,8 +11,7 @@ import json
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-UNSUPPORTED_VALUE = "AIRFLOW_BACKFILL_UNSUPPORTED_VALUE"
-"""The error for a value that the column's type cannot hold. The column's name follows."""
+from airflow_backfill_provider.sources.refusals import unsupported_value
 
 _TRUE = ("t", "true")
 
@@ -55,8 +54,7 @@ def _array(text: Column, element: object, name: str) -> Column:
 
 
 def _required(value: Column, text: Column, name: str) -> Column:
-    failed = F.raise_error(F.concat(F.lit(f"{UNSUPPORTED_VALUE} {name}")))
-    return F.when(text.isNotNull() & value.isNull(), failed.cast("void")).otherwise(value)
+    return F.when(text.isNotNull() & value.isNull(), unsupported_value(name)).otherwise(value)
 
 
 def _spark_type(delta_type: str) -> str:

@@ -55,7 +55,7 @@ def require_used_columns(
     :param window: the versions, ``(from_version, to_version]``.
     :raises UpstreamSchemaChangedError: with the columns and the version.
     """
-    described = [(version, schema) for version, schema in _schemas(log, *window) if schema]
+    described = [(version, schema) for version, schema in schemas(log, *window) if schema]
     in_files = ResolvedUpstream(
         table_id=upstream.table_id,
         columns=tuple(
@@ -83,8 +83,8 @@ def require_used_columns(
         partitioned_by = schema.stored().partitioned_by & used
 
 
-def _schemas(log: DeltaLog, from_version: int, to_version: int) -> Iterable[tuple[int, TableSchema | None]]:
-    """Yield the schema that each commit of a window recorded; ``None`` if it recorded none."""
+def schemas(log: DeltaLog, from_version: int, to_version: int) -> Iterable[tuple[int, TableSchema | None]]:
+    """Return the schema that each commit of a window recorded, by version; ``None`` if it recorded none."""
     versions = range(from_version + 1, to_version + 1)
     # Each read waits for the storage, and windows may be long.
     with ThreadPoolExecutor(max_workers=_READERS) as readers:

@@ -106,13 +106,22 @@ class Postgres(SourceKind):
 
     def open(self, upstream: UpstreamDefinition, storage_options: Mapping[str, str] | None = None) -> PostgresSource:
         """Open a table; the database is asked on demand."""
-        if find_spec("psycopg") is None:
-            raise InvalidJobError("upstream: postgres needs psycopg; install airflow-backfill-provider[postgres]")
+        require_driver(self.name)
         from airflow_backfill_provider.sources.postgres.source import PostgresSource
 
         if not isinstance(upstream, PostgresUpstream):
             raise TypeError(f"{upstream.kind} is not the definition of a table in PostgreSQL")
         return PostgresSource(upstream, storage_options)
+
+
+def require_driver(kind: str) -> None:
+    """
+    Refuse a kind of upstream that asks a database, if the driver is not installed.
+
+    :raises InvalidJobError: with what to install.
+    """
+    if find_spec("psycopg") is None:
+        raise InvalidJobError(f"upstream: {kind} needs psycopg; install airflow-backfill-provider[postgres]")
 
 
 def _slot_name(job: str) -> str:

@@ -13,8 +13,7 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.core.errors import ConcurrentUpdateError
-from airflow_backfill_provider.core.keys import EVERYTHING, KeyOrder, KeyRange
+from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.sources.change_log.reader import ChangeLogReader
@@ -23,6 +22,7 @@ from airflow_backfill_provider.sources.postgres.description import PostgresDescr
 from airflow_backfill_provider.sources.postgres.jdbc import JdbcTable
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.source import PostgresSource
+from airflow_backfill_provider.sources.present_as_of import present_as_of
 from airflow_backfill_provider.sources.reader import SourceReader
 
 
@@ -46,23 +46,9 @@ class PostgresReader(SourceReader):
 
         They are read now, and kept until their changes are landed.
         """
-        present = self._source.present
-        after = present.begin_reading()
-        read = self.present_rows([EVERYTHING]).persist()
-        read.count()
-        present.end_reading("verification")
-        self._source.refresh()
-        names = [column.column for column in self._source.upstream.key]
-        if self.is_cleared(offset, self._source.latest()):
-            raise ConcurrentUpdateError(
-                f"{self._source.location} was truncated, so its rows as of offset {offset} are gone; run an epoch, and "
-                "try again"
-            )
-        changed = self.changes(min(after, offset), self._source.latest()).select(*map(_named, names)).distinct()
-        self._unsettled = changed
-        keys = changed.toDF(*(f"__changed_{number}" for number in range(len(names))))
-        same = [_named(name).eqNullSafe(F.col(key)) for name, key in zip(names, keys.columns, strict=True)]
-        return read.join(keys, same, "left_anti")
+        key = [column.column for column in self._source.upstream.key]
+        rows, self._unsettled = present_as_of(self._source, self._source.present, self, offset, key)
+        return rows
 
     def unsettled(self, offset: Offset) -> DataFrame | None:
         """Return the keys that changed after the offset, up to when the rows were read."""

@@ -268,7 +268,7 @@ class ReplicationSlot:
                 )
         except errors.QueryCanceled as error:
             raise self._still_in_progress() from error
-        begin = _newest(connection)
+        begin = newest_lsn(connection)
         # The first landing has at least this, and its time.
         self.mark(connection, "begin")
         return begin
@@ -282,7 +282,7 @@ class ReplicationSlot:
         with connection.transaction():
             connection.execute("SET LOCAL synchronous_commit = local")
             connection.execute("SELECT pg_logical_emit_message(true, %s, %s)", [MARK_PREFIX, text])
-        return _newest(connection)
+        return newest_lsn(connection)
 
     def _still_in_progress(self) -> DatabaseUnavailableError:
         return DatabaseUnavailableError(
@@ -291,7 +291,7 @@ class ReplicationSlot:
         )
 
 
-def _newest(connection: Connection) -> int:
+def newest_lsn(connection: Connection) -> int:
     """Return the newest LSN that is on disk."""
     row = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
     if row is None:

@@ -6,6 +6,7 @@ Each reading ahead is one commit. Its stamp says which keys it covers and after 
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,6 +55,17 @@ class Reading:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedReading(Reading):
+    """
+    A reading whose rows are in the table.
+
+    :param committed_at: when they were committed.
+    """
+
+    committed_at: dt.datetime
+
+
 class ReadAheadFiles:
     """
     Reads the log of the table of rows that were read ahead.
@@ -71,7 +83,7 @@ class ReadAheadFiles:
         with storage_errors(self.path):
             return DeltaTable.is_deltatable(self.path, storage_options=self._options or None)
 
-    def readings(self, order: KeyOrder, *, before: int | None = None) -> list[Reading]:
+    def readings(self, order: KeyOrder, *, before: int | None = None) -> list[CommittedReading]:
         """
         Return what was read ahead, from the first key on.
 
@@ -84,8 +96,8 @@ class ReadAheadFiles:
             for version in log.versions():
                 commit = log.commit(version)
                 stamp = {} if commit is None else stamp_of(commit)
-                if "changes_after" in stamp:
-                    found.append(_reading(stamp, order))
+                if commit is not None and "changes_after" in stamp:
+                    found.append(_reading(stamp, commit.timestamp, order))
         return [reading for reading in found if before is None or reading.epoch < before]
 
     def statistics(self, order: KeyOrder) -> tuple[Sequence[FileStatistics], KeyIndex]:
@@ -108,17 +120,18 @@ def extent(readings: Sequence[Reading], first: KeyRange) -> KeyRange | None:
     return KeyRange(first.after, readings[-1].covered.up_to) if readings else None
 
 
-def _reading(stamp: Mapping[str, object], order: KeyOrder) -> Reading:
+def _reading(stamp: Mapping[str, object], committed_at: dt.datetime, order: KeyOrder) -> CommittedReading:
     def position(name: str) -> EncodedPosition | None:
         value = stamp[name]
         if value is not None and not isinstance(value, list):
             raise TypeError(f"the stamp's {name} is not a position")
         return None if value is None else tuple(value)
 
-    return Reading(
+    return CommittedReading(
         epoch=int(str(stamp["epoch"])),
         covered=KeyRange(order.decode(position("after")), order.decode(position("up_to"))),
         changes_after=Offset.model_validate(stamp["changes_after"]),
+        committed_at=committed_at,
     )
 
 

@@ -12,7 +12,7 @@ from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.planner import plan_parts
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.strategies.base import Situation, SnapshotPlan
-from airflow_backfill_provider.strategies.cdc.files import ReadAheadFiles, Reading
+from airflow_backfill_provider.strategies.cdc.files import CommittedReading, ReadAheadFiles
 
 MOST_CONNECTIONS = 8
 """The most ranges of keys that are read at the same time, each over a connection of its own."""
@@ -65,7 +65,7 @@ def reading_name(settings: JobSettings, epoch: int) -> str:
     return f"{settings.job['name']}/{settings.incarnation}/{epoch}"
 
 
-def _usable(readings: Sequence[Reading], situation: Situation) -> list[Reading]:
+def _usable(readings: Sequence[CommittedReading], situation: Situation) -> list[CommittedReading]:
     """
     Return the readings whose rows can be settled at the end of the window: it covers all that their readers saw.
 
@@ -75,8 +75,8 @@ def _usable(readings: Sequence[Reading], situation: Situation) -> list[Reading]:
     if present is None:
         return []
 
-    def is_covered(reading: Reading) -> bool:
-        seen = present.seen_by(reading_name(settings, reading.epoch))
+    def is_covered(reading: CommittedReading) -> bool:
+        seen = present.seen_by(reading_name(settings, reading.epoch), reading.committed_at)
         return seen is not None and seen <= situation.offset
 
     unread = situation.settings.scan.unread(situation.state)[0]

@@ -23,6 +23,7 @@ from airflow_backfill_provider.engine.stamped_table import StampedTable
 from airflow_backfill_provider.engine.stamps import TableKind
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.base import PresentRows
+from airflow_backfill_provider.sources.by_key import without_keys
 from airflow_backfill_provider.strategies.cdc.files import ReadAheadFiles, Reading
 from airflow_backfill_provider.strategies.cdc.location import TABLE, sample_of, table_of
 from airflow_backfill_provider.strategies.cdc.planning import ranges_to_read, reading_name, rows_left
@@ -57,11 +58,8 @@ class SettledChunk:
     def rows(self) -> DataFrame:
         """Return the rows."""
         own, names = self.job_rows.own, self.job_rows.key.names
-        changed_keys = own.numbered("changed", len(names))
-        changed = self.net.select(*(column(name).alias(key) for name, key in zip(names, changed_keys, strict=True)))
-        same = [column(name).eqNullSafe(F.col(key)) for name, key in zip(names, changed_keys, strict=True)]
         columns = [column(name) for name in self.job_rows.columns]
-        unchanged = self.read.join(changed, same, "left_anti").select(*columns)
+        unchanged = without_keys(self.read, self.net.select(*map(column, names)), names).select(*columns)
         return unchanged.unionAll(self.net.filter(F.col(own.is_upsert)).select(*columns))
 
     def count(self) -> dict[int, int]:

@@ -1,0 +1,202 @@
+"""
+Debezium's events on Spark: their rows, their order, and the last one of each key.
+
+Events may come out of order and several times. Of one key, their positions in the database's log give their order: a
+row is locked until the transaction that changed it has ended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from airflow_backfill_provider.core.columns import OwnColumns, own_columns
+from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.sources.debezium.layout import EventLayout, Path
+from airflow_backfill_provider.sources.refusals import unchanged_value, unusable_row
+
+READ, INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE = "r", "c", "u", "d", "t", "m"
+"""Debezium's kinds of events. An event of kind ``r`` has a row that a snapshot read."""
+
+OF_ROWS = (READ, INSERT, UPDATE, DELETE)
+
+UNAVAILABLE = "__debezium_unavailable_value"
+"""What Debezium writes for a long value (TOAST) that an update did not change, because the log left it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """
+    Events of one table.
+
+    :param layout: where the events have what.
+    :param key: the key columns.
+    """
+
+    layout: EventLayout
+    key: Sequence[str]
+
+    @property
+    def own(self) -> OwnColumns:
+        """The names of the package's own columns."""
+        return own_columns(self.layout.types)
+
+    @property
+    def kind(self) -> str:
+        """Name of the column with the kind of the event."""
+        return self.own.named("kind")
+
+    @property
+    def order(self) -> str:
+        """
+        Name of the column that orders the events of a key.
+
+        A row that a snapshot read is as of the position that its event has, and changes at this position come later. A
+        change of a key is a delete and an insert at one position.
+        """
+        return self.own.named("order")
+
+    @property
+    def time(self) -> str:
+        """Name of the column with the time of the commit, in milliseconds; null if it is unknown."""
+        return self.own.named("time")
+
+    @property
+    def in_order(self) -> WindowSpec:
+        """The events of each key, in order."""
+        return Window.partitionBy(*map(column, self.key)).orderBy(self.order)
+
+    def of(self, stored: DataFrame, *extra: Column) -> DataFrame:
+        """
+        Return the events of rows and of TRUNCATE.
+
+        Messages and tombstones are left out. Any other row that is no complete event fails when it is read.
+
+        :param stored: rows of the table of events.
+        :param extra: other columns to keep.
+        :returns: the row's columns (of a delete, as far as they are known), and the package's own.
+        """
+        layout = self.layout
+        kind, position = _at(layout.operation), _at(layout.position)
+        keys = [self._value(name) for name in self.key]
+        is_tombstone = kind.isNull() & position.isNull() & ~_any(key.isNotNull() for key in keys)
+        is_message = F.coalesce(kind == MESSAGE, F.lit(False))
+        is_known = F.coalesce(kind.isin(*OF_ROWS, TRUNCATE), F.lit(False))
+        lacks_key = kind.isin(*OF_ROWS) & _any(key.isNull() for key in keys)
+        refused = (
+            F.when(~is_known, unusable_row("an event is of an unknown kind (op)"))
+            .when(position.isNull(), unusable_row(f"an event has no position ({'.'.join(layout.position)})"))
+            .when(lacks_key, unusable_row(f"an event has no key ({', '.join(self.key)})"))
+        )
+        order = F.struct(
+            F.coalesce(refused.cast("long"), position.cast("long")).alias("position"),
+            F.when(kind == READ, 0).when(kind == DELETE, 1).otherwise(2).alias("step"),
+        )
+        time = F.lit(None) if layout.committed_at is None else _at(layout.committed_at)
+        return stored.filter(~(is_tombstone | is_message)).select(
+            *(self._value(name).alias(name) for name in layout.types),
+            kind.alias(self.kind),
+            order.alias(self.order),
+            time.cast("long").alias(self.time),
+            *extra,
+        )
+
+    def last(self, events: DataFrame) -> DataFrame:
+        """
+        Return the last event of each key.
+
+        :param events: as of :meth:`of`, without those of TRUNCATE.
+        :returns: the same columns. Long values that an update did not change are those of earlier events.
+        """
+        is_last = self.own.named("is_last")
+        ordered = self.with_known(events).withColumn(is_last, F.lead(F.lit(1)).over(self.in_order).isNull())
+        return self.completed(ordered.filter(is_last), F.col(self.kind) != DELETE).drop(is_last)
+
+    def _value(self, name: str) -> Column:
+        layout = self.layout
+        new = _at((*layout.new, name))
+        if layout.old is None:
+            return new
+        old = _at((*layout.old, name)) if name in layout.old_columns else F.lit(None)
+        return F.when(_at(layout.operation) == DELETE, old).otherwise(new)
+
+    # ------------------------------------------------------------------------------------- unchanged long values
+
+    def with_known(self, events: DataFrame) -> DataFrame:
+        """Add the newest known value of each long column, up to each event."""
+        return events.withColumns(
+            {
+                self._known(name): F.last(self._known_of(name), ignorenulls=True).over(self.in_order)
+                for name in self._long
+            }
+        )
+
+    def completed(self, events: DataFrame, matters: Column) -> DataFrame:
+        """
+        Replace long values that an update did not change.
+
+        :param events: with the columns of :meth:`with_known`, which are left out of the result.
+        :param matters: the condition that an unknown value fails the epoch.
+        """
+        columns = {name: self._completed(name, matters) for name in self._long}
+        return events.withColumns(columns).drop(*map(self._known, self._long))
+
+    def _completed(self, name: str, matters: Column) -> Column:
+        known, kind = F.col(self._known(name)), self._kind_of(name)
+        is_known = F.coalesce(known.getField("is_known"), F.lit(False))
+        unknown = F.when(matters, unchanged_value(name)).cast(kind)
+        value = F.when(is_known, known.getField("value")).otherwise(unknown)
+        return F.when(self._is_unavailable(name), value).otherwise(column(name))
+
+    def _known_of(self, name: str) -> Column:
+        """
+        Return what an event says about a long value; null if it says nothing.
+
+        Once a row has left the key, nothing is known: the next one may come from another key, with a value of its own.
+        """
+        nothing = F.struct(F.lit(False).alias("is_known"), F.lit(None).cast(self._kind_of(name)).alias("value"))
+        known = F.struct(F.lit(True).alias("is_known"), column(name).alias("value"))
+        return F.when(F.col(self.kind) == DELETE, nothing).when(~self._is_unavailable(name), known)
+
+    def _is_unavailable(self, name: str) -> Column:
+        kind, placeholder = self._kind_of(name), F.lit(UNAVAILABLE)
+        found = F.array(placeholder) if kind.startswith("array") else placeholder.cast(kind)
+        return F.coalesce(column(name) == found, F.lit(False))
+
+    def _kind_of(self, name: str) -> str:
+        return _long_type(self.layout.types[name])
+
+    @property
+    def _long(self) -> list[str]:
+        """The columns whose unchanged values may be left out."""
+        return [name for name, kind in self.layout.types.items() if _long_type(kind)]
+
+    def _known(self, name: str) -> str:
+        return self.own.named(f"known_{self._long.index(name)}")
+
+
+def column(name: str) -> Column:
+    """Return a column by its exact name."""
+    return F.col(quote(name))
+
+
+def _at(path: Path) -> Column:
+    return F.col(".".join(map(quote, path)))
+
+
+def _any(conditions: Iterable[Column]) -> Column:
+    return reduce(or_, conditions)
+
+
+def _long_type(kind: str) -> str:
+    """Return Spark's name of a type with long values for which Debezium has a placeholder; empty for other types."""
+    if kind in {"string", "binary"}:
+        return kind
+    is_of_texts = kind.startswith("{") and json.loads(kind).get("elementType") == "string"
+    return "array<string>" if is_of_texts else ""

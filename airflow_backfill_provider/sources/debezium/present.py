@@ -1,0 +1,82 @@
+"""Reads the present rows of the table that events are about: from which version its changes are needed afterwards."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+from airflow_backfill_provider.core.errors import DatabaseUnavailableError
+from airflow_backfill_provider.core.keys import Position
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.sources.base import PresentRows
+from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.sources.debezium.source import DebeziumSource
+
+_PATIENCE_SECONDS = 60
+"""How long to wait for a transaction that has events, but that readers do not see yet."""
+
+
+class _NotSeenYetError(DatabaseUnavailableError):
+    """Readers do not see a transaction yet that has events."""
+
+
+class PresentTable(PresentRows):
+    """
+    The present rows of the table that events are about.
+
+    :param source: the table of events.
+    :param table: the database's table.
+    :param events_within: the time from a commit in the database until its events are in the lake.
+    """
+
+    def __init__(self, source: DebeziumSource, table: SnapshotTable, events_within: dt.timedelta) -> None:
+        self._source = source
+        self._table = table
+        self._events_within = events_within
+
+    def begin_reading(self) -> Offset:
+        """
+        Return the newest version of the events, once readers see all of its transactions.
+
+        A transaction's events may be there before others see the transaction, mostly with synchronous replication.
+
+        :raises DatabaseUnavailableError: if that lasts.
+        """
+        newest = self._source.latest()
+        unseen = self._table.unseen_transactions()
+        if waiting := self._source.transactions_among(newest, unseen):
+            self._wait_for(waiting)
+        return newest
+
+    @retry(
+        retry=retry_if_exception_type(_NotSeenYetError),
+        wait=wait_random_exponential(multiplier=0.2, max=5),
+        stop=stop_after_delay(_PATIENCE_SECONDS),
+        reraise=True,
+    )
+    def _wait_for(self, transactions: frozenset[int]) -> None:
+        unseen = self._table.unseen_transactions()
+        if waiting := [transaction for transaction in transactions if transaction in unseen]:
+            raise _NotSeenYetError(
+                f"{self._table.location}: transaction {waiting[0]} has events in {self._source.location}, but others "
+                "do not see it yet; is a synchronous standby down? Try again"
+            )
+
+    def end_reading(self, name: str) -> None:
+        """Do nothing: how long events need is known from the job's definition."""
+
+    def seen_by(self, name: str, ended_by: dt.datetime) -> Offset | None:
+        """Return the newest version at the time by which the events of all that readers saw are there."""
+        del name
+        complete_at = ended_by + self._events_within
+        return self._source.offset_at(complete_at) if dt.datetime.now(dt.UTC) >= complete_at else None
+
+    def sample_keys(self, most: int) -> Sequence[Position]:
+        """Return the keys of some pages, thinned out."""
+        order = self._source.at().key_order(self._source.upstream.key)
+        return self._table.sample_keys(order, most)

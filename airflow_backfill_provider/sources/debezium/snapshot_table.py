@@ -1,0 +1,103 @@
+"""The database's table whose present rows are read, for what its events lack."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+
+from airflow_backfill_provider.core.errors import InvalidJobError
+from airflow_backfill_provider.core.keys import KeyOrder, Position
+from airflow_backfill_provider.sources.debezium import SnapshotDefinition
+from airflow_backfill_provider.sources.debezium.encodings import Encoding, encoding_of
+from airflow_backfill_provider.sources.postgres import catalog
+from airflow_backfill_provider.sources.postgres.catalog import DescribedTable
+from airflow_backfill_provider.sources.postgres.database import Database
+from airflow_backfill_provider.sources.postgres.key_sample import sampled_keys
+from airflow_backfill_provider.sources.postgres.table_key import require_key
+from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
+
+
+class SnapshotTable:
+    """
+    A table in a PostgreSQL database, asked on demand.
+
+    :param definition: where it is.
+    """
+
+    def __init__(self, definition: SnapshotDefinition) -> None:
+        self._definition = definition
+        self.database = Database(definition.connection)
+
+    @property
+    def location(self) -> str:
+        """The connection and the table."""
+        return f"{self._definition.connection}: {self._definition.table}"
+
+    @cached_property
+    def described(self) -> DescribedTable:
+        """
+        The table, as the catalog has it.
+
+        :raises UpstreamNotFoundError: if there is no such table, or it cannot be read.
+        """
+        with self.database.session() as connection:
+            return catalog.describe_table(connection, self._definition.table)
+
+    @cached_property
+    def row_count(self) -> int:
+        """The server's estimate of the table's rows."""
+        with self.database.session() as connection:
+            return catalog.size_of(connection, self.described.oid)[0]
+
+    def encodings(self, types: Mapping[str, str]) -> dict[str, Encoding]:
+        """
+        Return how the events encode the columns that they and the table have alike.
+
+        :param types: column → its type in the events.
+        """
+        found = {
+            column.name: encoding_of(column.type, types[column.name])
+            for column in self.described.columns
+            if column.name in types and not column.generated
+        }
+        return {name: encoding for name, encoding in found.items() if encoding is not None}
+
+    def differences(self, used: Collection[str], types: Mapping[str, str]) -> list[str]:
+        """Return the used columns whose values in the events and in the table may differ."""
+        alike = self.encodings(types)
+        problems = []
+        for name in sorted(set(used) - set(alike)):
+            column = self.described.column(name)
+            if column is None:
+                problems.append(f"{name} (the table has no such column)")
+            else:
+                problems.append(f"{name} ({column.type} in the table, {types[name]} in the events)")
+        return problems
+
+    def require_key(self, key: Sequence[str], types: Mapping[str, str]) -> None:
+        """
+        Refuse a key that does not identify the table's rows, or that the events order differently.
+
+        :raises InvalidJobError: with what to do.
+        """
+        encodings = self.encodings(types)
+        for name in key:
+            if encodings.get(name) is not Encoding.ALIKE:
+                column = self.described.column(name)
+                raise InvalidJobError(
+                    f"upstream.key: column {name!r} is {column.type if column else 'missing'} in {self.location} and "
+                    f"{types[name]} in the events, so the two are not ordered alike; land it with the table's type"
+                )
+        with self.database.session() as connection:
+            encoding = catalog.server(connection).encoding
+        require_key(self.location, self.described, key, types, encoding)
+
+    def sample_keys(self, order: KeyOrder, most: int) -> Sequence[Position]:
+        """Return keys that divide the rows into parts of about the same size, in key order."""
+        with self.database.session() as connection:
+            return sampled_keys(connection, self.described, order, most)
+
+    def unseen_transactions(self) -> UnseenTransactions:
+        """Return the transactions that a reader that begins now does not see."""
+        with self.database.session() as connection:
+            return unseen_transactions(connection)

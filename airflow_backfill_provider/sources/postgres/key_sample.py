@@ -1,0 +1,61 @@
+"""Keys of a PostgreSQL table that divide its rows into parts of about the same size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psycopg import sql
+
+from airflow_backfill_provider.core.errors import UpstreamError
+from airflow_backfill_provider.core.keys import KeyKind, KeyOrder, Position
+from airflow_backfill_provider.sources.postgres import catalog
+from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.postgres.key_ranges import in_order
+from airflow_backfill_provider.sources.postgres.sampling import sampled_percent
+
+_PAGE_BYTES = 8192
+
+
+def sampled_keys(connection: Connection, table: DescribedTable, order: KeyOrder, most: int) -> Sequence[Position]:
+    """
+    Return the keys of some pages, thinned out.
+
+    :param order: the key's order.
+    :param most: about how many keys to return; all keys of a small table.
+    """
+    types = {column.name: column.type.name for column in table.columns}
+    _, size = catalog.size_of(connection, table.oid)
+    percent = sampled_percent(size // _PAGE_BYTES)
+    sampled: sql.Composable = sql.SQL("")
+    if percent is not None:
+        sampled = sql.SQL("TABLESAMPLE SYSTEM ({}) REPEATABLE (0)").format(percent)
+    statement = sql.SQL("SELECT {} FROM {} {} ORDER BY {}").format(
+        sql.SQL(", ").join(_key_text(name, types[name], number) for number, name in enumerate(order.names)),
+        sql.Identifier(table.schema, table.name),
+        sampled,
+        in_order(order, types),
+    )
+    found = connection.execute(statement).fetchall()
+    step = max(len(found) // most, 1)
+    # The last key of each part is its end.
+    return [_decoded(order, texts) for texts in found[step - 1 :: step]]
+
+
+def _key_text(name: str, type_name: str, number: int) -> sql.Composable:
+    """Return a key column as text, under a name of its own: ``ORDER BY`` would take the text, not the column."""
+    column, alias = sql.Identifier(name), sql.Identifier(f"key_{number}")
+    if type_name == "bytea":
+        return sql.SQL("encode({}, 'hex') AS {}").format(column, alias)
+    return sql.SQL("{}::text AS {}").format(column, alias)
+
+
+def _decoded(order: KeyOrder, texts: Sequence[str]) -> Position:
+    decoded = order.decode(
+        [
+            text.replace(" ", "T") if field.kind in {KeyKind.TIMESTAMP, KeyKind.TIMESTAMP_NTZ} else text
+            for field, text in zip(order.fields, texts, strict=True)
+        ]
+    )
+    if decoded is None:
+        raise UpstreamError("a key of the sample has no columns")
+    return decoded

@@ -1,0 +1,34 @@
+"""
+Values and rows of an upstream that cannot be read, as errors that Spark raises while it reads them.
+
+Each error has a name, by which it is found in Spark's message, and then what it is about. It never quotes a value.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+UNCHANGED_VALUE = "AIRFLOW_BACKFILL_UNCHANGED_VALUE"
+"""The error for a value that the database did not log, because it did not change. The column's name follows."""
+
+UNSUPPORTED_VALUE = "AIRFLOW_BACKFILL_UNSUPPORTED_VALUE"
+"""The error for a value that the column's type cannot hold. The column's name follows."""
+
+UNUSABLE_ROW = "AIRFLOW_BACKFILL_UNUSABLE_ROW"
+"""The error for a row of the upstream that means nothing. What is wrong with it follows."""
+
+
+def unchanged_value(name: str) -> Column:
+    """Return a column that fails with :data:`UNCHANGED_VALUE`."""
+    return F.raise_error(F.lit(f"{UNCHANGED_VALUE} {name}"))
+
+
+def unsupported_value(name: str) -> Column:
+    """Return a column that fails with :data:`UNSUPPORTED_VALUE`."""
+    return F.raise_error(F.lit(f"{UNSUPPORTED_VALUE} {name}"))
+
+
+def unusable_row(problem: str) -> Column:
+    """Return a column that fails with :data:`UNUSABLE_ROW`."""
+    return F.raise_error(F.lit(f"{UNUSABLE_ROW} {problem}"))

@@ -1,0 +1,167 @@
+"""Debezium's events in a Delta table as the change log, and the rows from the database, while both change."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from airflow_backfill_provider.core.errors import InvalidJobError, UpstreamError
+from tests.connector import Connector
+from tests.debezium_events import EventTable
+from tests.integration.postgres.shop import TABLE, Shop
+from tests.variants import exhaustive
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("price", pa.decimal128(10, 2)),
+        ("paid_on", pa.int32()),
+        ("seen_at", pa.int64()),
+        ("paid_at", pa.string()),
+        ("mood", pa.string()),
+    ]
+)
+_DAY = dt.date(1970, 1, 1)
+_INSTANT = dt.datetime(1970, 1, 1)
+
+
+def _iso_8601(text: str) -> str:
+    return text.replace(" ", "T").replace("+00", "Z")
+
+
+VALUES = {
+    "id": int,
+    "price": Decimal,
+    "paid_on": lambda text: (dt.date.fromisoformat(text) - _DAY).days,
+    "seen_at": lambda text: (dt.datetime.fromisoformat(text) - _INSTANT) // dt.timedelta(microseconds=1),
+    "paid_at": _iso_8601,
+}
+
+
+class EventShop(Shop):
+    """A database, whose changes a connector lands as events, and a job over these."""
+
+    connector: Connector
+
+    def begin(self, *, fill: int) -> None:
+        self.run_sql(
+            "CREATE TYPE mood AS ENUM ('sad', 'ok')",
+            "CREATE TABLE orders (id bigint PRIMARY KEY, name text, price numeric(10, 2), paid_on date, "
+            "seen_at timestamp, paid_at timestamptz, mood mood)",
+            f"INSERT INTO orders SELECT i, 'n' || i, i, date '2026-01-01' + i, timestamp '2026-01-01 10:15' + "
+            f"i * interval '1.5 milliseconds', timestamptz '1969-12-31 23:59:59.5Z' + i * interval '250 microseconds', "
+            f"'sad' FROM generate_series(1, {fill}) i",
+            "ANALYZE orders",
+        )
+        self.events = EventTable(str(self.folder / "events"), COLUMNS, ["id"])
+        self.events.create()
+        self.connector = Connector(self.database, TABLE, self.events, VALUES)
+
+    def create(self, **fields: Any) -> Any:
+        database = {"connection": "shop_db", "table": TABLE, "events_within": 0}
+        upstream = {"path": self.events.path, "key": ["id"], "snapshot": database, **fields.pop("debezium", {})}
+        fields.setdefault("upstream", {"debezium": upstream})
+        return super(Shop, self).create(**fields)
+
+    def truth(self) -> list[tuple[Any, ...]]:
+        rows = self.database.execute(f"SELECT {', '.join(f'{n}::text' for n in COLUMNS.names)} FROM orders").fetchall()
+        return sorted(
+            tuple(
+                None if text is None else VALUES.get(name, str)(text)
+                for name, text in zip(COLUMNS.names, row, strict=True)
+            )
+            for row in rows
+        )
+
+
+@pytest.fixture
+def events(shop: Shop) -> EventShop:
+    shop.__class__ = EventShop
+    assert isinstance(shop, EventShop)
+    return shop
+
+
+@pytest.mark.parametrize("seed", [1, *(exhaustive(seed) for seed in range(2, 8))])
+def test_rows_of_the_database_and_events_become_one_view(events: EventShop, seed: int) -> None:
+    """Rows that were changed before, while and after they were read; the same values from both sides."""
+    chance = random.Random(seed)
+    events.begin(fill=40)
+    events.create(rate_limit=15)
+    for number in range(8):
+        for _ in range(6):
+            id_ = chance.randrange(1, 60)
+            events.run_sql(
+                chance.choice(
+                    [
+                        "UPDATE orders SET price = price + 1, seen_at = seen_at + interval '1 microsecond' "
+                        f"WHERE id = {id_}",
+                        f"DELETE FROM orders WHERE id = {id_}",
+                        f"INSERT INTO orders VALUES ({id_}, NULL, 1.5, '1900-02-28', '1969-01-01 00:00:00.000001', "
+                        "'2026-03-04 05:06:07.1+02', 'ok') ON CONFLICT (id) DO UPDATE SET name = excluded.name",
+                        f"UPDATE orders SET id = {id_ + 100 * number + 100} WHERE id = {id_}",
+                    ]
+                )
+            )
+        events.connector.land(chance)
+        events.epoch()
+    events.connector.land_all()
+    events.finish()
+    assert events.rows(*COLUMNS.names) == events.truth()
+    events.assert_truth()
+    events.run_sql("TRUNCATE orders", "INSERT INTO orders (id, name) VALUES (7, 'again')")
+    events.connector.land_all()
+    assert events.epoch() is not None
+    assert events.rows("id", "name") == [(7, "again")]
+
+
+def test_a_long_value_that_did_not_change_is_taken_from_an_earlier_event(events: EventShop) -> None:
+    events.begin(fill=2)
+    long = "".join(random.Random(1).choices("abcdefgh", k=100_000))
+    events.create()
+    events.finish()
+    events.run_sql(f"UPDATE orders SET name = '{long}' WHERE id = 1")
+    events.connector.land_all()
+    events.epoch()
+    events.run_sql("UPDATE orders SET price = 7 WHERE id = 1")
+    events.connector.land_all()
+    events.epoch()
+    assert events.rows("price", "name") == [(Decimal(2), "n2"), (Decimal(7), long)]
+
+
+def test_columns_that_the_events_encode_unknown_are_refused(events: EventShop) -> None:
+    events.begin(fill=1)
+    events.run_sql("ALTER TABLE orders ALTER paid_on TYPE text, DROP mood")
+    with pytest.raises(InvalidJobError, match=r"mood \(the table has no such column\); paid_on \(text in the table"):
+        events.create()
+    events.create(query="SELECT id, name FROM upstream")
+
+
+def test_the_databases_key_is_held_against_the_events_key(events: EventShop) -> None:
+    events.begin(fill=1)
+    with pytest.raises(InvalidJobError, match="no unique index over name"):
+        events.create(debezium={"key": ["name"]})
+    with pytest.raises(InvalidJobError, match="paid_at.*not ordered alike"):
+        events.create(debezium={"key": ["paid_at"]})
+
+
+def test_a_snapshot_of_the_events_needs_no_database(events: EventShop) -> None:
+    events.begin(fill=20)
+    events.run_sql("UPDATE orders SET price = 0 WHERE id = 3")
+    events.connector.land_all()
+    with pytest.raises(UpstreamError, match="begin in the middle"):
+        events.create(debezium={"snapshot": None})
+    events.events.land(*events.connector.snapshot())
+    events.create(debezium={"snapshot": None})
+    events.run_sql("UPDATE orders SET id = 30 WHERE id = 4", "TRUNCATE orders")
+    events.run_sql("INSERT INTO orders (id, name) VALUES (30, 'after')")
+    events.connector.land_all()
+    events.finish()
+    assert events.rows("id", "name") == [(30, "after")]
