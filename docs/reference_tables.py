@@ -35,6 +35,7 @@ from airflow_backfill_provider.core.verified_state import VerifiedState
 from airflow_backfill_provider.get_provider_info import get_provider_info
 from airflow_backfill_provider.sources.change_log.changes import SCHEMA as CHANGE_LOG_SCHEMA
 from airflow_backfill_provider.sources.change_log.changes import LoggedKind
+from airflow_backfill_provider.sources.debezium import DebeziumUpstream, SnapshotDefinition
 from airflow_backfill_provider.sources.delta import DeltaUpstream
 from airflow_backfill_provider.sources.postgres import PostgresUpstream
 from airflow_backfill_provider.state import records, verifications
@@ -44,6 +45,8 @@ from docs.reference_texts import (
     BOUNDS_FIELDS,
     CHANGE_LOG_COLUMNS,
     COMMIT_FIELDS,
+    DEBEZIUM_DEFAULTS,
+    DEBEZIUM_FIELDS,
     JOB_DEFAULTS,
     JOB_TYPES,
     KEY_FIELDS,
@@ -55,6 +58,7 @@ from docs.reference_texts import (
     RESTRICTION_DEFAULTS,
     RESTRICTION_FIELDS,
     SETTINGS_COLUMNS,
+    SNAPSHOT_FIELDS,
     STATE_COLUMNS,
     STATUS_FIELDS,
     UPSTREAM_DEFAULTS,
@@ -75,6 +79,8 @@ def make() -> dict[str, str]:
             "job": _job(),
             "upstream": _given(DeltaUpstream, UPSTREAM_FIELDS, UPSTREAM_DEFAULTS),
             "postgres": _given(PostgresUpstream, POSTGRES_FIELDS, POSTGRES_DEFAULTS),
+            "debezium": _given(DebeziumUpstream, DEBEZIUM_FIELDS, DEBEZIUM_DEFAULTS),
+            "debezium snapshot": _given(SnapshotDefinition, SNAPSHOT_FIELDS, {}),
             "key": _given(KeyColumn, KEY_FIELDS, {}),
             "restriction": _given(Restriction, RESTRICTION_FIELDS, RESTRICTION_DEFAULTS),
             "key bounds": _given(KeyBounds, BOUNDS_FIELDS, BOUNDS_DEFAULTS),

@@ -70,6 +70,24 @@ POSTGRES_DEFAULTS = {
     "as_text": "none",
 }
 
+DEBEZIUM_FIELDS = {
+    "path": ("absolute path or URI", "the Delta table of events; it must have a change data feed"),
+    "key": ("list of columns", "the columns of the table's key"),
+    "distribution_key": UPSTREAM_FIELDS["distribution_key"],
+    "snapshot": ("mapping, see below", "the table in the database whose rows the events lack"),
+}
+
+DEBEZIUM_DEFAULTS = {"distribution_key": "the key", "snapshot": "rows come from the events"}
+
+SNAPSHOT_FIELDS = {
+    "connection": POSTGRES_FIELDS["connection"],
+    "table": POSTGRES_FIELDS["table"],
+    "events_within": (
+        "whole number, from 0",
+        "the most seconds from a commit in the database until its events are in the lake. Rows wait so long",
+    ),
+}
+
 CHANGE_LOG_COLUMNS = {
     "offset": "the offset of the transaction: where the record of its commit begins in the database's log, plus 1",
     "number": "the row's number in its transaction, from 1. With `offset` it identifies the row",
@@ -89,6 +107,8 @@ LOGGED_KINDS = {
     LoggedKind.TRUNCATE: "all rows of the table were removed",
     LoggedKind.PART_REMOVED: "rows came or went with a partition, and the database did not log them. `new` has a "
     "`text` that says how. A job that meets it is refused",
+    LoggedKind.GAP: "the log does not have the changes up to here, of any table. `new` has a `text` that says why. A "
+    "job that needs them is refused",
     LoggedKind.PARTITIONS: "the table's partitions from here on: `new` has the name of each by its oid",
     LoggedKind.COLUMNS: "the table's columns from here on: `new` has the type of each. A type without a counterpart is "
     "in angle brackets",
