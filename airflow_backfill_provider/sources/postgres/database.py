@@ -132,10 +132,13 @@ class Database:
                 if value is not None
             }
         except psycopg.Error:
-            raise InvalidJobError(
-                f"upstream.postgres.connection: there is no connection {self.connection_id}; add it in Airflow, or set "
-                f"{variable_of(self.connection_id)}, or name a service of libpq's service file"
-            ) from None
+            raise self._no_connection() from None
+
+    def _no_connection(self) -> InvalidJobError:
+        return InvalidJobError(
+            f"upstream.postgres.connection: there is no connection {self.connection_id}; add it in Airflow, or set "
+            f"{variable_of(self.connection_id)}, or name a service of libpq's service file"
+        )
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -160,8 +163,11 @@ class Database:
         except _OUTAGES as error:
             raise self._unavailable(error) from error
 
-    def _unavailable(self, error: psycopg.Error) -> DatabaseUnavailableError | DatabaseRefusedError:
+    def _unavailable(self, error: psycopg.Error) -> DatabaseUnavailableError | DatabaseRefusedError | InvalidJobError:
         text = _line(error)
+        if "definition of service" in text:
+            # libpq looks services up when it connects.
+            return self._no_connection()
         if "password authentication failed" in text or "no pg_hba.conf entry" in text:
             return DatabaseRefusedError(
                 f"{self.connection_id}: the server refuses the login ({text}); check the connection's user and password"

@@ -9,7 +9,12 @@ import pytest
 
 from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.crash_points import CrashPoint
-from airflow_backfill_provider.core.errors import ChangeFeedGapError, DatabaseRefusedError, DatabaseUnavailableError
+from airflow_backfill_provider.core.errors import (
+    ChangeFeedGapError,
+    DatabaseRefusedError,
+    DatabaseUnavailableError,
+    InvalidJobError,
+)
 from tests.integration.postgres.shop import Shop
 from tests.postgres_server import PostgresServer
 
@@ -79,6 +84,13 @@ def test_a_wrong_password_is_refused_and_never_shown(
         shop.create()
     assert "not-the-password" not in str(refused.value)
     assert "not-the-password" not in shop.backfill.job.model_dump_json()
+
+
+def test_a_connection_that_nothing_knows_is_named(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY)")
+    monkeypatch.delenv("AIRFLOW_CONN_SHOP_DB")
+    with pytest.raises(InvalidJobError, match="there is no connection shop_db; add it in Airflow, or set AIRFLOW_CONN"):
+        shop.create()
 
 
 def test_an_alarm_comes_before_the_slot_is_lost(shop: Shop) -> None:
