@@ -28,6 +28,11 @@ _AS_THEY_ARE = frozenset({"int2", "int4", "int8", "text", "varchar"})
 _BY_DRIVER = frozenset({"client_encoding", "DateStyle"})
 """Settings that the JDBC driver sets itself, to the same values; it refuses others."""
 
+_REDACTION = "spark.sql.redaction.string.regex"
+
+HIDDEN_OPTION = r'key: "password"\s+value: "(?:[^"\\]|\\.)*+"'
+"""The password among the options of a reader, as a Spark Connect server writes a request into its events and pages."""
+
 
 @dataclass(frozen=True, slots=True)
 class JdbcTable:
@@ -47,6 +52,7 @@ class JdbcTable:
 
     def rows(self, covered: KeyRange) -> DataFrame:
         """Return the rows of a range, all values as the database writes them."""
+        hide_passwords(self.spark)
         parameters = self.database.parameters()
         host, port = parameters.get("host", "localhost"), parameters.get("port", "5432")
         ssl = {name: value for name, value in parameters.items() if name.startswith("ssl")}
@@ -84,6 +90,13 @@ class JdbcTable:
             sql.Identifier(self.table.schema, self.table.name),
             condition(covered, self.order, types),
         )
+
+
+def hide_passwords(spark: SparkSession) -> None:
+    """Let a Spark Connect server hide passwords in the requests that it shows; by default it shows all options."""
+    hidden = spark.conf.get(_REDACTION, "") or ""
+    if HIDDEN_OPTION not in hidden:
+        spark.conf.set(_REDACTION, f"{hidden}|{HIDDEN_OPTION}" if hidden else HIDDEN_OPTION)
 
 
 def _as_text(column: DescribedColumn) -> sql.Composable:
