@@ -26,9 +26,6 @@ from bench.cdc.orders import DATABASE, SCHEMA
 from bench.cdc.plain_copy import parsed
 from tests.postgres_server import PostgresServer
 
-CHUNK = 10 * 1024
-"""Rows of a chunk: ten times Debezium's default, because each chunk has a fixed cost."""
-
 BATCH = 100_000
 """Events of a commit."""
 
@@ -53,10 +50,12 @@ class IncrementalSnapshot:
     One snapshot.
 
     :param path: the Delta table of events.
+    :param chunk: rows of a chunk.
     """
 
     server: PostgresServer
     path: Path
+    chunk: int
     _waiting: list[pa.RecordBatch] = field(default_factory=list)
     _waiting_rows: int = 0
     _sequence: int = 0
@@ -86,7 +85,7 @@ class IncrementalSnapshot:
     def _take_chunk(self, connection: psycopg.Connection[Any], after: int) -> int | None:
         """Add the next rows, without those that changed while they were read; return the last key, if there is one."""
         connection.execute("INSERT INTO watermarks VALUES ('low')")
-        rows = connection.execute(_CHUNK, [after, CHUNK], binary=True).fetchall()
+        rows = connection.execute(_CHUNK, [after, self.chunk], binary=True).fetchall()
         connection.execute("INSERT INTO watermarks VALUES ('high')")
         window = {row[0]: row for row in rows}
         changes, is_open = [], False

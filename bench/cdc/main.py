@@ -1,7 +1,7 @@
 """
 A backfill from PostgreSQL while the table is written to: ``make bench ARGS=cdc``.
 
-Three contestants take turns: the backfill, a plain ``COPY`` as the limit, and an incremental snapshot in one thread.
+The contestants take turns: the backfill, a plain ``COPY`` as the limit, and incremental snapshots in one thread.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from bench.cdc.incremental_snapshot import OPERATION, SEQUENCE, IncrementalSnaps
 from bench.cdc.load import Load, load_of, longest_transaction
 from bench.cdc.orders import DATABASE, KEY, SCHEMA, TABLE, server_with_orders, writing
 from bench.cdc.plain_copy import copy_table
-from bench.cdc.results import BACKFILL, COPY, SNAPSHOT, TARGETS, Run
+from bench.cdc.results import BACKFILL, CHUNK_ROWS, CONTESTANTS, COPY, TARGETS, Run
 from bench.comparison.race import DifferentResultError, fingerprint
 from bench.measuring import save_figures, session
 from tests.postgres_server import PostgresServer
 
-ROWS = int(os.environ.get("BENCH_ROWS", "1000000"))
+ROWS = int(os.environ.get("BENCH_ROWS", "2000000"))
 CHUNKS = int(os.environ.get("BENCH_EPOCHS", "1"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 WRITES = float(os.environ.get("BENCH_WRITES", "100"))
@@ -54,14 +54,9 @@ class Race:
 
     def round(self, number: int) -> None:
         """Let each contestant run once; the order is reversed in every second round."""
-        contestants: list[tuple[str, Callable[[Path], Run]]] = [
-            (BACKFILL, self._backfill),
-            (COPY, self._copy),
-            (SNAPSHOT, self._snapshot),
-        ]
-        for name, run in contestants if number % 2 == 0 else contestants[::-1]:
+        for name in CONTESTANTS if number % 2 == 0 else CONTESTANTS[::-1]:
             with _folder() as folder:
-                done = run(folder)
+                done = self._run(name, folder)
             self.runs.append(done)
             self.console.print(f"  round {number + 1}: {name} {done.seconds:.1f} s")
 
@@ -86,6 +81,13 @@ class Race:
     def _new_backfill(self, folder: Path) -> CdcBackfill:
         return CdcBackfill(SparkEngine(self.spark), folder, None if CHUNKS == 1 else _CHUNK_ROWS)
 
+    def _run(self, name: str, folder: Path) -> Run:
+        if name == BACKFILL:
+            return self._backfill(folder)
+        if name == COPY:
+            return self._copy(folder)
+        return self._snapshot(name, folder)
+
     def _backfill(self, folder: Path) -> Run:
         backfill = self._new_backfill(folder)
         with writing(self.server, WRITES), longest_transaction(self.server) as ages:
@@ -99,16 +101,16 @@ class Race:
         with writing(self.server, WRITES):
             return Run(COPY, _timed(lambda: copy_table(self.server, folder / "copy")))
 
-    def _snapshot(self, folder: Path) -> Run:
-        snapshot = IncrementalSnapshot(self.server, folder / "events")
+    def _snapshot(self, name: str, folder: Path) -> Run:
+        snapshot = IncrementalSnapshot(self.server, folder / "events", CHUNK_ROWS[name])
         with writing(self.server, WRITES):
             seconds = _timed(snapshot.take)
         snapshot.catch_up()
         events = self.spark.read.format("delta").load(str(snapshot.path))
         newest = F.row_number().over(Window.partitionBy(KEY).orderBy(F.desc(SEQUENCE)))
         rows = events.withColumn("__n", newest).filter(f"__n = 1 AND {OPERATION} <> 'd'").select(*SCHEMA.names)
-        self._require_same(SNAPSHOT, rows, folder)
-        return Run(SNAPSHOT, seconds)
+        self._require_same(name, rows, folder)
+        return Run(name, seconds)
 
     def _require_same(self, name: str, rows: DataFrame, folder: Path) -> None:
         """Compare a result with the table, to which nobody writes now."""
@@ -135,7 +137,7 @@ def main(console: Console) -> None:
 def _report(console: Console, runs: list[Run], load: Load) -> None:
     title = f"{ROWS:,} rows in {CHUNKS} chunks, {WRITES:g} transactions a second, median of {ROUNDS} (lowest – highest)"
     table = Table("", "seconds", title=title)
-    for name in (BACKFILL, COPY, SNAPSHOT):
+    for name in CONTESTANTS:
         seconds = [run.seconds for run in runs if run.contestant == name]
         table.add_row(name, f"{statistics.median(seconds):.1f} ({min(seconds):.1f} – {max(seconds):.1f})")
     console.print(table)
