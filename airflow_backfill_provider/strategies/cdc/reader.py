@@ -95,10 +95,11 @@ class CdcReader(SnapshotReader):
 
     def prepare(self) -> None:
         """Sample the keys, and create the empty table."""
-        context, order = self._context, self._context.settings.scan.order
-        write_sample(sample_of(context.settings), self._present.sample_keys(MOST_KEYS), order, context.storage_options)
         if self._files.exists():
             return
+        context, order = self._context, self._context.settings.scan.order
+        # First, so that no table is without one.
+        write_sample(sample_of(context.settings), self._present.sample_keys(MOST_KEYS), order, context.storage_options)
         own = context.job_rows.own
         empty = context.job_rows.empty().withColumn(own.epoch, F.lit(0).cast("long"))
         columns = [name for name in context.job_rows.columns if name not in order.names]
