@@ -24,7 +24,8 @@ def typed(text: Column, delta_type: str, name: str) -> Column:
     :param name: the column's name, for the error.
     """
     if delta_type == "string":
-        return text
+        # A whole number that is to be read as text may come as a number.
+        return text.cast("string")
     if delta_type.startswith("{"):
         return _array(text, json.loads(delta_type)["elementType"], name)
     if delta_type == "boolean":

@@ -103,7 +103,8 @@ def _as_text(column: DescribedColumn) -> sql.Composable:
     """Return a column as the text that its type's output function writes, as in the log."""
     name = sql.Identifier(column.name)
     if column.type.element is not None and column.type.delta_type is not None:
-        return sql.SQL("array_to_json({}::text[])::text").format(name)
+        # Through the text of the whole array: a cast of its elements writes some of them differently, see below.
+        return sql.SQL("array_to_json({}::text::text[])::text").format(name)
     if column.type.name in _AS_THEY_ARE:
         return name
     # A cast to text writes some types differently: it removes the blanks at the end of a char(n), for example.

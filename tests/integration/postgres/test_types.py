@@ -71,6 +71,8 @@ VALUES: dict[str, list[tuple[str, Any]]] = {
     "numeric(6, 2)[]": [("'{1.5,2}'", [Decimal("1.50"), Decimal("2.00")])],
     "timestamptz[]": [("'{2026-01-01 00:00:00+00}'", [dt.datetime(2026, 1, 1, tzinfo=UTC)])],
     "mood[]": [("'{sad,ok}'", ["sad", "ok"])],
+    "char(3)[]": [("'{ab}'", ["ab "])],
+    "inet[]": [("'{10.0.0.1}'", ["10.0.0.1"])],
 }
 
 
@@ -116,6 +118,51 @@ def test_every_scalar_type_comes_through_exactly(shop: Shop) -> None:
     ]
     assert wrong == []
     assert all(view[id_][name] is None for id_ in (50, 150) for name in names.values())
+
+
+TEXTS: dict[str, list[str]] = {
+    **{kind: [value for value, _ in values] for kind, values in VALUES.items()},
+    "float8": ["1e20", "-0", "'-Infinity'", "0.30000000000000004"],
+    "float4": ["1e20", "'Infinity'", "16777216", "0.1"],
+    "numeric(5, 2)": ["'NaN'", "-0.50", "100"],
+    "date": ["'infinity'", "'0044-03-15 BC'", "'5874897-12-31'", "'1582-10-10'"],
+    "timestamp": ["'-infinity'", "'0044-03-15 12:00:00.5 BC'", "'294276-12-31 23:59:59.999999'"],
+    "timestamptz": ["'infinity'", "'0044-03-15 00:00:00+00 BC'", "'1582-10-10 00:00:00.000001+00'"],
+    "money": ["-12.50"],
+    "point": ["'(1,2)'"],
+    "int4range": ["'[1,3)'"],
+}
+"""Also values and types without a counterpart."""
+
+
+def test_a_column_that_is_read_as_text_has_the_same_text_from_the_table_and_from_the_log(shop: Shop) -> None:
+    shop.run_sql("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE DOMAIN cents AS numeric(12, 2)")
+    names = {kind: f"c{number}" for number, kind in enumerate(TEXTS)}
+    shop.run_sql(
+        f"CREATE TABLE orders (id int PRIMARY KEY, {', '.join(f'{name} {kind}' for kind, name in names.items())})"
+    )
+    most = max(map(len, TEXTS.values()))
+
+    def insert(first: int) -> str:
+        rows = [
+            f"({first + number}, {', '.join(values[number % len(values)] for values in TEXTS.values())})"
+            for number in range(most)
+        ]
+        return f"INSERT INTO orders VALUES {', '.join(rows)}"
+
+    shop.run_sql(insert(0))
+    shop.create(postgres={"as_text": list(names.values())})
+    shop.finish()
+    shop.run_sql(insert(100))
+    assert shop.epoch() is not None
+    view = {row["id"]: row for row in shop.view().collect()}
+    different = [
+        (kind, view[number][name], view[100 + number][name])
+        for kind, name in names.items()
+        for number in range(most)
+        if view[number][name] != view[100 + number][name] or not isinstance(view[number][name], str)
+    ]
+    assert different == []
 
 
 def _at_zone(value: Any) -> Any:
