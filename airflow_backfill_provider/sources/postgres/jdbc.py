@@ -7,12 +7,14 @@ whether it was read in a snapshot or from the log.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from psycopg import sql
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.sources.postgres.catalog import DescribedColumn, DescribedTable
 from airflow_backfill_provider.sources.postgres.database import SESSION_SETTINGS, Database
 from airflow_backfill_provider.sources.postgres.key_ranges import condition
@@ -24,6 +26,11 @@ DRIVER = "org.postgresql.Driver"
 
 _AS_THEY_ARE = frozenset({"int2", "int4", "int8", "text", "varchar"})
 """Types whose values JDBC passes on without a change."""
+
+_AS_WRITTEN = frozenset(
+    {"bool", "bytea", "date", "float4", "float8", "numeric", "oid", "timestamp", "timestamptz", "uuid"}
+)
+"""Types of which JDBC passes on the text that the server writes, if it is asked for a text."""
 
 _BY_DRIVER = frozenset({"client_encoding", "DateStyle"})
 """Settings that the JDBC driver sets itself, to the same values; it refuses others."""
@@ -50,8 +57,12 @@ class JdbcTable:
     columns: tuple[str, ...]
     order: KeyOrder
 
-    def rows(self, covered: KeyRange) -> DataFrame:
-        """Return the rows of a range, all values as the database writes them."""
+    def rows(self, ranges: Sequence[KeyRange]) -> DataFrame:
+        """
+        Return the rows of some ranges, all values as texts as the database writes them.
+
+        :param ranges: disjoint ranges, at least one; each is read through a connection of its own.
+        """
         hide_passwords(self.spark)
         parameters = self.database.parameters()
         host, port = parameters.get("host", "localhost"), parameters.get("port", "5432")
@@ -66,29 +77,36 @@ class JdbcTable:
             "fetchsize": FETCHED_ROWS,
             "sessionInitStatement": settings,
             "ApplicationName": "airflow_backfill",
+            # Of a value that comes in binary form, the driver makes a text of its own.
+            "binaryTransfer": "false",
+            "customSchema": ", ".join(
+                f"{quote(column.name)} STRING" for column in self._columns if column.type.name in _AS_WRITTEN
+            ),
             # The database would compare texts in another order than Spark.
             "pushDownPredicate": "false",
             "pushDownAggregate": "false",
             "pushDownLimit": "false",
             **ssl,
         }
+        types = {column.name: column.type.name for column in self.table.columns}
         return self.spark.read.jdbc(
             f"jdbc:postgresql://{host}:{port}/{parameters.get('dbname', '')}",
-            f"({self._select(covered).as_string(None)}) AS present_rows",
+            f"({self._select().as_string(None)}) AS present_rows",
+            predicates=[condition(covered, self.order, types).as_string(None) for covered in ranges],
             properties=properties,
         )
 
-    def _select(self, covered: KeyRange) -> sql.Composable:
-        types = {column.name: column.type.name for column in self.table.columns}
-        columns = [
-            sql.SQL("{} AS {}").format(_as_text(column), sql.Identifier(column.name))
-            for column in self.table.columns
-            if column.name in self.columns
-        ]
-        return sql.SQL("SELECT {} FROM {} WHERE {}").format(
-            sql.SQL(", ").join(columns),
+    @property
+    def _columns(self) -> list[DescribedColumn]:
+        return [column for column in self.table.columns if column.name in self.columns]
+
+    def _select(self) -> sql.Composable:
+        """Return the query of all rows. The server merges it with the condition of a range, so an index is used."""
+        return sql.SQL("SELECT {} FROM {}").format(
+            sql.SQL(", ").join(
+                sql.SQL("{} AS {}").format(_as_text(column), sql.Identifier(column.name)) for column in self._columns
+            ),
             sql.Identifier(self.table.schema, self.table.name),
-            condition(covered, self.order, types),
         )
 
 
@@ -105,7 +123,12 @@ def _as_text(column: DescribedColumn) -> sql.Composable:
     if column.type.element is not None and column.type.delta_type is not None:
         # Through the text of the whole array: a cast of its elements writes some of them differently, see below.
         return sql.SQL("array_to_json({}::text::text[])::text").format(name)
-    if column.type.name in _AS_THEY_ARE:
+    if column.type.name in _AS_THEY_ARE or (column.type.name in _AS_WRITTEN and not _is_inexact(column)):
         return name
     # A cast to text writes some types differently: it removes the blanks at the end of a char(n), for example.
     return sql.SQL("CASE WHEN {} IS NOT NULL THEN concat({}) END").format(name, name)
+
+
+def _is_inexact(column: DescribedColumn) -> bool:
+    """Return whether Spark may have no type for a number, and so would refuse the column."""
+    return column.type.name == "numeric" and column.type.delta_type == "string"

@@ -7,7 +7,7 @@ The values of both become columns through the same conversion.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -89,8 +89,9 @@ class PostgresReader(SourceReader):
         described = self._described
         order: KeyOrder = described.key_order(self._source.upstream.key)
         table = JdbcTable(self._spark, self._source.database, described.table, tuple(self._types), order)
-        read = reduce(DataFrame.unionAll, map(table.rows, ranges))
-        return read.select(*(typed(_named(name), kind, name).alias(name) for name, kind in self._types.items()))
+        return table.rows(ranges).select(
+            *(typed(_named(name), kind, name).alias(name) for name, kind in self._types.items())
+        )
 
     def is_cleared(self, after: Offset, up_to: Offset) -> bool:
         """Return whether the table was truncated in ``(after, up_to]``."""
