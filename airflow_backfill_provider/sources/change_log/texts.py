@@ -55,7 +55,8 @@ def _array(text: Column, element: object, name: str) -> Column:
 
 
 def _required(value: Column, text: Column, name: str) -> Column:
-    return F.when(text.isNotNull() & value.isNull(), unsupported_value(name)).otherwise(value)
+    # Not a condition on the value: Spark would convert the text twice.
+    return F.coalesce(value, F.when(text.isNotNull(), unsupported_value(name)))
 
 
 def _spark_type(delta_type: str) -> str:

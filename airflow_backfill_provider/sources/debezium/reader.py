@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -205,8 +205,7 @@ class DebeziumReader(SourceReader):
         encodings = snapshot.encodings(types)
         order: KeyOrder = self._description.key_order(self._source.upstream.key)
         table = JdbcTable(self._spark, snapshot.database, snapshot.described, tuple(encodings), order)
-        read = reduce(DataFrame.unionAll, map(table.rows, ranges))
-        return read.select(
+        return table.rows(ranges).select(
             *(_encoded(column(name), encoding, types[name], name).alias(name) for name, encoding in encodings.items())
         )
 
