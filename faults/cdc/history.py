@@ -121,15 +121,27 @@ class History:
         for commit, changes in self.transactions:
             if before is not None and commit >= before:
                 break
-            for change in changes:
-                if change.kind == _TRUNCATE:
-                    rows.clear()
-                if change.old is not None:
-                    rows.pop(change.old)
-                if change.new is not None:
-                    assert change.new not in rows, f"two rows with key {change.new}"
-                    rows[change.new] = change.row
+            _apply(changes, rows)
         return rows
+
+    def states(self) -> Iterator[tuple[int, dict[tuple[str, ...], Row]]]:
+        """Yield where each commit begins, and the rows then; the same dictionary each time."""
+        rows: dict[tuple[str, ...], Row] = {}
+        for commit, changes in self.transactions:
+            _apply(changes, rows)
+            yield commit, rows
+
+
+def _apply(changes: list[Recorded], rows: dict[tuple[str, ...], Row]) -> None:
+    """Make the changes of a transaction."""
+    for change in changes:
+        if change.kind == _TRUNCATE:
+            rows.clear()
+        if change.old is not None:
+            rows.pop(change.old)
+        if change.new is not None:
+            assert change.new not in rows, f"two rows with key {change.new}"
+            rows[change.new] = change.row
 
 
 def _texts(message: bytes) -> Iterator[str | None]:

@@ -8,7 +8,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from airflow_backfill_provider.core.errors import (
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
 )
-from airflow_backfill_provider.core.progress import Completed, InProgress
+from airflow_backfill_provider.core.progress import InProgress, NotStarted
 from airflow_backfill_provider.execution.spark_engine import SparkEngine
 from airflow_backfill_provider.protocol import finish, mutations
 from airflow_backfill_provider.verification.verifier import compare_now
@@ -58,11 +58,14 @@ MOST_FAILURES = 8
 """The most attempts that may fail one after the other."""
 
 MOST_EPOCHS = 60
-ROUNDS = 14
+ROUNDS = 8
 MOST_SECONDS = 5.0
 """After so long, an attempt is mostly done."""
 
 _numbers = itertools.count()
+
+Key = tuple[str, ...]
+"""A key, as the database writes it."""
 
 
 class DrawnLakehouse(Lakehouse):
@@ -273,27 +276,29 @@ class Game:
 
     def _require_consistent(self, job: DrawnLakehouse) -> None:
         """Hold I1: compare the view with the query over the table as of the window's end, up to the position."""
-        progress = job.backfill.store.state().vnodes[0]
         offset = _offset_of(job)
         if offset is None:
             return
         with self._connect() as connection:
             self.history.read(connection)
-        rows = self.history.rows(before=offset)
-        number = self.jobs.index(job)
-        wanted = {}
-        if isinstance(progress, Completed):
-            wanted = {key: row[number] for key, row in rows.items() if row[number] is not None}
-        elif isinstance(progress, InProgress):
-            order = job.backfill.settings().key_order
-            end = self._sortable(order.encode(progress.position))
-            wanted = {
+        (expected,) = self._expected(job, [self.history.rows(before=offset)])
+        self._require_same(job, expected, f"I1 at {offset}")
+        self.checks += 1
+
+    def _expected(self, job: DrawnLakehouse, states: Iterable[dict[Key, Any]]) -> Iterator[dict[Key, Any]]:
+        """Yield the rows that the view should have of the table's: the query's result, up to the job's position."""
+        progress, number = job.backfill.store.state().vnodes[0], self.jobs.index(job)
+        end: tuple[Any, ...] | None = None
+        if isinstance(progress, InProgress):
+            end = self._sortable(job.backfill.settings().key_order.encode(progress.position))
+        for rows in states:
+            yield {
                 key: row[number]
                 for key, row in rows.items()
-                if row[number] is not None and not self._is_after(self.table.sort_key(key), end)
+                if row[number] is not None
+                and not isinstance(progress, NotStarted)
+                and (end is None or not self._is_after(self.table.sort_key(key), end))
             }
-        self._require_same(job, wanted, f"I1 at {offset}, up to {progress}")
-        self.checks += 1
 
     def _is_after(self, key: tuple[Any, ...], end: tuple[Any, ...]) -> bool:
         return key < end if self.table.descending else key > end
@@ -308,9 +313,9 @@ class Game:
             ]
         return self.table.sort_key(written)
 
-    def _view(self, job: DrawnLakehouse) -> dict[tuple[str, ...], list[Any]]:
+    def _view(self, job: DrawnLakehouse) -> dict[Key, list[Any]]:
         view = self.reader.read.format("delta").load(job.view_path)
-        found: dict[tuple[str, ...], list[Any]] = {}
+        found: dict[Key, list[Any]] = {}
         for row in view.selectExpr(*self.table.in_view(job.drawn)).collect():
             written = self.table.written_view(job.drawn, list(row))
             key = tuple(written[: len(self.table.key)])
@@ -319,17 +324,24 @@ class Game:
             found[key] = written
         return found
 
-    def _require_same(self, job: DrawnLakehouse, wanted: dict[tuple[str, ...], Any], when: str) -> None:
+    def _require_same(self, job: DrawnLakehouse, wanted: dict[Key, Any], when: str) -> None:
         found = self._view(job)
         missing = sorted(set(wanted) - set(found))[:3]
         unexpected = sorted(set(found) - set(wanted))[:3]
         differing = [(wanted[key], found[key]) for key in set(wanted) & set(found) if wanted[key] != found[key]][:3]
         if missing or unexpected or differing:
             short = [tuple(_short(left, right)) for left, right in differing]
+            right_after = self._right_after(job, found)
             raise WrongError(
                 f"{job.drawn.name}: {when}: {len(wanted)} wanted, {len(found)} found; missing {missing}, unexpected "
-                f"{unexpected}, differing {short}"
+                f"{unexpected}, differing {short}. It would be right after the commits at {right_after}"
             )
+
+    def _right_after(self, job: DrawnLakehouse, found: dict[Key, Any]) -> list[int]:
+        """Return commits after which the view would be right."""
+        commits = [commit for commit, _ in self.history.transactions]
+        expected = self._expected(job, (rows for _, rows in self.history.states()))
+        return [commit for commit, rows in zip(commits, expected, strict=True) if rows == found][-3:]
 
     def _require_right(self) -> None:
         """Pause the writer, run the jobs to their ends, and compare with the query that the database evaluates."""
@@ -518,6 +530,8 @@ def _short(left: Any, right: Any) -> list[Any]:
 
 
 def _offset_of(job: DrawnLakehouse) -> int | None:
-    """Return the end of the window of the newest committed epoch; ``None`` before the first one."""
-    epoch = job.backfill.store.state().epoch
-    return next((barrier.upstream.to_offset.number for barrier in job.barriers() if barrier.epoch == epoch), None)
+    """Return the end of the window of the newest committed epoch; ``None`` if there is none."""
+    commits = job.backfill.store.commits()
+    if not commits or commits[-1].given_up:
+        return None
+    return job.backfill.store.pinned(commits[-1].epoch).upstream.to_offset.number
