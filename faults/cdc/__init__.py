@@ -47,7 +47,7 @@ def _stage() -> Iterator[Play]:
 CAMPAIGN = Campaign(
     name="cdc",
     about="a table of a real PostgreSQL under a writer that never rests, while processes, connections and server die",
-    quick=6,
+    quick=3,
     full=200,
     checks="epochs",
     stage=_stage,
