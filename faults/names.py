@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.view import text_literal as spark_literal
+from airflow_backfill_provider.lake.rows import text_literal
 from airflow_backfill_provider.shapes.row.query import check_query
-from airflow_backfill_provider.state.conditions import text_literal
 from faults.campaign import Campaign, Outcome, Play, WrongError
 from faults.spark import spark_session
 

@@ -18,9 +18,9 @@ from airflow_backfill_provider.core.progress import BackfillState
 from airflow_backfill_provider.core.requester import Requester
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.task_run_epochs import TaskRunEpochs
+from airflow_backfill_provider.lake.rows import text_literal
 from airflow_backfill_provider.state import records
 from airflow_backfill_provider.state.applications import ApplicationRecords
-from airflow_backfill_provider.state.conditions import text_literal
 from airflow_backfill_provider.state.control_table import ControlTable
 from airflow_backfill_provider.state.recovery import what_to_do
 from airflow_backfill_provider.state.verifications import Verifications

@@ -5,11 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-def text_literal(value: str) -> str:
-    """Return a text as a literal for a condition."""
-    return "'" + value.replace("'", "''") + "'"
-
-
 @dataclass(frozen=True, slots=True)
 class Since:
     """The condition that an integer column has at least some value; the column's values grow with each write."""

@@ -15,11 +15,12 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 
 from airflow_backfill_provider.core.errors import StateLayoutError, StorageUnavailableError
 from airflow_backfill_provider.lake.delta_log import DeltaLog, Written
+from airflow_backfill_provider.lake.rows import read_rows
 from airflow_backfill_provider.lake.storage import (
     got_no_answer,
     one_line,
@@ -99,7 +100,7 @@ class ControlTableReader:
 
         Results are cached for the table's version, because an injection, for example, reads the settings many times.
 
-        :param where: a condition in SQL; for text values see :func:`.text_literal`.
+        :param where: a condition in SQL; for text values see :func:`~airflow_backfill_provider.lake.rows.text_literal`.
         :raises StateLayoutError: if the table is missing or damaged, or has an unknown layout version.
         :raises StateError: if a row was edited or added; without a condition, also if rows were removed.
         :raises StorageUnavailableError: if the table's storage does not answer.
@@ -235,12 +236,9 @@ class ControlTableReader:
             require_writes(between, newest, self.location)
 
     def _stored_rows(self, table: DeltaTable, where: str | None) -> pa.Table:
-        # Not an Arrow dataset: over deltalake's file system, its threads can abort the process at exit.
-        condition = f" WHERE {where}" if where else ""
         with self._readable():
             schema = pa.schema(table.schema().to_arrow()) if self._is_old(table) else self._stored
-            rows = QueryBuilder().register("control", table).execute(f"SELECT * FROM control{condition}")
-            return pa.table(rows.read_all()).cast(schema)
+            return read_rows(table, where=where or "").cast(schema)
 
     def _greatest(self, table: DeltaTable, column: str) -> int:
         with self._readable():

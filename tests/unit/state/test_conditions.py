@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
-from airflow_backfill_provider.state.conditions import Since, text_literal
+from airflow_backfill_provider.state.conditions import Since
 from airflow_backfill_provider.state.control_table import Write
 from tests.unit.state.counted_table import add_next, numbers, row
-
-
-@pytest.mark.parametrize("text", ["", "'", "''", "a'; DROP TABLE control; --", "\\'", "ü\n\u2028", '"', "%", "`", "{}"])
-def test_a_text_in_a_condition_is_nothing_but_text(table, text):
-    """A hostile name stays inside of its quotes."""
-    table.update(lambda _: Write(row(1, text)))
-    table.update(lambda _: Write(row(2, text + "x")))
-    assert numbers(table, f"who = {text_literal(text)}") == [1]
 
 
 def test_rows_from_a_value_on_are_a_condition(table):
