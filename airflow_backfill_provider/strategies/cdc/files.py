@@ -111,15 +111,6 @@ class ReadAheadFiles:
         drop_table(self.path, self._options)
 
 
-def extent(readings: Sequence[Reading], first: KeyRange) -> KeyRange | None:
-    """
-    Return the keys that were read ahead, from the first one on; ``None`` if none were.
-
-    :param first: the keys of the job.
-    """
-    return KeyRange(first.after, readings[-1].covered.up_to) if readings else None
-
-
 def _reading(stamp: Mapping[str, object], committed_at: dt.datetime, order: KeyOrder) -> CommittedReading:
     def position(name: str) -> EncodedPosition | None:
         value = stamp[name]

@@ -12,7 +12,7 @@ from deltalake import CommitProperties, write_deltalake
 from airflow_backfill_provider.core.errors import DataFileError, StateError
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyRange
 from airflow_backfill_provider.core.offset import BEGINNING, Offset
-from airflow_backfill_provider.strategies.cdc.files import ReadAheadFiles, Reading, extent
+from airflow_backfill_provider.strategies.cdc.files import ReadAheadFiles, Reading
 from tests.builders import commit_file, order_of
 
 ORDER = order_of("long", ("string", True))
@@ -90,13 +90,6 @@ def test_what_an_epoch_itself_and_later_ones_read_ahead_can_be_left_out(files, b
     for reading in READINGS:
         read_ahead(files, reading)
     assert readings(files, before=before) == READINGS[:count]
-
-
-def test_what_was_read_ahead_reaches_from_the_jobs_first_key_to_the_last_ones():
-    job = KeyRange((1,), (9,))
-    assert extent([], job) is None
-    assert extent(READINGS[:2], job) == KeyRange((1,), (9, "a"))
-    assert extent(READINGS, job) == KeyRange((1,), None)
 
 
 def test_a_table_exists_once_it_is_created(files):
