@@ -42,6 +42,8 @@ OF_EVERY_EPOCH = frozenset(CrashPoint) - {
     CrashPoint.BEFORE_GIVING_UP,
     CrashPoint.BEFORE_LANDING_COMMIT,
     CrashPoint.AFTER_LANDING_COMMIT,
+    CrashPoint.BEFORE_CLEAN_UP_COMMIT,
+    CrashPoint.AFTER_CLEAN_UP_COMMIT,
     CrashPoint.BEFORE_READ_AHEAD_COMMIT,
     CrashPoint.AFTER_READ_AHEAD_COMMIT,
     CrashPoint.BEFORE_ARRANGEMENT_COMMIT,

@@ -30,6 +30,8 @@ class CrashPoint(StrEnum):
     AFTER_ARRANGEMENT_COMMIT = "after_arrangement_commit"
     BEFORE_LANDING_COMMIT = "before_landing_commit"
     AFTER_LANDING_COMMIT = "after_landing_commit"
+    BEFORE_CLEAN_UP_COMMIT = "before_clean_up_commit"
+    AFTER_CLEAN_UP_COMMIT = "after_clean_up_commit"
     BEFORE_READ_AHEAD_COMMIT = "before_read_ahead_commit"
     AFTER_READ_AHEAD_COMMIT = "after_read_ahead_commit"
     BEFORE_SNAPSHOT_COMMIT = "before_snapshot_commit"

@@ -33,22 +33,22 @@ def unreadable(properties: Mapping[str, str]) -> str:
 
 def _kept(properties: Mapping[str, str], name: str) -> dt.timedelta | None:
     text = properties.get(name)
-    return _DEFAULTS[name] if text is None else _interval(text)
+    return _DEFAULTS[name] if text is None else interval(text)
 
 
-def _interval(text: str) -> dt.timedelta | None:
+def interval(text: str) -> dt.timedelta | None:
     """
     Read an interval as Delta does (``DeltaConfigs.parseCalendarInterval``), such as ``interval 1 week 12 hours``.
 
     :returns: ``None`` for what Delta refuses: any other text, months and years, and negative intervals.
     """
-    interval = " ".join(text.split()).lower()
-    if not interval.startswith("interval "):
-        interval = f"interval {interval}"
-    if not (interval.isascii() and _INTERVAL.fullmatch(interval)):
+    written = " ".join(text.split()).lower()
+    if not written.startswith("interval "):
+        written = f"interval {written}"
+    if not (written.isascii() and _INTERVAL.fullmatch(written)):
         return None
     span, months = dt.timedelta(0), 0
-    for part in re.finditer(_PART, interval):
+    for part in re.finditer(_PART, written):
         unit, negative = part["unit"], part["sign"] == "-"
         if unit != "second" and "." in part["count"]:
             return None

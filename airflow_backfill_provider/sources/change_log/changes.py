@@ -44,6 +44,8 @@ class LoggedKind(StrEnum):
     """Some rows of the table were removed, or came, at once, and the database did not log which. The text says how."""
     GAP = "gap"
     """The log does not have the changes up to this offset, of all tables. The text says why."""
+    LANDED = "landed"
+    """The log has had the changes up to this offset since the row's time, which is not the time of a transaction."""
     PARTITIONS = "partitions"
     """The table's partitions from this offset on, by id."""
     COLUMNS = "columns"
@@ -65,7 +67,7 @@ class LoggedChange:
     :param number: the row's number within the transaction.
     :param transaction: the transaction's id.
     :param committed_at: when the transaction was committed.
-    :param table: the table's id; empty for a mark or a gap.
+    :param table: the table's id; empty for a row that is of all tables.
     :param old: the old row, or its key columns; ``None`` if there was none.
     :param new: the new row; of :attr:`LoggedKind.COLUMNS` the types, of a mark or a gap its text. A column that is
         missing here was not changed, and the database did not log its value.

@@ -50,6 +50,7 @@ class ChangeLogReader:
         """
         Return the changes in ``(after, up_to]``, at most two per key and transaction.
 
+        :raises ChangeFeedGapError: if the log does not have all of them.
         :returns: all columns, and those of :meth:`SourceReader.changes`. Of the old row, only the columns that the
             database logs are known; the others are null.
         """
@@ -72,8 +73,10 @@ class ChangeLogReader:
 
     def _events(self, after: int, up_to: int) -> DataFrame:
         """Return a row for each row that came or went, in order of the number within the transaction."""
-        log = self.spark.read.format("delta").load(self.log.location)
         truncated = self.log.truncated_within(self.table, after, up_to)
+        # A clean-up while Spark reads must not take rows away, nor a TRUNCATE that was just looked for.
+        version = self.log.version_without_gap(self.table, after, up_to)
+        log = self.spark.read.format("delta").option("versionAsOf", version).load(self.log.location)
         wanted = (F.col("offset") > after) & (F.col("offset") <= up_to) & (F.col("table") == self.table)
         if truncated is not None:
             offset, number = truncated

@@ -11,7 +11,7 @@ from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.sources.base import PresentRows
 from airflow_backfill_provider.sources.postgres.key_sample import sampled_keys
 from airflow_backfill_provider.sources.postgres.slot import newest_lsn
-from airflow_backfill_provider.sources.postgres.transactions import unseen_transactions
+from airflow_backfill_provider.sources.postgres.transactions import UnseenTransactions, unseen_transactions
 
 if TYPE_CHECKING:
     from airflow_backfill_provider.sources.postgres.source import PostgresSource
@@ -39,8 +39,22 @@ class PresentTable(PresentRows):
             newest = newest_lsn(connection)
             unseen = unseen_transactions(connection)
         self._source.landing.land(at_least=newest)
-        earliest = self._source.log.earliest_of(unseen.in_progress, up_to=newest, and_from=unseen.later_from)
-        return Offset(newest if earliest is None else earliest - 1)
+        return Offset(self._seen_in(unseen, newest))
+
+    def seen_by_all(self, landed: int) -> int:
+        """
+        Return an offset whose transactions all later readers see, without landing more.
+
+        :param landed: the offset through which changes are landed, which is not exceeded.
+        """
+        with self._source.database.session() as connection:
+            unseen = unseen_transactions(connection)
+        return self._seen_in(unseen, landed)
+
+    def _seen_in(self, unseen: UnseenTransactions, landed: int) -> int:
+        """Return the last landed offset before the first transaction that a snapshot does not see."""
+        earliest = self._source.log.earliest_of(unseen.in_progress, up_to=landed, and_from=unseen.later_from)
+        return landed if earliest is None else earliest - 1
 
     def end_reading(self, name: str) -> None:
         """Write a mark, which brings every commit before it to the disk, where the slot finds it."""

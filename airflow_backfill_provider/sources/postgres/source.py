@@ -8,10 +8,11 @@ unless it has to read rows.
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
@@ -25,8 +26,10 @@ from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
 from airflow_backfill_provider.core.offset import HistoryPoint, Offset
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.watchdog import ChangeFeed
-from airflow_backfill_provider.sources.base import PresentRows, Source, SourceWatch
-from airflow_backfill_provider.sources.change_log.table import ChangeLog
+from airflow_backfill_provider.lake.storage import one_line
+from airflow_backfill_provider.sources.base import Source, SourceWatch
+from airflow_backfill_provider.sources.change_log.changes import LoggedKind
+from airflow_backfill_provider.sources.change_log.table import KEPT_FOR_PROPERTY, ChangeLog
 from airflow_backfill_provider.sources.description import other_table
 from airflow_backfill_provider.sources.postgres import PostgresUpstream, catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
@@ -41,6 +44,8 @@ from airflow_backfill_provider.sources.reader import SourceReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
 
 
 MOST_LOOKED_THROUGH = 4 * IDLE_BYTES
@@ -116,8 +121,18 @@ class PostgresSource(Source):
                 self.slot.drop(connection)
 
     def refresh(self) -> None:
-        """Land what the slot has, in the change log."""
+        """Land what the slot has, in the change log, and clean that up once a day."""
         self.landing.land()
+        now = dt.datetime.now(dt.UTC)
+        if self.log.is_clean_up_due(now):
+            self._clean_up(now)
+
+    def _clean_up(self, now: dt.datetime) -> None:
+        """Clean the change log up; if that fails, the next request tries again."""
+        try:
+            self.log.clean_up(now, up_to=self.present.seen_by_all(self.log.landed_through))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the request does not need it
+            logger.warning("the change log at %s was not cleaned up: %s", self.log.location, one_line(error))
 
     @property
     def landing(self) -> Landing:
@@ -180,11 +195,7 @@ class PostgresSource(Source):
                 f"the change log at {self.log.location} ends with offset {landed}, but the job has read up to "
                 f"{known.offset}; it was restored from an older copy: rebuild the job"
             )
-        lost = self.log.lost_within(self.log_table, lsn_of(known.offset), landed)
-        if lost:
-            raise ChangeFeedGapError(
-                f"{self.location}: the change log does not have the rows of {'; '.join(lost)}; rebuild the job"
-            )
+        self.log.require_changes(self.log_table, lsn_of(known.offset), landed)
 
     def watch(self) -> SourceWatch:
         """Return a watch that asks the database whether its table was changed."""
@@ -197,8 +208,12 @@ class PostgresSource(Source):
         return self.log.has_changes(self.log_table, lsn_of(after), lsn_of(up_to))
 
     def changes_kept_for(self) -> dt.timedelta | None:
-        """Return ``None``: the change log keeps changes until they are removed from it."""
-        return None
+        """
+        Return how long a change stays in the change log, as of now; ``None`` if its property cannot be read.
+
+        :raises ChangeFeedGapError: if the change log is gone.
+        """
+        return self.log.changes_kept_for()
 
     def change_feed(
         self,
@@ -214,8 +229,10 @@ class PostgresSource(Source):
         A slot that is gone or lost counts as a replaced upstream: only a rebuild helps. If the table has not changed
         since the job has read it, the newest offset is the one that the job is at, however much the server has logged
         of other tables.
+
+        It also says how long the change log keeps what the job needs. The server keeps what is not landed yet.
         """
-        del needed_after, reached
+        del reached
         with self.database.session() as connection:
             try:
                 status = self.slot.status(connection)
@@ -227,13 +244,14 @@ class PostgresSource(Source):
             latest, since = Offset(status.current), None
             if read_up_to is not None and not replaced:
                 latest, since = self._unread(connection, status, str(table.oid), read_up_to)
+        after = read_up_to if needed_after is None else needed_after
         return ChangeFeed(
             latest=latest,
-            kept_for=None,
             unread_since=since,
             kept_bytes=status.kept,
             bytes_left=status.left,
             replaced=replaced,
+            **self._kept(str(table.oid), None if replaced else after),
         )
 
     def _unread(
@@ -252,6 +270,35 @@ class PostgresSource(Source):
             # A landing comes first, and tells soon.
             return newest, self.log.committed_at(status.current)
         return (read_up_to, None) if unlanded is None else (newest, unlanded.committed_at)
+
+    def _kept(self, table: str, needed_after: Offset | None) -> dict[str, Any]:
+        """
+        Return the fields of a change feed about how long the change log keeps what a job needs.
+
+        :param table: the table's id in the log.
+        :param needed_after: the offset after which the job needs changes; ``None`` if it needs none.
+        """
+        if not self.log.exists():
+            return {"kept_for": None}
+        kept = {
+            "kept_for": self.log.changes_kept_for(),
+            "kept_by": f"{KEPT_FOR_PROPERTY} of the change log at {self.log.location}",
+            "unreadable": self.log.unreadable(),
+        }
+        needed = None if needed_after is None else self.log.first_needed(table, lsn_of(needed_after))
+        if needed is None:
+            return kept
+        offset, kind = needed
+        since = None if kind is LoggedKind.GAP else self.log.kept_since(offset) or dt.datetime.now(dt.UTC)
+        return {**kept, "needed": Offset(offset), "needed_since": since}
+
+    def require_changes(self, after: Offset, up_to: Offset) -> None:
+        """
+        Refuse a window ``(after, up_to]`` with changes that the change log does not have, or no longer has.
+
+        :raises ChangeFeedGapError: with why.
+        """
+        self.log.require_changes(self.log_table, lsn_of(after), lsn_of(up_to))
 
     def require_used_columns(self, after: Offset, up_to: Offset, upstream: ResolvedUpstream) -> None:
         """
@@ -297,7 +344,7 @@ class PostgresSource(Source):
             return catalog.size_of(connection, self.describe(connection).oid)
 
     @property
-    def present(self) -> PresentRows:
+    def present(self) -> PresentTable:
         """The table's present rows."""
         return PresentTable(self)
 

@@ -70,6 +70,8 @@ def _usable(readings: Sequence[CommittedReading], situation: Situation) -> list[
     Return the readings whose rows can be settled at the end of the window: it covers all that their readers saw.
 
     A window that ends earlier, at an instant in the past, must not have newer rows.
+
+    :raises ChangeFeedGapError: if changes that the rows need are gone.
     """
     present, settings = situation.upstream.present, situation.settings
     if present is None:
@@ -83,7 +85,11 @@ def _usable(readings: Sequence[CommittedReading], situation: Situation) -> list[
     order = settings.scan.order
     # What is in the view was usable, and need not be looked up.
     done = [reading for reading in readings if reading.ends_by(unread.after, order)]
-    return [*done, *takewhile(is_covered, readings[len(done) :])]
+    waiting = readings[len(done) :]
+    if waiting:
+        # Also if not one of them is covered: then it may be the mark of its end that is gone.
+        situation.upstream.require_changes(min(reading.changes_after for reading in waiting), situation.offset)
+    return [*done, *takewhile(is_covered, waiting)]
 
 
 def ranges_to_read(
