@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, write_deltalake
 
-from airflow_backfill_provider.core.errors import DataFileError, JobCancelledError, StateError
+from airflow_backfill_provider.core.errors import ChangeFeedGapError, DataFileError, JobCancelledError, StateError
 from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.progress import InProgress
@@ -159,6 +159,24 @@ def test_a_chunk_ends_where_reading_ahead_did_or_at_the_rate_limit(
 ):
     ranges = planned(upstream, location, readings, position=position, rate_limit=rate_limit)
     assert ranges == ((expected,), False)
+
+
+class Forgetful(PresentOrders):
+    """An upstream whose changes after the first offsets are gone."""
+
+    def require_changes(self, after, up_to):
+        if after < Offset(2):
+            raise ChangeFeedGapError(f"changes after {after} are gone")
+
+
+@pytest.mark.parametrize("marks", [Marks(), Marks({})], ids=["its end is known", "its mark is gone, too"])
+def test_rows_whose_changes_are_gone_are_refused(upstream, location, marks, monkeypatch):
+    """I6: also if they would only wait; but not if they are in the view already."""
+    forgetful = Forgetful(upstream.location)
+    monkeypatch.setattr(Forgetful, "marks", marks)
+    with pytest.raises(ChangeFeedGapError, match="changes after 1 are gone"):
+        planned(forgetful, location, [A, B])
+    planned(forgetful, location, None, position=9)
 
 
 @pytest.mark.parametrize(
