@@ -19,7 +19,7 @@ from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.planner import plan_parts
 from airflow_backfill_provider.core.progress import Completed, InProgress
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
-from airflow_backfill_provider.strategies.cdc.files import Reading, extent
+from airflow_backfill_provider.strategies.cdc.files import Reading
 from airflow_backfill_provider.strategies.cdc.planning import ranges_to_read, rows_left
 from airflow_backfill_provider.strategies.no_shuffle_scan import NoShuffleScan
 from docs.example_change_log import ExampleChangeLog, Image, net, settled
@@ -151,13 +151,12 @@ class Example(KeyIndex):
 
     def _chunk(self) -> tuple[KeyRange, ...]:
         unread = self.scan.unread(self.state)
-        covered = extent(self.readings, KeyRange(None, None))
-        if not unread or covered is None:
+        if not unread or not self.readings:
             return ()
         _require(
             all(self.log.mark(_mark_of(reading.epoch)) is not None for reading in self.readings), "marks are landed"
         )
-        unread_here = KeyRange(unread[0].after, covered.up_to)
+        unread_here = KeyRange(unread[0].after, self.readings[-1].covered.up_to)
         (part,) = plan_parts(self._statistics(), unread=[[unread_here]], rate_limit=RATE_LIMIT, order=ORDER, keys=self)
         return tuple(part.ranges)
 

@@ -85,7 +85,7 @@ class ChangeFeed:
     :param unreadable: the Delta table's properties that set this time but cannot be parsed; empty if there are none.
     :param unread_since: when the oldest unread offset was committed; ``None`` if unknown, or if all are read.
     :param needed: the oldest unread offset with changed rows, so that an epoch must read its changes.
-    :param needed_since: when this offset was committed; ``None`` if its commit file is gone.
+    :param needed_since: when this offset was committed, or landed where that counts; ``None`` if its commit is gone.
     :param kept_bytes: the bytes of log that the upstream keeps for the job alone; ``None`` if it keeps none for it.
     :param bytes_left: the bytes of log after which the upstream gives these up; ``None`` if it never does.
     :param replaced: why the upstream is not the one that the job has read; empty if it is the same. If it was replaced,
@@ -117,7 +117,7 @@ class ChangeFeed:
             return dt.timedelta(0)
         if self.kept_for is None:
             return None
-        return max(self.needed_since + self.kept_for - now, dt.timedelta(0))
+        return max(self.kept_for - (now - self.needed_since), dt.timedelta(0))
 
 
 def reached_point(settings: JobSettings, barriers: Sequence[Barrier]) -> HistoryPoint | None:

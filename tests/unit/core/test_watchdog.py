@@ -234,6 +234,13 @@ def test_changes_that_will_soon_be_gone_are_warned_of(age, kept_for, warned):
     assert [alarm.kind for alarm in alarms] == [AlarmKind.HEADROOM] * warned
 
 
+def test_changes_that_are_kept_for_ever_are_not_warned_of():
+    """Although no calendar goes so far."""
+    feed = needed(DAY, kept_for=9_999_999 * DAY)
+    assert feed.headroom(NOW) == 9_999_998 * DAY
+    assert alarms_of(log_of(), MINUTE * 0, feed=feed) == ()
+
+
 def test_a_slow_rhythm_is_warned_earlier():
     """Three more epochs must fit in."""
     assert alarms_of(log_of(every=2 * DAY), MINUTE * 0, feed=needed(2 * DAY))
