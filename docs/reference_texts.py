@@ -109,8 +109,8 @@ LOGGED_KINDS = {
     "`text` that says how. A job that meets it is refused",
     LoggedKind.GAP: "the log does not have the changes up to here, of any table. `new` has a `text` that says why. A "
     "job that needs them is refused",
-    LoggedKind.LANDED: "the log has had the changes up to here since `committed_at`, from which it counts how long they "
-    "are kept",
+    LoggedKind.LANDED: "the log has had the changes up to here since `committed_at`. From then on it counts how long "
+    "they are kept",
     LoggedKind.PARTITIONS: "the table's partitions from here on: `new` has the name of each by its oid",
     LoggedKind.COLUMNS: "the table's columns from here on: `new` has the type of each. A type without a counterpart is "
     "in angle brackets",

@@ -24,7 +24,7 @@ from airflow_backfill_provider.engine.stamps import TableKind
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.sources.base import PresentRows
 from airflow_backfill_provider.sources.by_key import without_keys
-from airflow_backfill_provider.strategies.cdc.files import ReadAheadFiles, Reading
+from airflow_backfill_provider.strategies.cdc.files import CommittedReading, ReadAheadFiles, Reading
 from airflow_backfill_provider.strategies.cdc.location import TABLE, sample_of, table_of
 from airflow_backfill_provider.strategies.cdc.planning import ranges_to_read, reading_name, rows_left
 from airflow_backfill_provider.strategies.cdc.sample import MOST_KEYS, read_sample, write_sample
@@ -131,6 +131,7 @@ class CdcReader(SnapshotReader):
             return
         order = settings.scan.order
         readings = self._files.readings(order)
+        self._end_last(readings)
         begin = readings[-1].covered.up_to if readings else settings.keys.after
         if readings and begin == settings.keys.up_to:
             return
@@ -158,6 +159,13 @@ class CdcReader(SnapshotReader):
         self._table.append(laid_out, READ_AHEAD, self._identity, barrier, reading.facts(order))
         reached(CrashPoint.AFTER_READ_AHEAD_COMMIT)
         self._present.end_reading(reading_name(settings, barrier.epoch))
+
+    def _end_last(self, readings: Sequence[CommittedReading]) -> None:
+        """End the last reading, if its epoch was given up before it did, so that no attempt of it follows."""
+        if readings:
+            name = reading_name(self._context.settings, readings[-1].epoch)
+            if self._present.seen_by(name, readings[-1].committed_at) is None:
+                self._present.end_reading(name)
 
     def _ranges(self, barrier: Barrier, begin: Position | None) -> tuple[KeyRange, ...] | None:
         """Return the ranges to read next; ``None`` if enough was read ahead."""

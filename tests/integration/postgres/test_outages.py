@@ -14,7 +14,9 @@ from airflow_backfill_provider.core.errors import (
     DatabaseRefusedError,
     DatabaseUnavailableError,
     InvalidJobError,
+    UpstreamError,
 )
+from airflow_backfill_provider.sources.postgres.present import PresentTable
 from tests.integration.postgres.shop import Shop
 from tests.postgres_server import PostgresServer
 
@@ -172,3 +174,21 @@ def test_a_commit_that_is_logged_and_not_visible_yet_is_not_lost(shop: Shop) -> 
         committing.result()
     shop.finish()
     assert shop.rows("id") == [(1,), (2,), (3,), (4,)]
+
+
+def test_a_reading_whose_end_was_not_recorded_is_used(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I4: its epoch was given up after it had written all, so that no attempt of it follows."""
+    shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
+    fill(shop, 1, 60)
+    shop.create(rate_limit=20)
+    shop.epoch()
+    fill(shop, 61, 62)
+
+    def fail(*_: object) -> None:
+        raise UpstreamError("of the test")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PresentTable, "end_reading", fail)
+        assert shop.epoch() is not None
+    shop.finish()
+    assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
