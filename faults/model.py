@@ -2,8 +2,8 @@
 The protocol's model in plain Python: every interleaving of overlapping attempts, breadth first.
 
 Each case has a different upstream, with two more versions to come, and three attempts with different settings. In the
-last cases task runs share epochs of an arrangement. A case searches all interleavings. The first cases are negative
-controls: a protocol without one of its rules must be caught.
+last cases task runs share epochs of an arrangement, or read a database that shows its present rows only. A case
+searches all interleavings. The first cases are negative controls: a protocol without one of its rules must be caught.
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ from contextlib import nullcontext
 from faults.campaign import Campaign, Outcome, WrongError
 from tests.model.arranged_explore import MIXED, SHARED_EPOCHS, WHOLE_EPOCHS, explore_arranged
 from tests.model.arranged_job import Protocol as ArrangedProtocol
+from tests.model.cdc_attempts import POINTS
+from tests.model.cdc_explore import APART, IN_SEQUENCE, ONE_WRITE, OVERLAPPING, explore_cdc
+from tests.model.cdc_job import Protocol as CdcProtocol
 from tests.model.explore import Result, explore
 from tests.model.orchestrated import Protocol
+from tests.model.test_cdc_interleavings import WEAKENED as WEAKENED_CDC
 from tests.model.test_interleavings import ORDERS, RETRIES
 from tests.strategies import Barrier, Delete, Insert, Key, KeyColumn, Operation, Row, Scenario, Update, Write
 
@@ -32,8 +36,26 @@ WEAKENED: dict[str, Callable[[], Result]] = {
         for rule in RETRIES
     },
     **{order: lambda order=order: explore(ORDERS[order], attempts=1) for order in ORDERS},  # type: ignore[misc]
+    **{
+        rule: lambda search=search, protocol=protocol: search(protocol)  # type: ignore[misc]
+        for rule, (protocol, search, _) in WEAKENED_CDC.items()
+    },
 }
 """Protocols without a rule, each with the search that has to find the damage."""
+
+CDC: dict[str, Callable[[], Result]] = {
+    "writes at any moment": lambda: explore_cdc(CdcProtocol(), IN_SEQUENCE),
+    "independent writes at any moment": lambda: explore_cdc(CdcProtocol(), IN_SEQUENCE, history=APART),
+    "two attempts that land and read ahead": lambda: explore_cdc(
+        CdcProtocol(), OVERLAPPING, history=ONE_WRITE, max_states=MOST_STATES
+    ),
+    **{
+        f"a zombie {point.replace('_', ' ')}": lambda point=point: explore_cdc(  # type: ignore[misc]
+            CdcProtocol(), IN_SEQUENCE[:3], history=ONE_WRITE, zombie=point, max_states=MOST_STATES
+        )
+        for point in POINTS.values()
+    },
+}
 
 ARRANGED: dict[str, Callable[[], Result]] = {
     "task runs of whole epochs": lambda: explore_arranged(ArrangedProtocol(), WHOLE_EPOCHS, max_states=MOST_STATES),
@@ -55,7 +77,7 @@ def play(case: int, random: random.Random) -> Outcome:
         return _caught(rule, search())
     case -= len(WEAKENED)
     if case >= SCENARIOS:
-        name, search = [*ARRANGED.items()][case - SCENARIOS]
+        name, search = [*ARRANGED.items(), *CDC.items()][case - SCENARIOS]
         return _unbroken(name, search())
     scenario, settings = a_scenario(random)
     result = explore(
@@ -122,7 +144,7 @@ CAMPAIGN = Campaign(
     name="model",
     about="every interleaving of three overlapping attempts in the protocol's model; weakened protocols must be caught",
     quick=len(WEAKENED) + 4,
-    full=len(WEAKENED) + SCENARIOS + len(ARRANGED),
+    full=len(WEAKENED) + SCENARIOS + len(ARRANGED) + len(CDC),
     checks="states",
     stage=lambda: nullcontext(play),
     processes=os.cpu_count() or 1,
