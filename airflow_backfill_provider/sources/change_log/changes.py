@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
+from typing import Any
 
 import pyarrow as pa
 
@@ -28,6 +29,9 @@ SCHEMA = pa.schema(
     ]
 )
 """The columns of a change log. A change is identified by its offset and its number."""
+
+OF_ALL_TABLES = ""
+"""The table's id of a row that is of no table, or of all."""
 
 _BATCH = 20_000
 """How many rows are converted at a time."""
@@ -81,6 +85,30 @@ class LoggedChange:
     kind: LoggedKind
     old: Texts | None = None
     new: Texts | None = None
+
+
+def gap(offset: int, why: str, at: dt.datetime) -> LoggedChange:
+    """Return the row that says why the changes up to an offset are not in the log."""
+    return of_all_tables(LoggedKind.GAP, offset, at, why)
+
+
+def of_all_tables(kind: LoggedKind, offset: int, at: dt.datetime, text: str | None = None) -> LoggedChange:
+    """Return a row that this package writes itself, apart from transactions."""
+    return LoggedChange(
+        offset=offset,
+        number=0,
+        transaction=0,
+        committed_at=at,
+        table=OF_ALL_TABLES,
+        kind=kind,
+        new=None if text is None else {"text": text},
+    )
+
+
+def stored(row: Mapping[str, Any]) -> LoggedChange:
+    """Return a stored row."""
+    texts = {name: None if row[name] is None else dict(row[name]) for name in ("old", "new")}
+    return LoggedChange(**{**row, "kind": LoggedKind(row["kind"]), **texts})
 
 
 def arrow_batches(changes: Iterable[LoggedChange]) -> Iterator[pa.RecordBatch]:

@@ -29,7 +29,8 @@ from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.storage import one_line
 from airflow_backfill_provider.sources.base import Source, SourceWatch
 from airflow_backfill_provider.sources.change_log.changes import LoggedKind
-from airflow_backfill_provider.sources.change_log.table import KEPT_FOR_PROPERTY, ChangeLog
+from airflow_backfill_provider.sources.change_log.cleaning import KEPT_FOR_PROPERTY
+from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.description import other_table
 from airflow_backfill_provider.sources.postgres import PostgresUpstream, catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
