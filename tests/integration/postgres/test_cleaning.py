@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from airflow_backfill_provider.core import crash_points
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import ChangeFeedGapError
+from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.sources.change_log.cleaning import KEPT_FOR_PROPERTY
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
@@ -72,7 +73,7 @@ def keep_nothing(shop: Shop) -> None:
 
 
 def set_property(shop: Shop, value: str) -> None:
-    shop.sql(f"ALTER TABLE delta.`{log_of(shop).location}` SET TBLPROPERTIES ('{KEPT_FOR_PROPERTY}' = '{value}')")
+    shop.sql(f"ALTER TABLE delta.{quote(log_of(shop).location)} SET TBLPROPERTIES ('{KEPT_FOR_PROPERTY}' = '{value}')")
 
 
 def clean_up(shop: Shop) -> None:
