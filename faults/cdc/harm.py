@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 
-from airflow_backfill_provider.core import crash_points
+from airflow_backfill_provider.core import crash_points, errors
 from airflow_backfill_provider.core.crash_points import CrashPoint
 from airflow_backfill_provider.core.errors import BackfillError
 from faults.cdc.case_database import CaseDatabase
@@ -85,8 +86,15 @@ class Harm:
         if self.chance.random() < 0.5:
             point = f"{connect_client.AFTER}{self.chance.uniform(1.5, 1.5 + MOST_SECONDS):.2f}"
         assert job.job is not None
-        if is_killed(self.remote, job.job.state, point):
-            self.done["killed"] += 1
+        try:
+            if is_killed(self.remote, job.job.state, point):
+                self.done["killed"] += 1
+        except AssertionError as error:
+            # It failed before it was killed, such as by DDL while it read.
+            names = re.findall(r"core\.errors\.(\w+): ", str(error))
+            if not (names and getattr(errors, names[-1]).retryable):
+                raise
+            self.done[names[-1]] += 1
 
     def _kill_server(self, job: DrawnLakehouse) -> None:
         """Kill the server in the middle of an attempt, and start it again."""

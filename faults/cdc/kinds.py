@@ -132,7 +132,7 @@ KINDS = (
     Kind(type="jsonb", values=('\'{"b": 1,  "a": [1.10]}\'', "'null'", "'[]'")),
     Kind(type="time", values=("'24:00'", "'23:59:59.999999'", "'00:00'")),
     Kind(type="interval", values=("'1 year 2 months -3 days 04:05:06.7'", "'-1 second'", "'0'")),
-    Kind(type="inet", values=("'10.0.0.1'", "'10.0.0.1/8'", "'::1'")),
+    Kind(type="inet", values=("'10.0.0.1'", "'10.0.0.1/8'", "'::1'"), in_database="concat({})"),
     Kind(type="bit varying", values=("B'1'", "B''", "B'10101'")),
     Kind(type=MOOD, values=("'sad'", "'ok'")),
     Kind(
@@ -172,6 +172,9 @@ class KeyColumn:
     @property
     def of_text(self) -> str:
         """How the database writes the value of a text, in SQL with a parameter."""
+        if self.type == "uuid":
+            # A position may be the beginning of one.
+            return "%s::text"
         return self.in_database.format(f"(%s::text::{self.type.partition(' COLLATE')[0]})")
 
 
