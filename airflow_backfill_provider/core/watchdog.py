@@ -91,6 +91,7 @@ class ChangeFeed:
     :param replaced: why the upstream is not the one that the job has read; empty if it is the same. If it was replaced,
         unread changes are unknown.
     :param unfinished: a warning if the upstream is itself an unfinished materialized view.
+    :param unanswered: why the upstream did not answer; then only what the lake has is known. Empty if it did.
     """
 
     latest: Offset
@@ -104,6 +105,7 @@ class ChangeFeed:
     bytes_left: int | None = None
     replaced: str = ""
     unfinished: str = ""
+    unanswered: str = ""
 
     def headroom(self, now: dt.datetime) -> dt.timedelta | None:
         """
@@ -185,6 +187,7 @@ def watch(
     if settings.cancelled:
         return ()
     alarms = [
+        _unanswered(feed),
         _replaced(feed),
         _unknown_retention(settings, feed),
         _headroom(settings, barriers, feed, now),
@@ -194,6 +197,16 @@ def watch(
     if settings.reads_snapshot and not finished:
         alarms.append(_stalled(settings, barriers, commits, now))
     return tuple(alarm for alarm in alarms if alarm is not None)
+
+
+def _unanswered(feed: ChangeFeed) -> Alarm | None:
+    if not feed.unanswered:
+        return None
+    return Alarm(
+        kind=AlarmKind.STALLED,
+        message=feed.unanswered,
+        remedy="until the upstream answers, the view is not updated, and its lag is unknown",
+    )
 
 
 def _replaced(feed: ChangeFeed) -> Alarm | None:

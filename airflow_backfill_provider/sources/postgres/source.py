@@ -18,12 +18,13 @@ from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
     ConcurrentUpdateError,
     DatabaseRefusedError,
+    DatabaseUnavailableError,
     UpstreamReplacedError,
     UpstreamSchemaChangedError,
 )
 from airflow_backfill_provider.core.file_statistics import FileStatistics, KeyIndex
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange, Position
-from airflow_backfill_provider.core.offset import HistoryPoint, Offset
+from airflow_backfill_provider.core.offset import BEGINNING, HistoryPoint, Offset
 from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstream
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.storage import one_line
@@ -234,6 +235,15 @@ class PostgresSource(Source):
         It also says how long the change log keeps what the job needs. The server keeps what is not landed yet.
         """
         del reached
+        try:
+            return self._change_feed(read_up_to, needed_after, created_on)
+        except (DatabaseUnavailableError, DatabaseRefusedError) as error:
+            latest = max(self._newest_or_beginning(), read_up_to or BEGINNING)
+            return ChangeFeed(latest=latest, kept_for=None, unanswered=str(error))
+
+    def _change_feed(
+        self, read_up_to: Offset | None, needed_after: Offset | None, created_on: ResolvedUpstream | None
+    ) -> ChangeFeed:
         with self.database.session() as connection:
             try:
                 status = self.slot.status(connection)

@@ -70,6 +70,9 @@ def test_a_server_that_is_down_fails_the_request_clearly(shop: Shop, postgres: P
     try:
         with pytest.raises(DatabaseUnavailableError, match="shop_db: the database does not answer .*nothing is lost"):
             shop.epoch()
+        status = shop.backfill.status()
+        assert (status.epoch, [alarm.kind for alarm in status.alarms]) == (0, ["stalled"])
+        assert "the database does not answer" in status.alarms[0].message
     finally:
         postgres.start()
     shop.reconnect(postgres)

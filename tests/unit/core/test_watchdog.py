@@ -375,6 +375,13 @@ def test_a_replaced_upstream_is_an_alarm_whatever_the_job_does(finished, held):
     assert alarms_of(log_of(), MINUTE, settings=settings_of(cancelled=True), feed=feed) == ()
 
 
+def test_an_upstream_that_does_not_answer_is_an_alarm():
+    """Only what the lake has is known then, such as the progress."""
+    (alarm,) = alarms_of(log_of(), MINUTE, feed=feed_of(unanswered="the database does not answer"))
+    assert (alarm.kind, alarm.message) == (AlarmKind.STALLED, "the database does not answer")
+    assert "its lag is unknown" in alarm.remedy
+
+
 def test_a_job_has_reached_its_newest_barrier_whether_it_is_committed_or_not():
     log = log_of(epochs=3)
     settings = settings_of()
