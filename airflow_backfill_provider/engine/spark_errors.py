@@ -17,6 +17,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ChangeFeedGapError,
+    DatabaseUnavailableError,
     DataFileError,
     DuplicateKeyError,
     EpochFailedError,
@@ -77,6 +78,11 @@ The Java class of an error or a cause if a storage does not answer.
 Spark has the same condition for such a data file as for a damaged one.
 """
 
+_DATABASE_LOST = re.compile(
+    r"org\.postgresql\.util\.PSQLException: (?:An I/O error|FATAL|The connection|Connection |This connection)"
+)
+"""The error of a task whose connection to a database ended, or could not be made."""
+
 _VIOLATED = (
     "CHECK_CONSTRAINT_VIOLATION",
     "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
@@ -135,6 +141,14 @@ def _raise_for_row(error: BaseException, what: str) -> None:
         raise QueryFailedError(
             f"{what}: the query fails on a row of the upstream ({condition}); correct the row, or handle such rows in "
             "the query (try_cast, try_divide, a filter) and rebuild the job"
+        ) from None
+
+
+def _raise_for_database(error: BaseException, what: str) -> None:
+    """Raise the error for a connection to a database that ended, if one did."""
+    if _DATABASE_LOST.search(str(error)):
+        raise DatabaseUnavailableError(
+            f"{what}: the database ended a connection over which rows were read; nothing is lost, try again"
         ) from None
 
 
@@ -216,6 +230,7 @@ def epoch_errors(what: str, *, tables: Mapping[str, str] | None = None) -> Itera
         _raise_for_value(error, what)
         _raise_for_violation(error, what)
         _raise_for_row(error, what)
+        _raise_for_database(error, what)
         if is_full(error):
             raise StorageUnavailableError(
                 f"{what}: a disk is full ({safe_message(error)}); make room, then try again"

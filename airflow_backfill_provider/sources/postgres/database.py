@@ -7,6 +7,7 @@ and parsed as text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +36,15 @@ _KINDS = frozenset({"postgres", "postgresql"})
 
 _SSL = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 """The extras of a connection about TLS, under libpq's names."""
+
+_NO_SERVICE = re.compile(r"definition of service .* not found|service file .* not found")
+"""Messages of libpq about a name that is no service."""
+
+_OF_TLS = re.compile(r"certificate|certification path|host ?name .* verif|does not support SSL", re.IGNORECASE)
+"""Messages of both drivers about a connection that is not as secure as the extras ask for."""
+
+_OF_CLIENT = re.compile(r"SSL key|private key|key manager|client certificate|SSL certificate file", re.IGNORECASE)
+"""Messages of both drivers and of the server about the certificate of the client, or its key."""
 
 _CONNECT_SECONDS = 10
 _ATTEMPTS = 4
@@ -71,13 +81,13 @@ class Database:
 
     def parameters(self) -> dict[str, str]:
         """
-        Return libpq's parameters of the connection; they hold the password.
+        Return libpq's parameters of the connection; they hold the password, unless they only name a service.
 
-        :raises InvalidJobError: if there is no such connection, or it is of another type.
+        :raises InvalidJobError: if the connection is of another type.
         """
         fields = connection_fields(self.connection_id)
         if fields is None:
-            return self._of_service()
+            return {"service": self.connection_id}
         if fields.kind not in _KINDS:
             raise InvalidJobError(
                 f"connection {self.connection_id} is of type {fields.kind or 'unknown'}, not postgres; name a "
@@ -94,6 +104,24 @@ class Database:
         }
         return {name: value for name, value in given.items() if value}
 
+    def resolved_parameters(self) -> dict[str, str]:
+        """
+        Return the parameters as libpq resolves them, for a driver that does not read libpq's files and variables.
+
+        :raises DatabaseUnavailableError: as :meth:`session` does.
+        """
+        with self.session() as connection:
+            info = connection.info
+            given = info.get_parameters()
+            return {
+                "host": info.host,
+                "port": str(info.port),
+                "dbname": info.dbname,
+                "user": info.user,
+                "password": info.password,
+                **{name: given[name] for name in _SSL if name in given},
+            }
+
     @contextmanager
     def session(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
         """
@@ -101,6 +129,7 @@ class Database:
 
         :raises DatabaseUnavailableError: if the server does not answer, or ends the connection.
         :raises DatabaseRefusedError: if it refuses the login, or a statement for lack of rights.
+        :raises InvalidJobError: if there is no such connection.
         """
         with self._translated(), self._connected() as connection:
             yield connection
@@ -124,15 +153,9 @@ class Database:
                 autocommit=True,
             )
 
-    def _of_service(self) -> dict[str, str]:
-        try:
-            return {
-                name: str(value)
-                for name, value in conninfo.conninfo_to_dict(service=self.connection_id).items()
-                if value is not None
-            }
-        except psycopg.Error:
-            raise self._no_connection() from None
+    def jdbc_failed(self, text: str) -> DatabaseUnavailableError | DatabaseRefusedError:
+        """Return the error for a connection that the JDBC driver could not make, although libpq could."""
+        return self._not_connected(f"the JDBC driver says: {text}")
 
     def _no_connection(self) -> InvalidJobError:
         return InvalidJobError(
@@ -164,10 +187,25 @@ class Database:
             raise self._unavailable(error) from error
 
     def _unavailable(self, error: psycopg.Error) -> DatabaseUnavailableError | DatabaseRefusedError | InvalidJobError:
-        text = _line(error)
-        if "definition of service" in text:
+        if _NO_SERVICE.search(str(error)):
             # libpq looks services up when it connects.
             return self._no_connection()
+        # Of a host with several addresses, the first line may be about another one.
+        lines = str(error).strip().splitlines()
+        about_tls = (line for line in lines if _OF_CLIENT.search(line) or _OF_TLS.search(line))
+        return self._not_connected(next(about_tls, _line(error)))
+
+    def _not_connected(self, text: str) -> DatabaseUnavailableError | DatabaseRefusedError:
+        if _OF_CLIENT.search(text):
+            return DatabaseRefusedError(
+                f"{self.connection_id}: the client's certificate cannot be used ({text}); let sslcert and sslkey name "
+                "it and its key, an RSA key in PKCS-8 without a password, which only its owner may read"
+            )
+        if _OF_TLS.search(text):
+            return DatabaseRefusedError(
+                f"{self.connection_id}: the connection is not as secure as it has to be ({text}); check its host, and "
+                "its extras sslmode and sslrootcert"
+            )
         if "password authentication failed" in text or "no pg_hba.conf entry" in text:
             return DatabaseRefusedError(
                 f"{self.connection_id}: the server refuses the login ({text}); check the connection's user and password"

@@ -7,10 +7,14 @@ whether it was read in a snapshot or from the log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from psycopg import sql
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
@@ -23,6 +27,8 @@ FETCHED_ROWS = "10000"
 """How many rows a reader has in memory at a time."""
 
 DRIVER = "org.postgresql.Driver"
+
+_DRIVER_ERROR = re.compile(r"org\.postgresql\.util\.PSQLException: (?P<text>[^\n]+)")
 
 _AS_THEY_ARE = frozenset({"int2", "int4", "int8", "text", "varchar"})
 """Types whose values JDBC passes on without a change."""
@@ -64,16 +70,15 @@ class JdbcTable:
         :param ranges: disjoint ranges, at least one; each is read through a connection of its own.
         """
         hide_passwords(self.spark)
-        parameters = self.database.parameters()
-        host, port = parameters.get("host", "localhost"), parameters.get("port", "5432")
+        parameters = self.database.resolved_parameters()
         ssl = {name: value for name, value in parameters.items() if name.startswith("ssl")}
         settings = "; ".join(
             f"SET {name} TO '{value}'" for name, value in SESSION_SETTINGS.items() if name not in _BY_DRIVER
         )
         properties: dict[str, str] = {
             "driver": DRIVER,
-            "user": parameters.get("user", ""),
-            "password": parameters.get("password", ""),
+            "user": parameters["user"],
+            "password": parameters["password"],
             "fetchsize": FETCHED_ROWS,
             "sessionInitStatement": settings,
             "ApplicationName": "airflow_backfill",
@@ -89,12 +94,25 @@ class JdbcTable:
             **ssl,
         }
         types = {column.name: column.type.name for column in self.table.columns}
-        return self.spark.read.jdbc(
-            f"jdbc:postgresql://{host}:{port}/{parameters.get('dbname', '')}",
-            f"({self._select().as_string(None)}) AS present_rows",
-            predicates=[condition(covered, self.order, types).as_string(None) for covered in ranges],
-            properties=properties,
-        )
+        with self._connecting():
+            return self.spark.read.jdbc(
+                f"jdbc:postgresql://{parameters['host']}:{parameters['port']}/{parameters['dbname']}",
+                f"({self._select().as_string(None)}) AS present_rows",
+                predicates=[condition(covered, self.order, types).as_string(None) for covered in ranges],
+                properties=properties,
+            )
+
+    @contextmanager
+    def _connecting(self) -> Iterator[None]:
+        """Translate the errors of asking the database for the types of a query, which cannot quote rows."""
+        try:
+            yield
+        except (PySparkException, Py4JError) as error:
+            # Spark's own message leaves out what the driver said.
+            found = _DRIVER_ERROR.search(f"{error}\n{getattr(error, '_stackTrace', '')}")
+            if found is None and "FAILED_JDBC" not in str(error):
+                raise
+            raise self.database.jdbc_failed(found["text"] if found else "see Spark's log") from None
 
     @property
     def _columns(self) -> list[DescribedColumn]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -96,6 +97,31 @@ def test_a_connection_that_nothing_knows_is_named(shop: Shop, monkeypatch: pytes
     monkeypatch.delenv("AIRFLOW_CONN_SHOP_DB")
     with pytest.raises(InvalidJobError, match="there is no connection shop_db; add it in Airflow, or set AIRFLOW_CONN"):
         shop.create()
+
+
+def test_a_service_of_libpq_is_as_good_as_a_connection(
+    shop: Shop, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Spark's driver reads no service file, so it gets what libpq made of it."""
+    shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
+    fill(shop, 1, 3)
+    monkeypatch.delenv("AIRFLOW_CONN_SHOP_DB")
+    services = tmp_path / "services.conf"
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    for content in (None, "[another]\nhost=127.0.0.1\n"):
+        if content is not None:
+            services.write_text(content, encoding="utf-8")
+        with pytest.raises(InvalidJobError, match="there is no connection shop_db; add it .* AIRFLOW_CONN_SHOP_DB"):
+            shop.create()
+    info = shop.database.info
+    services.write_text(
+        f"[shop_db]\nhost={info.host}\nport={info.port}\ndbname={info.dbname}\nuser={info.user}\n"
+        f"password={info.password}\nsslmode=disable\n",
+        encoding="utf-8",
+    )
+    shop.create()
+    shop.finish()
+    assert shop.rows("id", "name") == shop.table("SELECT id, name FROM orders")
 
 
 def test_an_alarm_comes_before_the_slot_is_lost(shop: Shop) -> None:

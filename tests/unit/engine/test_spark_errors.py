@@ -12,6 +12,7 @@ from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from airflow_backfill_provider.core.errors import (
     BackfillError,
     ChangeFeedGapError,
+    DatabaseUnavailableError,
     DataFileError,
     EpochFailedError,
     MaterializedViewError,
@@ -49,6 +50,22 @@ def test_a_lost_server_is_a_retryable_error_of_one_line():
     with pytest.raises(EpochFailedError, match=said), epoch_errors("epoch 3"):
         raise PySparkException(REFUSED)
     assert EpochFailedError.retryable
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "An I/O error occurred while sending to the backend.",
+        "FATAL: terminating connection due to administrator command",
+        "Connection to db:5432 refused. Check that the hostname and port are correct.",
+    ],
+)
+def test_a_database_that_ends_a_connection_is_a_retryable_error_of_one_line(said):
+    text = f"Job aborted due to stage failure: Task 1 failed: org.postgresql.util.PSQLException: {said}\n\tat x"
+    ended = "^epoch 3: the database ended a connection .* nothing is lost, try again$"
+    with pytest.raises(DatabaseUnavailableError, match=ended), epoch_errors("epoch 3"):
+        raise PySparkException(text)
+    assert DatabaseUnavailableError.retryable
 
 
 NOT_SHOWN = "the message may quote rows, so only Spark's log has it"
