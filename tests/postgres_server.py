@@ -31,6 +31,11 @@ class PostgresServer(Cluster):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, free_port(), PASSWORD, _SETTINGS)
 
+    def put_rules_first(self, rules: str) -> None:
+        """Put lines before those of pg_hba.conf."""
+        file = self.folder / "pg_hba.conf"
+        file.write_text(f"{rules}\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
+
     def start(self, **settings: str) -> None:
         options = " ".join(["-p", str(self.port), *(f"-c {name}={value}" for name, value in settings.items())])
         run_program("pg_ctl", "start", "--pgdata", self.folder, "--wait", "--options", options, "--log", self.log)
@@ -70,10 +75,17 @@ class PostgresServer(Cluster):
 
 
 @contextmanager
-def postgres_server(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[PostgresServer]:
-    """Initialize and start a server, and stop it at the end."""
+def postgres_server(
+    folder: Path, settings: Mapping[str, str] | None = None, rules: str = ""
+) -> Iterator[PostgresServer]:
+    """
+    Initialize and start a server, and stop it at the end.
+
+    :param rules: lines of pg_hba.conf that come before its own.
+    """
     server = PostgresServer(folder)
     server.initialize()
+    server.put_rules_first(rules)
     server.start(**(settings or {}))
     try:
         yield server

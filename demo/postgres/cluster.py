@@ -61,7 +61,7 @@ class Cluster:
         :raises DemoError: if that fails.
         """
         self.folder.mkdir(parents=True)
-        _give(self.folder)
+        give(self.folder)
         with _secret_file(self.folder.with_suffix(".password"), self.password) as password:
             run_program(
                 "initdb",
@@ -149,13 +149,13 @@ def _secret_file(path: Path, secret: str) -> Iterator[Path]:
     with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123
         file.write(secret)
     try:
-        _give(path)
+        give(path)
         yield path
     finally:
         path.unlink()
 
 
-def _give(path: Path) -> None:
+def give(path: Path) -> None:
     """Give a path to the server's user."""
     if os.geteuid() == 0:
         shutil.chown(path, _ACCOUNT, _ACCOUNT)
