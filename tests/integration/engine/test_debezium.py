@@ -57,8 +57,15 @@ def read_so_far(events: Events, rows: list[Mapping[str, Any]]) -> list[Mapping[s
     return [found for found in rows if order.compare((found["region"], found["id"]), progress.position) <= 0]
 
 
-@pytest.mark.parametrize("kind", [EventTable, FlattenedEventTable])
-@pytest.mark.parametrize("strategy", ["no_shuffle", "arrangement"])
+@pytest.mark.parametrize(
+    ("kind", "strategy"),
+    [
+        (EventTable, "arrangement"),
+        (FlattenedEventTable, "no_shuffle"),
+        exhaustive(EventTable, "no_shuffle"),
+        exhaustive(FlattenedEventTable, "arrangement"),
+    ],
+)
 @pytest.mark.parametrize("seed", [1, *(exhaustive(seed) for seed in range(2, 8))])
 def test_random_histories(spark: SparkSession, lake: Path, kind: type[EventTable], strategy: str, seed: int) -> None:
     """I1: after each epoch, however events come."""

@@ -147,11 +147,13 @@ def test_changes_that_something_else_consumed_are_a_gap(shop: Shop) -> None:
     [
         ["ALTER PUBLICATION airflow_backfill_orders_view DROP TABLE orders"],
         exhaustive(["DROP PUBLICATION airflow_backfill_orders_view"]),
-        [
-            "DROP PUBLICATION airflow_backfill_orders_view",
-            "INSERT INTO orders VALUES (20, 'n', 1)",
-            "CREATE PUBLICATION airflow_backfill_orders_view FOR TABLE orders",
-        ],
+        exhaustive(
+            [
+                "DROP PUBLICATION airflow_backfill_orders_view",
+                "INSERT INTO orders VALUES (20, 'n', 1)",
+                "CREATE PUBLICATION airflow_backfill_orders_view FOR TABLE orders",
+            ]
+        ),
     ],
 )
 def test_a_table_that_is_no_longer_published_is_a_gap(shop: Shop, statements: list[str]) -> None:

@@ -15,10 +15,12 @@ from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.core.errors import DatabaseRefusedError
 from airflow_backfill_provider.core.keys import EVERYTHING
+from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.reader import SourceReader
+from demo.postgres.cluster import give
 from tests.certificates import Authority, Certificate, ec_key, rsa_key
 from tests.integration.postgres.shop import Shop
-from tests.postgres_server import PASSWORD, PostgresServer, give, postgres_server
+from tests.postgres_server import PASSWORD, PostgresServer, postgres_server
 
 pytestmark = pytest.mark.spark
 
@@ -161,13 +163,15 @@ def a_reader(shop: Shop) -> SourceReader:
 
 @pytest.mark.parametrize("what", WRONG)
 def test_jdbc_refuses_a_server_that_cannot_be_verified(
-    shop: Shop, secure: SecureServer, connect: Connect, what: str
+    shop: Shop, secure: SecureServer, connect: Connect, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I6: it verifies the server itself, with the same extras."""
     shop.create()
     reader = a_reader(shop)
     assert reader.present_rows([EVERYTHING]).count() == 30
     wrong = WRONG[what][1]
+    # Otherwise libpq connects first, and refuses the server.
+    monkeypatch.setattr(Database, "resolved_parameters", Database.parameters)
     connect(**{name: secure.stranger if value == "stranger" else value for name, value in wrong.items()})
     with pytest.raises(DatabaseRefusedError, match="JDBC driver.*sslmode and sslrootcert"):
         reader.present_rows([EVERYTHING])
