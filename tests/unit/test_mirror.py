@@ -85,6 +85,7 @@ WITHOUT = {
     "sources/postgres/reader.py": on_postgres("test_types"),
     "sources/postgres/slot.py": on_postgres("test_semantics"),
     "sources/postgres/source.py": on_postgres("test_semantics"),
+    "sources/postgres/table_feed.py": on_postgres("test_lag"),
     "sources/postgres/table_key.py": Untested(
         "it is tested with descriptions", "tests/unit/sources/postgres/test_description.py"
     ),

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_backfill_provider.core.errors import (
     ChangeFeedGapError,
@@ -29,18 +29,16 @@ from airflow_backfill_provider.core.settings import JobSettings, ResolvedUpstrea
 from airflow_backfill_provider.core.watchdog import ChangeFeed
 from airflow_backfill_provider.lake.storage import one_line
 from airflow_backfill_provider.sources.base import Source, SourceWatch
-from airflow_backfill_provider.sources.change_log.changes import LoggedKind
-from airflow_backfill_provider.sources.change_log.cleaning import KEPT_FOR_PROPERTY
 from airflow_backfill_provider.sources.change_log.table import ChangeLog
-from airflow_backfill_provider.sources.description import other_table
 from airflow_backfill_provider.sources.postgres import PostgresUpstream, catalog
 from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
-from airflow_backfill_provider.sources.postgres.database import Database, SlotInUseError
+from airflow_backfill_provider.sources.postgres.database import Database
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
-from airflow_backfill_provider.sources.postgres.landing import IDLE_BYTES, Landing
+from airflow_backfill_provider.sources.postgres.landing import Landing
 from airflow_backfill_provider.sources.postgres.lsn import lsn_of
 from airflow_backfill_provider.sources.postgres.present import PresentTable
-from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot, SlotStatus
+from airflow_backfill_provider.sources.postgres.slot import ReplicationSlot
+from airflow_backfill_provider.sources.postgres.table_feed import TableFeed, table_id
 from airflow_backfill_provider.sources.postgres.watch import PostgresWatch
 from airflow_backfill_provider.sources.reader import SourceReader
 
@@ -48,10 +46,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
-
-
-MOST_LOOKED_THROUGH = 4 * IDLE_BYTES
-"""How much log the server may keep, so that it is looked through for unread changes; a second of work at most."""
 
 
 class PostgresSource(Source):
@@ -161,8 +155,8 @@ class PostgresSource(Source):
             unpublished = self.slot.unpublished(connection, table)
         return PostgresDescription.of(
             self.location,
-            offset if offset is not None else self._newest_or_beginning(),
-            table_id=_table_id(server, table),
+            offset if offset is not None else self.newest_or_beginning(),
+            table_id=table_id(server, table),
             table=table,
             encoding=server.encoding,
             upstream=self.upstream,
@@ -236,72 +230,10 @@ class PostgresSource(Source):
         """
         del reached
         try:
-            return self._change_feed(read_up_to, needed_after, created_on)
+            return TableFeed(self).read(read_up_to, needed_after, created_on)
         except (DatabaseUnavailableError, DatabaseRefusedError) as error:
-            latest = max(self._newest_or_beginning(), read_up_to or BEGINNING)
+            latest = max(self.newest_or_beginning(), read_up_to or BEGINNING)
             return ChangeFeed(latest=latest, kept_for=None, unanswered=str(error))
-
-    def _change_feed(
-        self, read_up_to: Offset | None, needed_after: Offset | None, created_on: ResolvedUpstream | None
-    ) -> ChangeFeed:
-        with self.database.session() as connection:
-            try:
-                status = self.slot.status(connection)
-            except ChangeFeedGapError as error:
-                return ChangeFeed(latest=self._newest_or_beginning(), kept_for=None, replaced=str(error))
-            server = catalog.server(connection)
-            table = self.describe(connection)
-            replaced = other_table(self.location, _table_id(server, table), created_on.table_id) if created_on else ""
-            latest, since = Offset(status.current), None
-            if read_up_to is not None and not replaced:
-                latest, since = self._unread(connection, status, str(table.oid), read_up_to)
-        after = read_up_to if needed_after is None else needed_after
-        return ChangeFeed(
-            latest=latest,
-            unread_since=since,
-            kept_bytes=status.kept,
-            bytes_left=status.left,
-            replaced=replaced,
-            **self._kept(str(table.oid), None if replaced else after),
-        )
-
-    def _unread(
-        self, connection: Connection, status: SlotStatus, table: str, read_up_to: Offset
-    ) -> tuple[Offset, dt.datetime | None]:
-        """Return the newest offset, and when the oldest unread change was committed; at most so long ago if unknown."""
-        newest = Offset(status.current)
-        landed = self.log.changed_since(table, lsn_of(read_up_to))
-        if landed is not None:
-            return newest, landed
-        try:
-            if status.kept > MOST_LOOKED_THROUGH:
-                return newest, self.log.committed_at(status.current)
-            unlanded = self.landing.oldest_unlanded(connection, table)
-        except SlotInUseError:
-            # A landing comes first, and tells soon.
-            return newest, self.log.committed_at(status.current)
-        return (read_up_to, None) if unlanded is None else (newest, unlanded.committed_at)
-
-    def _kept(self, table: str, needed_after: Offset | None) -> dict[str, Any]:
-        """
-        Return the fields of a change feed about how long the change log keeps what a job needs.
-
-        :param table: the table's id in the log.
-        :param needed_after: the offset after which the job needs changes; ``None`` if it needs none.
-        """
-        if not self.log.exists():
-            return {"kept_for": None}
-        kept = {
-            "kept_for": self.log.changes_kept_for(),
-            "kept_by": f"{KEPT_FOR_PROPERTY} of the change log at {self.log.location}",
-            "unreadable": self.log.unreadable(),
-        }
-        needed = None if needed_after is None else self.log.first_needed(table, lsn_of(needed_after))
-        if needed is None:
-            return kept
-        offset, kind = needed
-        since = None if kind is LoggedKind.GAP else self.log.kept_since(offset) or dt.datetime.now(dt.UTC)
-        return {**kept, "needed": Offset(offset), "needed_since": since}
 
     def require_changes(self, after: Offset, up_to: Offset) -> None:
         """
@@ -379,7 +311,8 @@ class PostgresSource(Source):
         """Describe the table in an open session."""
         return catalog.describe_table(connection, self.upstream.table)
 
-    def _newest_or_beginning(self) -> Offset:
+    def newest_or_beginning(self) -> Offset:
+        """Return the offset through which changes are landed; offset 0 before the change log is created."""
         return Offset(self.log.landed_through) if self.log.exists() else Offset(0)
 
     def _origin_now(self, connection: Connection) -> str:
@@ -387,11 +320,6 @@ class PostgresSource(Source):
 
     def _origin(self, server: catalog.Server) -> str:
         return f"postgresql system {server.system}, database {server.database}, slot {self.slot.name}"
-
-
-def _table_id(server: catalog.Server, table: DescribedTable) -> str:
-    """Return the table's id, which a table that is created again does not get again."""
-    return f"{server.system}/{server.database}/{table.oid}"
 
 
 class _NoKeys(KeyIndex):

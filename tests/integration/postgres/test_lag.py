@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from airflow_backfill_provider.core.status import JobStatus
-from airflow_backfill_provider.sources.postgres import source
+from airflow_backfill_provider.sources.postgres import table_feed
 from tests.integration.postgres.shop import Shop
 
 pytestmark = pytest.mark.spark
@@ -75,5 +75,5 @@ def test_of_much_log_the_age_is_what_it_can_be_at_most(finished: Shop, monkeypat
         finished.run_sql("INSERT INTO orders VALUES (2, 'c')")
     finished.epoch()
     finished.run_sql("INSERT INTO orders VALUES (3, 'd')")
-    monkeypatch.setattr(source, "MOST_LOOKED_THROUGH", 0)
+    monkeypatch.setattr(table_feed, "MOST_LOOKED_THROUGH", 0)
     assert_as_old_as(an_hour_after(finished, times), times)

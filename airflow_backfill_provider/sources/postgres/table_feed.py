@@ -1,0 +1,113 @@
+"""What a job lacks of a PostgreSQL table's changes, as far as the server keeps them and as the change log does."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_backfill_provider.core.errors import ChangeFeedGapError
+from airflow_backfill_provider.core.offset import Offset
+from airflow_backfill_provider.core.settings import ResolvedUpstream
+from airflow_backfill_provider.core.watchdog import ChangeFeed
+from airflow_backfill_provider.sources.change_log.changes import LoggedKind
+from airflow_backfill_provider.sources.change_log.cleaning import KEPT_FOR_PROPERTY
+from airflow_backfill_provider.sources.description import other_table
+from airflow_backfill_provider.sources.postgres import catalog
+from airflow_backfill_provider.sources.postgres.catalog import Connection, DescribedTable
+from airflow_backfill_provider.sources.postgres.database import SlotInUseError
+from airflow_backfill_provider.sources.postgres.landing import IDLE_BYTES
+from airflow_backfill_provider.sources.postgres.lsn import lsn_of
+from airflow_backfill_provider.sources.postgres.slot import SlotStatus
+
+if TYPE_CHECKING:
+    from airflow_backfill_provider.sources.postgres.source import PostgresSource
+
+
+MOST_LOOKED_THROUGH = 4 * IDLE_BYTES
+"""How much log the server may keep, so that it is looked through for unread changes; a second of work at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableFeed:
+    """
+    The changes of one table.
+
+    :param source: the table.
+    """
+
+    source: PostgresSource
+
+    def read(
+        self, read_up_to: Offset | None, needed_after: Offset | None, created_on: ResolvedUpstream | None
+    ) -> ChangeFeed:
+        """
+        Return what the job lacks; see :meth:`~airflow_backfill_provider.sources.base.Source.change_feed`.
+
+        :raises DatabaseUnavailableError: if the database does not answer.
+        """
+        with self.source.database.session() as connection:
+            try:
+                status = self.source.slot.status(connection)
+            except ChangeFeedGapError as error:
+                return ChangeFeed(latest=self.source.newest_or_beginning(), kept_for=None, replaced=str(error))
+            server = catalog.server(connection)
+            table = self.source.describe(connection)
+            replaced = (
+                other_table(self.source.location, table_id(server, table), created_on.table_id) if created_on else ""
+            )
+            latest, since = Offset(status.current), None
+            if read_up_to is not None and not replaced:
+                latest, since = self._unread(connection, status, str(table.oid), read_up_to)
+        after = read_up_to if needed_after is None else needed_after
+        return ChangeFeed(
+            latest=latest,
+            unread_since=since,
+            kept_bytes=status.kept,
+            bytes_left=status.left,
+            replaced=replaced,
+            **self._kept(str(table.oid), None if replaced else after),
+        )
+
+    def _unread(
+        self, connection: Connection, status: SlotStatus, table: str, read_up_to: Offset
+    ) -> tuple[Offset, dt.datetime | None]:
+        """Return the newest offset, and when the oldest unread change was committed; at most so long ago if unknown."""
+        newest = Offset(status.current)
+        landed = self.source.log.changed_since(table, lsn_of(read_up_to))
+        if landed is not None:
+            return newest, landed
+        try:
+            if status.kept > MOST_LOOKED_THROUGH:
+                return newest, self.source.log.committed_at(status.current)
+            unlanded = self.source.landing.oldest_unlanded(connection, table)
+        except SlotInUseError:
+            # A landing comes first, and tells soon.
+            return newest, self.source.log.committed_at(status.current)
+        return (read_up_to, None) if unlanded is None else (newest, unlanded.committed_at)
+
+    def _kept(self, table: str, needed_after: Offset | None) -> dict[str, Any]:
+        """
+        Return the fields of a change feed about how long the change log keeps what a job needs.
+
+        :param table: the table's id in the log.
+        :param needed_after: the offset after which the job needs changes; ``None`` if it needs none.
+        """
+        if not self.source.log.exists():
+            return {"kept_for": None}
+        kept = {
+            "kept_for": self.source.log.changes_kept_for(),
+            "kept_by": f"{KEPT_FOR_PROPERTY} of the change log at {self.source.log.location}",
+            "unreadable": self.source.log.unreadable(),
+        }
+        needed = None if needed_after is None else self.source.log.first_needed(table, lsn_of(needed_after))
+        if needed is None:
+            return kept
+        offset, kind = needed
+        since = None if kind is LoggedKind.GAP else self.source.log.kept_since(offset) or dt.datetime.now(dt.UTC)
+        return {**kept, "needed": Offset(offset), "needed_since": since}
+
+
+def table_id(server: catalog.Server, table: DescribedTable) -> str:
+    """Return the table's id, which a table that is created again does not get again."""
+    return f"{server.system}/{server.database}/{table.oid}"
