@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path("pyproject.toml")
-RUNTIME = ("spark", "postgres")
+RUNTIME = ("spark", "postgres", "kafka")
 """The extras that users install; the others are for work on the project."""
 
 _AFTER_NAME = re.compile(r"[^A-Za-z0-9._-]")
