@@ -239,6 +239,10 @@ WHAT_TO_DO = {
     "NotFinishedError": "run more epochs",
     "ConcurrentUpdateError": "try again",
     "StorageUnavailableError": "check the storage, its options, permissions and free space; then try again",
+    "UpstreamUnavailableError": "check the system and the network; then try again",
+    "UpstreamRefusedError": "grant what the message names",
+    "KafkaUnavailableError": "check the brokers and the network; then try again",
+    "KafkaRefusedError": "correct the connection's login, or grant what the message names",
     "DatabaseUnavailableError": "check the server and the network; then try again",
     "DatabaseRefusedError": "grant what the message names; see "
     "[backfill from PostgreSQL](how-to/backfill-from-postgresql.md)",

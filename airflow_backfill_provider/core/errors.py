@@ -87,14 +87,30 @@ class StorageUnavailableError(BackfillError):
     retryable = True
 
 
-class DatabaseUnavailableError(BackfillError):
-    """The upstream's database does not answer, or ended the connection; nothing is lost, and a retry may help."""
+class UpstreamUnavailableError(BackfillError):
+    """The system of the upstream does not answer, or ended the connection; nothing is lost, and a retry may help."""
 
     retryable = True
 
 
-class DatabaseRefusedError(BackfillError):
+class UpstreamRefusedError(BackfillError):
+    """The system of the upstream refuses what a job needs, such as a login, a right or a setting."""
+
+
+class DatabaseUnavailableError(UpstreamUnavailableError):
+    """The upstream's database does not answer, or ended the connection; nothing is lost, and a retry may help."""
+
+
+class DatabaseRefusedError(UpstreamRefusedError):
     """The upstream's database refuses what a job needs, such as a login, a right or a setting."""
+
+
+class KafkaUnavailableError(UpstreamUnavailableError):
+    """The upstream's Kafka cluster does not answer, or has no leader; nothing is lost, and a retry may help."""
+
+
+class KafkaRefusedError(UpstreamRefusedError):
+    """The upstream's Kafka cluster refuses what a job needs, such as a login or a right."""
 
 
 class UnsupportedValueError(UpstreamError):

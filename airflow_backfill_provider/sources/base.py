@@ -67,7 +67,7 @@ class PresentRows(ABC):
         """
         Return an offset whose transactions all later readers see.
 
-        :raises DatabaseUnavailableError: if the upstream does not answer.
+        :raises UpstreamUnavailableError: if the upstream does not answer.
         """
 
     @abstractmethod

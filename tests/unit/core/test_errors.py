@@ -11,6 +11,7 @@ from airflow_backfill_provider.core import errors
 CLASSES = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)]
 RETRYABLE = {
     "DatabaseUnavailableError",
+    "KafkaUnavailableError",
     "NotFinishedError",
     "CompactionFailedError",
     "ConcurrentUpdateError",
@@ -18,6 +19,7 @@ RETRYABLE = {
     "EpochGivenUpError",
     "SparkServerUnavailableError",
     "StorageUnavailableError",
+    "UpstreamUnavailableError",
     "VerificationFailedError",
 }
 
