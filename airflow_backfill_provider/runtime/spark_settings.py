@@ -29,6 +29,7 @@ from airflow_backfill_provider.runtime import class_archive
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 POSTGRES_PACKAGE = "org.postgresql:postgresql:42.7.14"
+KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 JARS_VARIABLE = "AIRFLOW_BACKFILL_JARS"
 STORAGE_OPTIONS_VARIABLE = "AIRFLOW_BACKFILL_STORAGE_OPTIONS"
 REMOTE_VARIABLE = "SPARK_REMOTE"
@@ -56,6 +57,9 @@ _DELTA = {
     # Spark's own pattern, and Azure's names of secrets: these must not appear in Spark's UI or its event log.
     "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|account[.]key|encryption[.]key",
 }
+
+_SHIPPED_WITH_SPARK = "org.apache.hadoop:hadoop-client-api,org.apache.hadoop:hadoop-client-runtime"
+"""What the connector to Kafka depends on, 50 MB that every Spark has."""
 
 _STRINGS = TypeAdapter(dict[str, str])
 
@@ -110,7 +114,10 @@ def _jars_conf(master: str) -> dict[str, str]:
             f"{JARS_VARIABLE} is set to {folder}, which has no jars; put {DELTA_PACKAGE} and its dependencies there, "
             "or unset the variable"
         )
-    return {"spark.jars.packages": f"{DELTA_PACKAGE},{POSTGRES_PACKAGE}"}
+    return {
+        "spark.jars.packages": f"{DELTA_PACKAGE},{POSTGRES_PACKAGE},{KAFKA_PACKAGE}",
+        "spark.jars.excludes": _SHIPPED_WITH_SPARK,
+    }
 
 
 def _java_options(rows: int | None) -> list[str]:

@@ -72,7 +72,9 @@ def test_a_cluster_gets_the_jars_sent_and_keeps_its_own_settings(jars):
 @pytest.mark.parametrize("master", ["local[*]", "yarn"])
 def test_without_a_set_up_spark_resolves_the_package(no_jars, master):
     conf = spark_conf(master)
-    assert conf["spark.jars.packages"] == f"{spark_settings.DELTA_PACKAGE},{spark_settings.POSTGRES_PACKAGE}"
+    packages = {spark_settings.DELTA_PACKAGE, spark_settings.POSTGRES_PACKAGE, spark_settings.KAFKA_PACKAGE}
+    assert set(conf["spark.jars.packages"].split(",")) == packages
+    assert "org.apache.hadoop:hadoop-client-runtime" in conf["spark.jars.excludes"].split(",")
     assert not {"spark.jars", "spark.driver.extraClassPath"} & set(conf)
 
 
