@@ -1,0 +1,1 @@
+"""``kafka``: a topic of a Kafka cluster."""
