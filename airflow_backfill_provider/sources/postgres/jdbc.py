@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.sources.hidden_options import hide_options
 from airflow_backfill_provider.sources.postgres.catalog import DescribedColumn, DescribedTable
 from airflow_backfill_provider.sources.postgres.database import SESSION_SETTINGS, Database
 from airflow_backfill_provider.sources.postgres.key_ranges import condition
@@ -40,11 +41,6 @@ _AS_WRITTEN = frozenset(
 
 _BY_DRIVER = frozenset({"client_encoding", "DateStyle"})
 """Settings that the JDBC driver sets itself, to the same values; it refuses others."""
-
-_REDACTION = "spark.sql.redaction.string.regex"
-
-HIDDEN_OPTION = r'key: "password"\s+value: "(?:[^"\\]|\\.)*+"'
-"""The password among the options of a reader, as a Spark Connect server writes a request into its events and pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +65,7 @@ class JdbcTable:
 
         :param ranges: disjoint ranges, at least one; each is read through a connection of its own.
         """
-        hide_passwords(self.spark)
+        hide_options(self.spark, ["password"])
         parameters = self.database.resolved_parameters()
         ssl = {name: value for name, value in parameters.items() if name.startswith("ssl")}
         settings = "; ".join(
@@ -126,13 +122,6 @@ class JdbcTable:
             ),
             sql.Identifier(self.table.schema, self.table.name),
         )
-
-
-def hide_passwords(spark: SparkSession) -> None:
-    """Let a Spark Connect server hide passwords in the requests that it shows; by default it shows all options."""
-    hidden = spark.conf.get(_REDACTION, "") or ""
-    if HIDDEN_OPTION not in hidden:
-        spark.conf.set(_REDACTION, f"{hidden}|{HIDDEN_OPTION}" if hidden else HIDDEN_OPTION)
 
 
 def _as_text(column: DescribedColumn) -> sql.Composable:
