@@ -21,6 +21,7 @@ UNIT = ROOT / "tests" / "unit"
 ENGINE = "tests/integration/engine"
 AIRFLOW = "tests/integration/airflow"
 POSTGRES = "tests/integration/postgres"
+KAFKA = "tests/integration/kafka"
 
 
 class Untested(NamedTuple):
@@ -32,6 +33,10 @@ class Untested(NamedTuple):
 
 def on_postgres(test: str) -> Untested:
     return Untested("it works on a real PostgreSQL", f"{POSTGRES}/{test}.py")
+
+
+def on_kafka(test: str) -> Untested:
+    return Untested("it asks a real Kafka broker", f"{KAFKA}/{test}.py")
 
 
 def on_spark(test: str) -> Untested:
@@ -76,6 +81,8 @@ WITHOUT = {
     "sources/refusals.py": on_spark("test_debezium_changes"),
     "sources/change_log/reader.py": on_postgres("test_random_histories"),
     "sources/change_log/texts.py": on_postgres("test_types"),
+    "sources/kafka/cluster.py": on_kafka("test_security"),
+    "sources/kafka/topic.py": on_kafka("test_topic"),
     "sources/postgres/catalog.py": on_postgres("test_types"),
     "sources/postgres/database.py": on_postgres("test_outages"),
     "sources/postgres/jdbc.py": on_postgres("test_types"),

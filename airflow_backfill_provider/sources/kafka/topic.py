@@ -1,0 +1,149 @@
+"""
+What a cluster says of a topic: its identity, its partitions, and their offsets.
+
+Offsets are those that a reader of committed records sees: a partition ends where its oldest open transaction begins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AclOperation, OffsetSpec, TopicDescription
+
+from airflow_backfill_provider.core.errors import KafkaRefusedError, UpstreamNotFoundError
+from airflow_backfill_provider.sources.kafka.cluster import REQUEST_SECONDS, Cluster, Session
+
+_DENIED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
+
+_NO_OFFSET = -1
+"""The answer if no record is as young as an instant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionBounds:
+    """
+    The records of a partition that can be read, as ``[beginning, end)``.
+
+    The offsets in between are not all those of records: compaction and transactions leave gaps.
+
+    :param beginning: the offset of the oldest record that retention has left.
+    :param end: the offset after the newest record of a transaction that is decided, and so of all before it.
+    """
+
+    beginning: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicState:
+    """
+    A topic at one moment.
+
+    :param topic_id: another topic that is made under the name has another one.
+    :param partitions: partition → its bounds.
+    """
+
+    topic_id: str
+    partitions: Mapping[int, PartitionBounds]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic of a cluster."""
+
+    cluster: Cluster
+    name: str
+
+    def state(self) -> TopicState:
+        """
+        Ask for the topic's identity, its partitions and their bounds.
+
+        :raises UpstreamNotFoundError: if there is no such topic.
+        :raises KafkaRefusedError: if the login may not read it.
+        :raises KafkaUnavailableError: if the cluster does not answer.
+        """
+        return self.cluster.ask(self._state)
+
+    def offsets_at(self, instant: datetime) -> Mapping[int, int]:
+        """
+        Ask per partition for the offset of the first record whose timestamp is an instant or later.
+
+        :returns: partition → offset; the partition's end, if it has no such record.
+        :raises UpstreamNotFoundError: if there is no such topic.
+        :raises KafkaRefusedError: if the login may not read it.
+        :raises KafkaUnavailableError: if the cluster does not answer.
+        """
+        milliseconds = max(math.ceil(instant.timestamp() * 1000), 0)
+        return self.cluster.ask(lambda session: self._offsets_at(session, milliseconds))
+
+    def _state(self, session: Session) -> TopicState:
+        with self._translated(session):
+            described = self._described(session)
+            numbers = [partition.id for partition in described.partitions]
+            beginnings = self._offsets(session, numbers, OffsetSpec.earliest())
+            ends = self._offsets(session, numbers, OffsetSpec.latest())
+            if str(self._described(session).topic_id) != str(described.topic_id):
+                raise session.unavailable(f"topic {self.name} was made anew at this moment")
+        return TopicState(
+            topic_id=str(described.topic_id),
+            partitions={
+                number: PartitionBounds(beginning=min(beginnings[number], ends[number]), end=ends[number])
+                for number in sorted(numbers)
+            },
+        )
+
+    def _offsets_at(self, session: Session, milliseconds: int) -> Mapping[int, int]:
+        with self._translated(session):
+            numbers = [partition.id for partition in self._described(session).partitions]
+            # First the ends: records that come in between are younger than what is not found.
+            ends = self._offsets(session, numbers, OffsetSpec.latest())
+            found = self._offsets(session, numbers, OffsetSpec.for_timestamp(milliseconds))
+        return {number: ends[number] if found[number] == _NO_OFFSET else found[number] for number in sorted(numbers)}
+
+    def _described(self, session: Session) -> TopicDescription:
+        futures = session.client.describe_topics(
+            TopicCollection([self.name]), include_authorized_operations=True, request_timeout=REQUEST_SECONDS
+        )
+        description: TopicDescription
+        (description,) = session.answers(futures.values())
+        if AclOperation.READ not in (description.authorized_operations or [AclOperation.READ]):
+            raise self._denied(session, "the login may describe it, and not read it")
+        return description
+
+    def _offsets(self, session: Session, partitions: list[int], spec: OffsetSpec) -> dict[int, int]:
+        futures = session.client.list_offsets(
+            {TopicPartition(self.name, number): spec for number in partitions},
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=REQUEST_SECONDS,
+        )
+        answers = session.answers(futures.values())
+        return {partition.partition: answer.offset for partition, answer in zip(futures, answers, strict=True)}
+
+    @contextmanager
+    def _translated(self, session: Session) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as error:
+            failure: KafkaError = error.args[0]
+            if failure.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise UpstreamNotFoundError(
+                    f"{session.connection.connection_id}: there is no topic {self.name} in the Kafka cluster, or the "
+                    "login may not know of it; check the name, or grant DESCRIBE and READ on it"
+                ) from None
+            if failure.code() in _DENIED:
+                raise self._denied(session, failure.str()) from None
+            raise KafkaRefusedError(
+                f"{session.connection.connection_id}: the Kafka cluster refuses a request about topic {self.name} "
+                f"({failure.str()})"
+            ) from None
+
+    def _denied(self, session: Session, reason: str) -> KafkaRefusedError:
+        return KafkaRefusedError(
+            f"{session.connection.connection_id}: the login may not read topic {self.name} ({reason}); grant it "
+            "DESCRIBE and READ on the topic"
+        )

@@ -1,0 +1,60 @@
+"""The connection's settings in Spark's client: the same logins and certificates work there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AclOperation
+from pyspark.sql import SparkSession
+
+from airflow_backfill_provider.sources.kafka.connection import kafka_connection
+from tests.integration.kafka.certificates import Authority
+from tests.integration.kafka.conftest import PASSWORD
+from tests.integration.kafka.test_security import allow, login
+from tests.kafka_broker import KafkaBroker
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def written(kafka: KafkaBroker, topic: str) -> str:
+    """A topic with two records."""
+    kafka.create_topic(topic)
+    producer = Producer({"bootstrap.servers": kafka.servers()})
+    for value in "ab":
+        producer.produce(topic, value)
+    assert producer.flush(30) == 0
+    return topic
+
+
+def rows(spark: SparkSession, topic: str) -> list[str]:
+    reader = spark.read.format("kafka").options(**kafka_connection("events").spark()).option("subscribe", topic)
+    return [bytes(row.value).decode() for row in reader.load().sort("offset").collect()]
+
+
+def test_without_a_login(kafka: KafkaBroker, written: str, spark: SparkSession, monkeypatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_EVENTS", kafka.connection())
+    assert rows(spark, written) == ["a", "b"]
+
+
+def test_a_login_over_tls(
+    kafka: KafkaBroker, written: str, spark: SparkSession, authority: Authority, monkeypatch, tmp_path: Path
+) -> None:
+    """The password has quotes and a backslash."""
+    assert '"' in PASSWORD
+    allow(kafka, "reader", written, AclOperation.READ)
+    (tmp_path / "ca.pem").write_text(authority.pem, encoding="ascii")
+    tls = {"ssl_ca_location": str(tmp_path / "ca.pem")}
+    monkeypatch.setenv("AIRFLOW_CONN_EVENTS", kafka.connection("SASL_SSL", **login(), **tls))
+    assert rows(spark, written) == ["a", "b"]
+
+
+def test_a_certificate_of_the_client(
+    kafka: KafkaBroker, written: str, spark: SparkSession, authority: Authority, monkeypatch
+) -> None:
+    client = authority.sign("client")
+    tls = {"ssl_ca_pem": authority.pem, "ssl_certificate_pem": client.certificate, "ssl_key_pem": client.key}
+    monkeypatch.setenv("AIRFLOW_CONN_EVENTS", kafka.connection("SSL", **tls))
+    assert rows(spark, written) == ["a", "b"]
