@@ -138,6 +138,7 @@ def test_a_job_over_a_database_can_be_written_into_the_form_and_paused(
     assert PASSWORD not in database()
 
 
+@pytest.mark.exhaustive
 def test_a_watcher_drives_a_job_to_its_end_and_then_follows_the_table(
     shop: ShopOrders, about_shop: pytest.MonkeyPatch, run_dag: RunDag
 ) -> None:

@@ -61,7 +61,7 @@ def read_so_far(events: Events, rows: list[Mapping[str, Any]]) -> list[Mapping[s
     ("kind", "strategy"),
     [
         (EventTable, "arrangement"),
-        (FlattenedEventTable, "no_shuffle"),
+        exhaustive(FlattenedEventTable, "no_shuffle"),
         exhaustive(EventTable, "no_shuffle"),
         exhaustive(FlattenedEventTable, "arrangement"),
     ],

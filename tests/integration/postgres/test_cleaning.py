@@ -103,6 +103,7 @@ def test_a_job_goes_on_over_clean_ups(filled: Shop) -> None:
     assert filled.backfill.status().alarms == ()
 
 
+@pytest.mark.exhaustive
 def test_a_job_that_slept_for_too_long_is_warned_and_then_refused(
     filled: Shop, shared: dict[str, str], second: Shop
 ) -> None:
@@ -134,6 +135,7 @@ def test_a_job_that_slept_for_too_long_is_warned_and_then_refused(
     assert_equal(filled)
 
 
+@pytest.mark.exhaustive
 def test_an_epoch_whose_changes_are_cleaned_up_before_it_runs_is_refused(
     filled: Shop, shared: dict[str, str], second: Shop
 ) -> None:
@@ -151,6 +153,7 @@ def test_an_epoch_whose_changes_are_cleaned_up_before_it_runs_is_refused(
     assert len(filled.rows("id")) == 30
 
 
+@pytest.mark.exhaustive
 def test_rows_that_waited_for_too_long_are_refused(filled: Shop) -> None:
     """I6: a paused job applies changes, but the rows that it read ahead need older ones, too."""
     filled.create(rate_limit=10)
@@ -215,6 +218,7 @@ def test_a_clean_up_and_a_landing_at_the_same_time(filled: Shop, no_crash_points
 
 
 @pytest.mark.parametrize("point", [CrashPoint.BEFORE_CLEAN_UP_COMMIT, CrashPoint.AFTER_CLEAN_UP_COMMIT])
+@pytest.mark.exhaustive
 def test_a_clean_up_that_dies_is_done_again(filled: Shop, point: CrashPoint) -> None:
     filled.create()
     filled.finish()

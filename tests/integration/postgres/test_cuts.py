@@ -30,7 +30,7 @@ def proxy(shop: Shop, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch)
         yield proxy
 
 
-@pytest.fixture(params=["cut", exhaustive("terminate"), "kill"])
+@pytest.fixture(params=["cut", exhaustive("terminate"), exhaustive("kill")])
 def act(request: pytest.FixtureRequest, shop: Shop, proxy: Proxy, postgres: PostgresServer) -> Callable[[], None]:
     """What happens in the middle."""
 

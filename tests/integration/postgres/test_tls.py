@@ -21,6 +21,7 @@ from demo.postgres.cluster import give
 from tests.certificates import Authority, Certificate, ec_key, rsa_key
 from tests.integration.postgres.shop import Shop
 from tests.postgres_server import PASSWORD, PostgresServer, postgres_server
+from tests.variants import mostly_exhaustive
 
 pytestmark = pytest.mark.spark
 
@@ -137,7 +138,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize("what", mostly_exhaustive(WRONG, ["another authority"]))
 def test_a_server_that_cannot_be_verified_is_refused_and_nothing_is_lost(
     shop: Shop, secure: SecureServer, connect: Connect, what: str
 ) -> None:
@@ -161,7 +162,7 @@ def a_reader(shop: Shop) -> SourceReader:
     return reader
 
 
-@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize("what", mostly_exhaustive(WRONG, ["another host"]))
 def test_jdbc_refuses_a_server_that_cannot_be_verified(
     shop: Shop, secure: SecureServer, connect: Connect, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,6 +135,7 @@ TEXTS: dict[str, list[str]] = {
 """Also values and types without a counterpart."""
 
 
+@pytest.mark.exhaustive
 def test_a_column_that_is_read_as_text_has_the_same_text_from_the_table_and_from_the_log(shop: Shop) -> None:
     shop.run_sql("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE DOMAIN cents AS numeric(12, 2)")
     names = {kind: f"c{number}" for number, kind in enumerate(TEXTS)}
@@ -259,6 +260,7 @@ def test_an_unchanged_long_value_that_came_with_another_key_is_not_the_value_tha
     assert shop.rows("id", "n", "long") == shop.table("SELECT id, n, long FROM orders")
 
 
+@pytest.mark.exhaustive
 def test_a_replica_identity_that_is_set_later_does_not_make_a_null_of_a_value_that_was_left_out(shop: Shop) -> None:
     """I6: also if it is set without a rebuild."""
     shop.run_sql(*LONG)
@@ -273,6 +275,7 @@ def test_a_replica_identity_that_is_set_later_does_not_make_a_null_of_a_value_th
     assert shop.rows("id", "n", "long") == shop.table("SELECT id, n, long FROM orders")
 
 
+@pytest.mark.exhaustive
 def test_a_long_key_that_did_not_change(shop: Shop) -> None:
     """Its value is stored out of line, so the log has it only as that of the old row."""
     shop.run_sql(
