@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 import numpy as np
 import pyarrow as pa
@@ -191,17 +191,22 @@ def write_until_stopped(
     :param pause: returns how many seconds to wait before the next commit.
     :param report: the file with the counts, written again after each commit.
     """
-    stop = threading.Event()
+    # A handler may interrupt the wait for it; setting an event would then wait for the event's own lock.
+    stop: SimpleQueue[int] = SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda signalled, _: stop.put(signalled))
     parent = os.getppid()
-    while not stop.is_set() and os.getppid() == parent and (commits is None or writer.report.commits < commits):
+    while stop.empty() and os.getppid() == parent and (commits is None or writer.report.commits < commits):
         writer.commit()
         if report is not None:
             unfinished = report.with_suffix(".new")
             unfinished.write_text(json.dumps(asdict(writer.report)), encoding="utf-8")
             unfinished.replace(report)
-        stop.wait(pause())
+        try:
+            stop.get(timeout=pause())
+        except Empty:
+            continue
+        break
     return writer.report
 
 
