@@ -167,6 +167,13 @@ class Broker:
             "controller.listener.names": _CONTROLLER,
             "listeners": ",".join([*listeners, *([controller] if controls else [])]),
             "advertised.listeners": ",".join(listeners),
+            # Kafka knows the controller's protocol by itself only if no listener has TLS or logins.
+            "listener.security.protocol.map": ",".join(
+                [
+                    f"{_CONTROLLER}:{_PLAIN}",
+                    *(f"{listener.protocol}:{listener.protocol}" for listener in self._listeners),
+                ]
+            ),
             "inter.broker.listener.name": _PLAIN,
             "log.dirs": str(self.folder / "data"),
             **{

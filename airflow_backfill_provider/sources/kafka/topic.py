@@ -12,7 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import (
+    OFFSET_INVALID,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AclOperation, OffsetSpec, TopicDescription
 
 from airflow_backfill_provider.core.errors import KafkaRefusedError, UpstreamNotFoundError
@@ -122,6 +129,9 @@ class Topic:
             request_timeout=REQUEST_SECONDS,
         )
         answers = session.answers(futures.values())
+        if any(answer.offset == OFFSET_INVALID for answer in answers):
+            # While a partition gets another leader, the client answers so instead of with an error.
+            raise session.unavailable(f"a partition of topic {self.name} has no leader at this moment")
         return {partition.partition: answer.offset for partition, answer in zip(futures, answers, strict=True)}
 
     @contextmanager

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 from confluent_kafka import Producer
+from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from airflow_backfill_provider.core.errors import KafkaUnavailableError, UpstreamNotFoundError
 from airflow_backfill_provider.sources.kafka.cluster import Cluster
-from airflow_backfill_provider.sources.kafka.topic import PartitionBounds, Topic
+from airflow_backfill_provider.sources.kafka.topic import PartitionBounds, Topic, TopicState
 from tests.kafka_broker import KafkaBroker, two_brokers
 
 pytestmark = pytest.mark.slow
@@ -28,6 +29,22 @@ def write(kafka: KafkaBroker, topic: str, values: Sequence[str], partition: int 
     for value in values:
         producer.produce(topic, value, partition=partition, **record)
     assert producer.flush(30) == 0
+
+
+def soon(topic: Topic, expected: dict[int, PartitionBounds]) -> TopicState:
+    """Return the state once it is as expected, or after a while: brokers end transactions after they have said so."""
+
+    def as_it_is(last: RetryCallState) -> TopicState:
+        assert last.outcome is not None
+        state: TopicState = last.outcome.result()
+        return state
+
+    return Retrying(
+        retry=retry_if_result(lambda state: state.partitions != expected),
+        wait=wait_fixed(0.05),
+        stop=stop_after_delay(30),
+        retry_error_callback=as_it_is,
+    )(topic.state)
 
 
 def test_partitions_have_bounds_of_their_own(kafka: KafkaBroker, cluster: Cluster, topic: str) -> None:
@@ -66,14 +83,16 @@ def test_a_partition_ends_where_the_oldest_open_transaction_begins(
     producer.begin_transaction()
     producer.produce(topic, "first")
     producer.commit_transaction(30)
-    assert Topic(cluster, topic).state().partitions == {0: bounds(0, 2)}  # the record, and that it is committed
+    committed = {0: bounds(0, 2)}  # the record, and that it is committed
+    assert soon(Topic(cluster, topic), committed).partitions == committed
     producer.begin_transaction()
     producer.produce(topic, "second")
     assert producer.flush(30) == 0
     write(kafka, topic, ["of another producer"])
     assert Topic(cluster, topic).state().partitions == {0: bounds(0, 2)}
     producer.abort_transaction(30)
-    assert Topic(cluster, topic).state().partitions == {0: bounds(0, 5)}
+    aborted = {0: bounds(0, 5)}
+    assert soon(Topic(cluster, topic), aborted).partitions == aborted
 
 
 def test_records_that_an_administrator_deleted_move_the_beginning(
@@ -95,7 +114,8 @@ def test_compaction_leaves_the_bounds(kafka: KafkaBroker, cluster: Cluster, topi
 
 
 def test_an_instant_is_the_first_record_that_is_as_young(kafka: KafkaBroker, cluster: Cluster, topic: str) -> None:
-    kafka.create_topic(topic, partitions=2)
+    # The records are older than a topic keeps them by default.
+    kafka.create_topic(topic, partitions=2, retention_ms="-1")
     for hour in (-1, 0, 1):
         write(kafka, topic, [str(hour)], timestamp=NOON + hour * HOUR)
 
@@ -137,7 +157,8 @@ def test_another_leader_answers_when_the_first_one_died(
         monkeypatch.setenv("AIRFLOW_CONN_EVENTS", first.connection())
         write(first, "orders", ["a", "b"])
         orders = Topic(Cluster("events"), "orders")
-        before = orders.state()
+        written = {0: bounds(0, 2), 1: bounds(0, 0)}
+        before = soon(orders, written)
         second.kill()
-        assert orders.state() == before
-        assert before.partitions == {0: bounds(0, 2), 1: bounds(0, 0)}
+        assert soon(orders, written) == before
+        assert before.partitions == written
