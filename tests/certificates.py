@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,14 @@ class Certificate:
     certificate: Path
     key: Path
 
+    @property
+    def pem(self) -> str:
+        return self.certificate.read_text(encoding="ascii")
+
+    @property
+    def key_pem(self) -> str:
+        return self.key.read_text(encoding="ascii")
+
 
 class Authority:
     """
@@ -39,6 +48,10 @@ class Authority:
         self._certificate = self._signed(self._name, self._key, is_authority=True)
         self.certificate = folder / f"{name}.crt"
         self.certificate.write_bytes(self._certificate.public_bytes(Encoding.PEM))
+
+    @property
+    def pem(self) -> str:
+        return self.certificate.read_text(encoding="ascii")
 
     def issue(
         self,
@@ -72,7 +85,7 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
         )
         if host is not None:
-            builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+            builder = builder.add_extension(x509.SubjectAlternativeName([_host(host)]), critical=False)
         return builder.sign(self._key, hashes.SHA256())
 
 
@@ -95,3 +108,10 @@ def in_der(pem: Path) -> Path:
 
 def _named(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+
+
+def _host(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_backfill_provider.sources.kafka.cluster import Cluster
-from demo.kafka.broker import Listener
-from tests.integration.kafka.certificates import Authority
+from demo.kafka.broker import HOST, Listener
+from tests.certificates import Authority
 from tests.kafka_broker import KafkaBroker, kafka_broker
 from tests.ports import free_port
 
@@ -20,20 +20,20 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def authority() -> Authority:
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Signed the certificate of the broker."""
-    return Authority("authority of the tests")
+    return Authority(tmp_path_factory.mktemp("certificates"), "authority of the tests")
 
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[KafkaBroker]:
     """A broker for all tests of this process: anybody may do everything, except for who logs in."""
-    server = authority.sign("broker")
+    server = authority.issue("broker", host=HOST)
     password = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
     tls = {
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.certificate.chain": server.certificate,
-        "ssl.keystore.key": server.key,
+        "ssl.keystore.certificate.chain": server.pem,
+        "ssl.keystore.key": server.key_pem,
         "ssl.truststore.type": "PEM",
         "ssl.truststore.certificates": authority.pem,
     }

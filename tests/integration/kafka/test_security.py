@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from confluent_kafka.admin import (
     AclBinding,
@@ -17,7 +19,7 @@ from confluent_kafka.admin import (
 from airflow_backfill_provider.core.errors import KafkaRefusedError
 from airflow_backfill_provider.sources.kafka.cluster import Cluster
 from airflow_backfill_provider.sources.kafka.topic import Topic
-from tests.integration.kafka.certificates import Authority
+from tests.certificates import Authority
 from tests.integration.kafka.conftest import PASSWORD
 from tests.kafka_broker import KafkaBroker
 
@@ -74,8 +76,8 @@ def test_a_login_by_scram_over_tls_reads_it(
 def test_a_client_with_a_certificate_reads_it(
     kafka: KafkaBroker, orders: Topic, authority: Authority, monkeypatch
 ) -> None:
-    client = authority.sign("client")
-    tls = {"ssl_ca_pem": authority.pem, "ssl_certificate_pem": client.certificate, "ssl_key_pem": client.key}
+    client = authority.issue("client")
+    tls = {"ssl_ca_pem": authority.pem, "ssl_certificate_pem": client.pem, "ssl_key_pem": client.key_pem}
     monkeypatch.setenv("AIRFLOW_CONN_EVENTS", kafka.connection("SSL", **tls))
     assert list(orders.state().partitions) == [0]
 
@@ -89,8 +91,10 @@ def test_a_wrong_password_is_refused_and_never_shown(kafka: KafkaBroker, orders:
     assert "not-the-password" not in str(refused.value)
 
 
-def test_a_broker_whose_authority_is_unknown_is_refused(kafka: KafkaBroker, orders: Topic, monkeypatch) -> None:
-    tls = {"ssl_ca_pem": Authority("another").pem}
+def test_a_broker_whose_authority_is_unknown_is_refused(
+    kafka: KafkaBroker, orders: Topic, monkeypatch, tmp_path: Path
+) -> None:
+    tls = {"ssl_ca_pem": Authority(tmp_path, "another").pem}
     monkeypatch.setenv("AIRFLOW_CONN_EVENTS", kafka.connection("SASL_SSL", **login(), **tls))
     with pytest.raises(KafkaRefusedError, match=r"events: TLS fails .*certificate.*check the connection's ssl\.ca"):
         orders.state()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AclOperation
 from pyspark.sql import SparkSession
 
 from airflow_backfill_provider.sources.kafka.connection import kafka_connection
-from tests.integration.kafka.certificates import Authority
+from tests.certificates import Authority
 from tests.integration.kafka.conftest import PASSWORD
 from tests.integration.kafka.test_security import allow, login
 from tests.kafka_broker import KafkaBroker
@@ -40,13 +38,12 @@ def test_without_a_login(kafka: KafkaBroker, written: str, spark: SparkSession, 
 
 
 def test_a_login_over_tls(
-    kafka: KafkaBroker, written: str, spark: SparkSession, authority: Authority, monkeypatch, tmp_path: Path
+    kafka: KafkaBroker, written: str, spark: SparkSession, authority: Authority, monkeypatch
 ) -> None:
     """The password has quotes and a backslash."""
     assert '"' in PASSWORD
     allow(kafka, "reader", written, AclOperation.READ)
-    (tmp_path / "ca.pem").write_text(authority.pem, encoding="ascii")
-    tls = {"ssl_ca_location": str(tmp_path / "ca.pem")}
+    tls = {"ssl_ca_location": str(authority.certificate)}
     monkeypatch.setenv("AIRFLOW_CONN_EVENTS", kafka.connection("SASL_SSL", **login(), **tls))
     assert rows(spark, written) == ["a", "b"]
 
@@ -54,7 +51,7 @@ def test_a_login_over_tls(
 def test_a_certificate_of_the_client(
     kafka: KafkaBroker, written: str, spark: SparkSession, authority: Authority, monkeypatch
 ) -> None:
-    client = authority.sign("client")
-    tls = {"ssl_ca_pem": authority.pem, "ssl_certificate_pem": client.certificate, "ssl_key_pem": client.key}
+    client = authority.issue("client")
+    tls = {"ssl_ca_pem": authority.pem, "ssl_certificate_pem": client.pem, "ssl_key_pem": client.key_pem}
     monkeypatch.setenv("AIRFLOW_CONN_EVENTS", kafka.connection("SSL", **tls))
     assert rows(spark, written) == ["a", "b"]
