@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,40 @@ class Shop(Lakehouse):
         return psycopg.connect(
             host=info.host, port=info.port, dbname=info.dbname, user=info.user, password=info.password
         )
+
+    @contextmanager
+    def server_setting(self, name: str, value: str) -> Iterator[None]:
+        """Change a setting of the server, and set it back at the end."""
+        self.database.execute(f"ALTER SYSTEM SET {name} = '{value}'")
+        self.database.execute("SELECT pg_reload_conf()")
+        try:
+            yield
+        finally:
+            self.database.execute(f"ALTER SYSTEM RESET {name}")
+            self.database.execute("SELECT pg_reload_conf()")
+
+    @contextmanager
+    def logged_and_not_visible(self, statement: str) -> Iterator[None]:
+        """
+        Keep another session's commit waiting for a standby: it is in the log, and nobody sees it until the end.
+
+        This session's own commits do not wait.
+        """
+        self.database.execute("SET synchronous_commit = local")
+        with self.another_session() as other, ThreadPoolExecutor(1) as threads:
+            with self.server_setting("synchronous_standby_names", "nobody"):
+                other.execute(statement.encode())
+                committing = threads.submit(other.commit)
+                while not self.table("SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
+                    assert not committing.done()
+                yield
+            committing.result()
+
+    def write_log(self, megabytes: int) -> None:
+        """Let the server write log of nothing, and end the file that it writes to."""
+        for _ in range(megabytes // 8):
+            self.database.execute("SELECT pg_logical_emit_message(false, 'x', repeat('x', 8388608))")
+        self.database.execute("CHECKPOINT")
 
     def reconnect(self, server: PostgresServer) -> None:
         """Connect again, after the server ended all connections."""

@@ -234,26 +234,14 @@ def test_a_clean_up_that_dies_is_done_again(filled: Shop, point: CrashPoint) -> 
 
 def test_a_transaction_that_nobody_sees_yet_is_not_cleaned_up(filled: Shop) -> None:
     """I1: with synchronous replication, a commit is in the log long before others see it."""
-    filled.database.execute("SET synchronous_commit = local")
     filled.create()
     filled.finish()
     keep_nothing(filled)
-    filled.database.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-    filled.database.execute("SELECT pg_reload_conf()")
-    with filled.another_session() as other, ThreadPoolExecutor(1) as threads:
-        other.execute("INSERT INTO orders VALUES (31, 'late')")
-        try:
-            committing = threads.submit(other.commit)
-            while not filled.table("SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
-                assert not committing.done()
-            source_of(filled).refresh()
-            clean_up(filled)
-            clean_up(filled)
-            filled.rebuild_with()
-            filled.epoch()
-        finally:
-            filled.database.execute("ALTER SYSTEM RESET synchronous_standby_names")
-            filled.database.execute("SELECT pg_reload_conf()")
-        committing.result()
+    with filled.logged_and_not_visible("INSERT INTO orders VALUES (31, 'late')"):
+        source_of(filled).refresh()
+        clean_up(filled)
+        clean_up(filled)
+        filled.rebuild_with()
+        filled.epoch()
     filled.finish()
     assert_equal(filled)

@@ -131,16 +131,9 @@ def test_an_alarm_comes_before_the_slot_is_lost(shop: Shop) -> None:
     shop.create()
     shop.finish()
 
-    def write_log(megabytes: int) -> None:
-        for _ in range(megabytes // 8):
-            shop.database.execute("SELECT pg_logical_emit_message(false, 'x', repeat('x', 8388608))")
-        shop.database.execute("CHECKPOINT")
-
-    shop.database.execute("ALTER SYSTEM SET max_slot_wal_keep_size = '128MB'")
-    shop.database.execute("SELECT pg_reload_conf()")
-    try:
+    with shop.server_setting("max_slot_wal_keep_size", "128MB"):
         assert shop.backfill.status().alarms == ()
-        write_log(80)
+        shop.write_log(80)
         (alarm,) = shop.backfill.status().alarms
         assert (alarm.kind, "keeps" in alarm.message) == ("headroom", True)
         for row in range(4, 10):
@@ -151,14 +144,11 @@ def test_an_alarm_comes_before_the_slot_is_lost(shop: Shop) -> None:
             if shop.backfill.status().alarms == ():
                 break
         assert shop.backfill.status().alarms == ()
-        write_log(240)
+        shop.write_log(240)
         (alarm,) = shop.backfill.status().alarms
         assert (alarm.kind, "is lost" in alarm.message) == ("replaced", True)
         with pytest.raises(ChangeFeedGapError, match="max_slot_wal_keep_size"):
             shop.epoch()
-    finally:
-        shop.database.execute("ALTER SYSTEM RESET max_slot_wal_keep_size")
-        shop.database.execute("SELECT pg_reload_conf()")
 
 
 def test_a_slot_that_another_process_uses_is_waited_for(shop: Shop) -> None:
@@ -183,24 +173,12 @@ def test_a_slot_that_another_process_uses_is_waited_for(shop: Shop) -> None:
 
 def test_a_commit_that_is_logged_and_not_visible_yet_is_not_lost(shop: Shop) -> None:
     """I1: with synchronous replication, a commit is in the log long before others see it."""
-    shop.database.execute("SET synchronous_commit = local")
     shop.run_sql("CREATE TABLE orders (id int PRIMARY KEY, name text)")
     fill(shop, 1, 3)
     shop.create()
-    shop.database.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-    shop.database.execute("SELECT pg_reload_conf()")
-    with shop.another_session() as other, ThreadPoolExecutor(1) as threads:
-        other.execute("INSERT INTO orders VALUES (4, 'late')")
-        try:
-            committing = threads.submit(other.commit)
-            while not shop.table("SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
-                assert not committing.done()
-            assert shop.table("SELECT id FROM orders") == [(1,), (2,), (3,)]
-            shop.epoch()
-        finally:
-            shop.database.execute("ALTER SYSTEM RESET synchronous_standby_names")
-            shop.database.execute("SELECT pg_reload_conf()")
-        committing.result()
+    with shop.logged_and_not_visible("INSERT INTO orders VALUES (4, 'late')"):
+        assert shop.table("SELECT id FROM orders") == [(1,), (2,), (3,)]
+        shop.epoch()
     shop.finish()
     assert shop.rows("id") == [(1,), (2,), (3,), (4,)]
 

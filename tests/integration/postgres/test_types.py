@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -84,22 +85,33 @@ def same(found: Any, expected: Any) -> bool:
     return type(found) is type(expected) and found == expected
 
 
-def test_every_scalar_type_comes_through_exactly(shop: Shop) -> None:
-    """From a snapshot, from an insert and from an update in the log, and as a null."""
+def make_orders_of(shop: Shop, texts: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], int, Callable[[int], str]]:
+    """
+    Make a table with a column of each type.
+
+    :param texts: type → values in SQL.
+    :returns: type → column; the most values of a type; and what inserts so many rows, with ids from a number on.
+    """
     shop.run_sql("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE DOMAIN cents AS numeric(12, 2)")
-    names = {kind: f"c{number}" for number, kind in enumerate(VALUES)}
+    names = {kind: f"c{number}" for number, kind in enumerate(texts)}
     shop.run_sql(
         f"CREATE TABLE orders (id int PRIMARY KEY, {', '.join(f'{name} {kind}' for kind, name in names.items())})"
     )
-    most = max(map(len, VALUES.values()))
+    most = max(map(len, texts.values()))
 
     def insert(first: int) -> str:
         rows = [
-            f"({first + number}, {', '.join(values[number % len(values)][0] for values in VALUES.values())})"
+            f"({first + number}, {', '.join(values[number % len(values)] for values in texts.values())})"
             for number in range(most)
         ]
         return f"INSERT INTO orders VALUES {', '.join(rows)}"
 
+    return names, most, insert
+
+
+def test_every_scalar_type_comes_through_exactly(shop: Shop) -> None:
+    """From a snapshot, from an insert and from an update in the log, and as a null."""
+    names, most, insert = make_orders_of(shop, {kind: [text for text, _ in values] for kind, values in VALUES.items()})
     shop.run_sql(insert(0), "INSERT INTO orders (id) VALUES (50), (51)")
     shop.create()
     shop.finish()
@@ -137,20 +149,7 @@ TEXTS: dict[str, list[str]] = {
 
 @pytest.mark.exhaustive
 def test_a_column_that_is_read_as_text_has_the_same_text_from_the_table_and_from_the_log(shop: Shop) -> None:
-    shop.run_sql("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE DOMAIN cents AS numeric(12, 2)")
-    names = {kind: f"c{number}" for number, kind in enumerate(TEXTS)}
-    shop.run_sql(
-        f"CREATE TABLE orders (id int PRIMARY KEY, {', '.join(f'{name} {kind}' for kind, name in names.items())})"
-    )
-    most = max(map(len, TEXTS.values()))
-
-    def insert(first: int) -> str:
-        rows = [
-            f"({first + number}, {', '.join(values[number % len(values)] for values in TEXTS.values())})"
-            for number in range(most)
-        ]
-        return f"INSERT INTO orders VALUES {', '.join(rows)}"
-
+    names, most, insert = make_orders_of(shop, TEXTS)
     shop.run_sql(insert(0))
     shop.create(postgres={"as_text": list(names.values())})
     shop.finish()
