@@ -21,9 +21,9 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import EVERYTHING, KeyField, KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.settings import ResolvedUpstream
-from airflow_backfill_provider.core.sql import quote
 from airflow_backfill_provider.engine.created_types import as_created
 from airflow_backfill_provider.engine.predicates import unskipped, value_of, within
+from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE, SourceReader
 
 HASHES_IN_MEMORY = 10_000_000
@@ -222,11 +222,6 @@ class JobRows:
 def are_few(rows: int) -> bool:
     """Return whether the driver's memory can hold the keys of this number of rows."""
     return rows <= HASHES_IN_MEMORY
-
-
-def column(name: str) -> Column:
-    """Return a top-level column by its exact name, dots and all."""
-    return F.col(quote(name))
 
 
 def literal(offset: Offset) -> Column:

@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.engine.job_rows import JobRows, column, literal
-from airflow_backfill_provider.sources.by_key import without_keys
+from airflow_backfill_provider.engine.job_rows import JobRows, literal
+from airflow_backfill_provider.sources.by_key import column, without_keys
 
 _UPSERTS = ("insert", "update_postimage")
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from airflow_backfill_provider.engine.job_rows import column
+from airflow_backfill_provider.sources.by_key import column
 
 _SALTS = ("airflow-backfill", "verification")
 

@@ -1,6 +1,7 @@
 """
 Helps to merge few changes into a large view without shuffling the view.
 
+from airflow_backfill_provider.sources.by_key import column
 Delta stores the changes before it merges them, and Spark then no longer knows that they are few. A broadcast hint helps
 to find the touched files. It does not help a merge that also inserts: its outer join shuffles every row of every
 touched file, with all columns. With deletion vectors nearly all of these rows stay where they are, so a Bloom filter of
@@ -15,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.engine.job_rows import column
+from airflow_backfill_provider.sources.by_key import column
 
 MOST_VALUES_SENT = 2_000_000
 """The most values (rows times columns) of changes that are sent to every executor: some ten megabytes."""

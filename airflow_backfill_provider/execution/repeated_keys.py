@@ -14,8 +14,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.engine.job_rows import JobRows, column
+from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.net_changes import HAS_DOUBLE, KEY_APPEARED, ROWS_ADDED
+from airflow_backfill_provider.sources.by_key import column
 
 
 def resolve_doubtful(job_rows: JobRows, net: DataFrame, offset: Offset) -> DataFrame:

@@ -191,8 +191,8 @@ class WriterContext:
         :param rows: rows that have at least the used columns.
         :raises InvalidJobError: if Spark cannot analyse the query.
         """
-        from airflow_backfill_provider.engine.job_rows import column
         from airflow_backfill_provider.engine.query import run_query
+        from airflow_backfill_provider.sources.by_key import column
 
         return run_query(self.spark, self.query, rows.select(*map(column, self.job_rows.columns)))
 

@@ -1,14 +1,19 @@
-"""Chooses rows by their keys, on Spark."""
+"""Columns by their exact names, and rows by their keys, on Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.columns import own_columns
 from airflow_backfill_provider.core.sql import quote
+
+
+def column(name: str) -> Column:
+    """Return a top-level column by its exact name, dots and all."""
+    return F.col(quote(name))
 
 
 def without_keys(rows: DataFrame, keys: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -29,5 +34,5 @@ def with_keys(rows: DataFrame, keys: DataFrame, names: Sequence[str]) -> DataFra
 
 def _joined(rows: DataFrame, keys: DataFrame, names: Sequence[str], how: str) -> DataFrame:
     others = keys.toDF(*own_columns(rows.columns).numbered("other", len(names)))
-    same = [F.col(quote(name)).eqNullSafe(F.col(other)) for name, other in zip(names, others.columns, strict=True)]
+    same = [column(name).eqNullSafe(F.col(other)) for name, other in zip(names, others.columns, strict=True)]
     return rows.join(others, same, how)

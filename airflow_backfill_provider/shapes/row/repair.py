@@ -17,8 +17,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 from airflow_backfill_provider.core.barrier import Barrier, Repair, decoded
 from airflow_backfill_provider.core.keys import EncodedPosition, KeyKind
 from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.engine.job_rows import JobRows, column
+from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.predicates import in_any, unskipped
+from airflow_backfill_provider.sources.by_key import column
 
 
 def rows_to_write(spark: SparkSession, job_rows: JobRows, barrier: Barrier) -> DataFrame:

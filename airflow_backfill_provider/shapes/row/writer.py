@@ -12,7 +12,6 @@ from airflow_backfill_provider.core.barrier import Barrier
 from airflow_backfill_provider.core.columns import DELETION_VECTOR_COLUMNS, MERGE_COLUMNS, own_columns
 from airflow_backfill_provider.core.errors import InvalidJobError
 from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.engine.job_rows import column
 from airflow_backfill_provider.engine.lasting_values import require_lasting_values
 from airflow_backfill_provider.engine.net_changes import MeasuredChanges, leaves_something, net_by_key
 from airflow_backfill_provider.engine.predicates import shielded
@@ -21,6 +20,7 @@ from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes.base import Changes, ViewWriter, WriterContext
 from airflow_backfill_provider.shapes.row import repair
 from airflow_backfill_provider.shapes.row.query import check_query
+from airflow_backfill_provider.sources.by_key import column
 
 _DELETION_VECTORS = "enableDeletionVectors"
 

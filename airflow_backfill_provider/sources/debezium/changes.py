@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from airflow_backfill_provider.sources.debezium.events import DELETE, UPDATE, Events, column
+from airflow_backfill_provider.sources.by_key import column
+from airflow_backfill_provider.sources.debezium.events import DELETE, UPDATE, Events
 from airflow_backfill_provider.sources.reader import CHANGE_OFFSET, CHANGE_TYPE
 from airflow_backfill_provider.sources.refusals import unusable_row
 

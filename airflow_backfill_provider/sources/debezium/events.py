@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.columns import OwnColumns, own_columns
 from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.debezium.layout import EventLayout, Path
 from airflow_backfill_provider.sources.refusals import unchanged_value, unusable_row
 
@@ -179,11 +180,6 @@ class Events:
 
     def _known(self, name: str) -> str:
         return self.own.named(f"known_{self._long.index(name)}")
-
-
-def column(name: str) -> Column:
-    """Return a column by its exact name."""
-    return F.col(quote(name))
 
 
 def _at(path: Path) -> Column:

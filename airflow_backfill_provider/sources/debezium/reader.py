@@ -12,12 +12,12 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from airflow_backfill_provider.core.errors import UpstreamError
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.sources.by_key import with_keys
+from airflow_backfill_provider.sources.by_key import column, with_keys
 from airflow_backfill_provider.sources.change_log.texts import typed
 from airflow_backfill_provider.sources.debezium.changes import WindowOfEvents
 from airflow_backfill_provider.sources.debezium.description import DebeziumDescription
 from airflow_backfill_provider.sources.debezium.encodings import Encoding
-from airflow_backfill_provider.sources.debezium.events import DELETE, INSERT, READ, TRUNCATE, Events, column
+from airflow_backfill_provider.sources.debezium.events import DELETE, INSERT, READ, TRUNCATE, Events
 from airflow_backfill_provider.sources.debezium.snapshot_table import SnapshotTable
 from airflow_backfill_provider.sources.debezium.source import DebeziumSource
 from airflow_backfill_provider.sources.delta.reader import DeltaReader
@@ -50,6 +50,7 @@ class DebeziumReader(SourceReader):
         self._source = source
         self._stored = DeltaReader(spark, source.location)
         self._unsettled: DataFrame | None = None
+        self._known_truncations: dict[tuple[Offset, Offset], tuple[int, list[_Truncation]]] = {}
 
     # ---------------------------------------------------------------------------------------------------- rows
 
@@ -63,7 +64,7 @@ class DebeziumReader(SourceReader):
         if source.present is not None:
             rows, self._unsettled = present_as_of(source, source.present, self, offset, source.key)
             return rows
-        events = self._events.of(self._stored.rows(offset))
+        events = self._history(offset)
         self._require_whole_history(events)
         last = self._events.last(self._of_rows(events, self._truncated_at(events)))
         return last.filter(F.col(self._events.kind) != DELETE).select(*self._columns)
@@ -100,10 +101,8 @@ class DebeziumReader(SourceReader):
     def changes(self, after: Offset, up_to: Offset) -> DataFrame:
         """Return the changes that the events in ``(after, up_to]`` make."""
         names, has_database = self._events, self._source.present is not None
-        history = names.of(self._stored.rows(after)) if version_of(after) >= 0 else names.of(self._stored.empty())
-        window = names.of(self._appended(after, up_to), F.col(CHANGE_OFFSET))
-        dead_at = self._truncated_at(history)
-        truncations = self._truncations(window, dead_at)
+        history, window = self._history(after), self._window(after, up_to)
+        dead_at, truncations = self._truncated(after, up_to)
         before, within = self._of_rows(history, dead_at), self._of_rows(window, dead_at)
         if truncations and has_database:
             # The rows without events are gone, too, so only what comes after counts.
@@ -126,11 +125,24 @@ class DebeziumReader(SourceReader):
 
         Otherwise :meth:`changes` has a delete of each row.
         """
-        if self._source.present is None:
-            return False
-        history = self._events.of(self._stored.rows(after))
-        window = self._events.of(self._appended(after, up_to), F.col(CHANGE_OFFSET))
-        return bool(self._truncations(window, self._truncated_at(history)))
+        return self._source.present is not None and bool(self._truncated(after, up_to)[1])
+
+    def _truncated(self, after: Offset, up_to: Offset) -> tuple[int, list[_Truncation]]:
+        """Return the position of the last TRUNCATE before a window, and each one in it."""
+        # An epoch asks for its changes, and whether they begin with a TRUNCATE; both scan all events.
+        if (after, up_to) not in self._known_truncations:
+            dead_at = self._truncated_at(self._history(after))
+            found = self._truncations(self._window(after, up_to), dead_at)
+            self._known_truncations[after, up_to] = dead_at, found
+        return self._known_truncations[after, up_to]
+
+    def _history(self, up_to: Offset) -> DataFrame:
+        """Return the events as of a version."""
+        return self._events.of(self._stored.rows(up_to) if version_of(up_to) >= 0 else self._stored.empty())
+
+    def _window(self, after: Offset, up_to: Offset) -> DataFrame:
+        """Return the events that some versions appended, each with its version."""
+        return self._events.of(self._appended(after, up_to), F.col(CHANGE_OFFSET))
 
     def _appended(self, after: Offset, up_to: Offset) -> DataFrame:
         """Return the rows that some versions appended to the table of events; refuse other changes of it."""

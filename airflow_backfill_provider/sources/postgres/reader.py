@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from airflow_backfill_provider.core.keys import KeyOrder, KeyRange
 from airflow_backfill_provider.core.offset import Offset
-from airflow_backfill_provider.core.sql import quote
+from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.sources.change_log.reader import ChangeLogReader
 from airflow_backfill_provider.sources.change_log.texts import typed
 from airflow_backfill_provider.sources.postgres.description import PostgresDescription
@@ -90,7 +90,7 @@ class PostgresReader(SourceReader):
         order: KeyOrder = described.key_order(self._source.upstream.key)
         table = JdbcTable(self._spark, self._source.database, described.table, tuple(self._types), order)
         return table.rows(ranges).select(
-            *(typed(_named(name), kind, name).alias(name) for name, kind in self._types.items())
+            *(typed(column(name), kind, name).alias(name) for name, kind in self._types.items())
         )
 
     def is_cleared(self, after: Offset, up_to: Offset) -> bool:
@@ -108,8 +108,3 @@ class PostgresReader(SourceReader):
     def _types(self) -> dict[str, str]:
         """The columns that have a counterpart."""
         return {name: kind for name, kind in self._described.types.items() if not kind.startswith("<")}
-
-
-def _named(name: str) -> Column:
-    """Return a column by its exact name."""
-    return F.col(quote(name))

@@ -35,17 +35,14 @@ class UnseenTransactions:
 
     def __contains__(self, transaction: int) -> bool:
         """Return whether a transaction of the log is one of them."""
-        # Of two ids, the later one is less than half of all ids ahead.
-        is_later = (transaction - self.later_from) & _MASK < 1 << (XID_BITS - 1)
-        return is_later or transaction & _MASK in self.in_progress
+        return bool(self.among(pa.array([transaction], pa.int64())))
 
     def among(self, transactions: pa.Array) -> list[int]:
         """Return which of many transactions are among them."""
-        distance = pc.bit_wise_and(pc.subtract(transactions.cast(pa.int64()), self.later_from), _MASK)
-        is_later = pc.less(distance, 1 << (XID_BITS - 1))
-        is_listed = pc.is_in(
-            pc.bit_wise_and(transactions.cast(pa.int64()), _MASK), pa.array(sorted(self.in_progress), pa.int64())
-        )
+        ids = transactions.cast(pa.int64())
+        # Of two ids, the later one is less than half of all ids ahead.
+        is_later = pc.less(pc.bit_wise_and(pc.subtract(ids, self.later_from), _MASK), 1 << (XID_BITS - 1))
+        is_listed = pc.is_in(pc.bit_wise_and(ids, _MASK), pa.array(sorted(self.in_progress), pa.int64()))
         found = transactions.filter(pc.fill_null(pc.or_(is_later, is_listed), False))
         return [int(transaction) for transaction in found.unique().to_pylist()]
 

@@ -27,13 +27,14 @@ from airflow_backfill_provider.core.keys import KeyRange
 from airflow_backfill_provider.core.offset import Offset
 from airflow_backfill_provider.core.table_version import TableVersion
 from airflow_backfill_provider.engine.compaction import compact
-from airflow_backfill_provider.engine.job_rows import JobRows, column
+from airflow_backfill_provider.engine.job_rows import JobRows
 from airflow_backfill_provider.engine.predicates import in_any
 from airflow_backfill_provider.engine.session import session_settings
 from airflow_backfill_provider.engine.spark_errors import DUPLICATE_KEY
 from airflow_backfill_provider.engine.stamped_table import StampedTable
 from airflow_backfill_provider.engine.stamps import TableKind, transaction_id
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
+from airflow_backfill_provider.sources.by_key import column
 from airflow_backfill_provider.strategies.arrangement.files import ArrangementFiles
 from airflow_backfill_provider.strategies.vnode_scan import VnodeScan
 

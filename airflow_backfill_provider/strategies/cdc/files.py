@@ -95,8 +95,7 @@ class ReadAheadFiles:
             log = DeltaLog(self.path, self._options)
             for version in log.versions():
                 commit = log.commit(version)
-                stamp = {} if commit is None else stamp_of(commit)
-                if commit is not None and "changes_after" in stamp:
+                if commit is not None and "changes_after" in (stamp := stamp_of(commit)):
                     found.append(_reading(stamp, commit.timestamp, order))
         return [reading for reading in found if before is None or reading.epoch < before]
 

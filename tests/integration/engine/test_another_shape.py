@@ -1,6 +1,7 @@
 """
 A shape that only this file defines and registers goes through a whole backfill.
 
+from airflow_backfill_provider.sources.by_key import column
 Its view has a row for each group of the upstream's rows: the number of rows in it. A unit is a group, so a chunk is no
 append and a change touches the groups of both of its images. So no code outside of the shapes' folder may assume that
 the view's rows are the upstream's.
@@ -26,13 +27,13 @@ from airflow_backfill_provider.core.job import BackfillJob
 from airflow_backfill_provider.core.keys import KeyField, KeyOrder
 from airflow_backfill_provider.core.settings import JobSettings
 from airflow_backfill_provider.core.sql import quote
-from airflow_backfill_provider.engine.job_rows import column
 from airflow_backfill_provider.engine.net_changes import old_images
 from airflow_backfill_provider.engine.predicates import unskipped
 from airflow_backfill_provider.engine.stamps import CHANGES, REPAIR, snapshot_part
 from airflow_backfill_provider.lake.view_identity import ViewIdentity
 from airflow_backfill_provider.shapes import KINDS
 from airflow_backfill_provider.shapes.base import Changes, Shape, ShapedQuery, Units, ViewWriter, WriterContext
+from airflow_backfill_provider.sources.by_key import column
 from tests.integration.engine.lakehouse import Lakehouse
 from tests.variants import exhaustive
 
